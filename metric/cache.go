@@ -2,9 +2,9 @@ package metric
 
 import "strings"
 
-// Cache returns the same [Series] pointer for the same description and label values, for producers
-// that discover label values on every read (device names, mount points). [Cache.Sweep] drops series
-// not requested since the previous Sweep. It allocates only for new series.
+// Cache returns the same [Series] pointer for the same description and label values. Producers that discover label
+// values at each reading (device names, mount points) use it. [Cache.Sweep] drops series that were not requested since
+// the previous Sweep. Cache allocates only for new series.
 type Cache struct {
 	byDesc map[*Desc]map[string]*entry
 	round  uint64

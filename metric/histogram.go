@@ -123,8 +123,8 @@ func BucketIndex(v float64) int32 {
 // BucketBound returns the inclusive upper bound of bucket i.
 func BucketBound(i int32) float64 { return math.Exp2(float64(i) / 8) }
 
-// Quantile returns the q-quantile (0 to 1) of the observations, interpolated geometrically within
-// its bucket, or NaN for an empty histogram.
+// Quantile returns the q-quantile of the observations, with q from 0 to 1. It interpolates geometrically within a
+// bucket. It returns NaN if the histogram is empty.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.Count == 0 || math.IsNaN(q) {
 		return math.NaN()

@@ -44,8 +44,8 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Unit is an SI base unit in the plural, as in the Prometheus conventions. The empty unit means a
-// plain number or, for names ending in _info, a fact.
+// Unit is an SI base unit in the plural, as in the Prometheus naming conventions. The empty unit stands for a plain
+// number or, if the name ends in _info, for a fact.
 type Unit string
 
 // Units in use. A sensor that needs another one adds it here.
@@ -129,8 +129,8 @@ func (b *Batch) Reset(t time.Time) {
 	b.Samples = b.Samples[:0]
 }
 
-// OwnHistograms replaces the histograms of the samples by copies, which remain valid when the
-// producers continue. It stores the copies in own, the result of an earlier call, and returns them.
+// OwnHistograms replaces the histograms of the samples by copies, so that the producers may change the originals. It
+// stores the copies in own, which is the result of an earlier call, and returns the extended slice.
 func (b *Batch) OwnHistograms(own []Histogram) []Histogram {
 	n := 0
 	for i := range b.Samples {
@@ -174,8 +174,8 @@ func (b *Batch) Add(s *Series, value float64) {
 // staleNaN is Prometheus's staleness marker (model/value of prometheus).
 const staleNaN = 0x7ff0000000000002
 
-// End records that s ended before this batch, without another value. A store writes a staleness
-// marker; an exposition omits the sample.
+// End adds a sample that marks the end of s at the time of the batch. A store writes a staleness marker for it, and an
+// exposition omits it.
 func (b *Batch) End(s *Series) {
 	b.Samples = append(b.Samples, Sample{Series: s, Value: math.Float64frombits(staleNaN), Last: true})
 }

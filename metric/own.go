@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OwnName returns an error if name is not allowed for external figures. Names of reckon's own metrics, of machine
-// metrics and of rules are reserved. Trusted figures, from root, may be about the machine.
+// OwnName returns an error if an external figure may not have this name. The names of reckon's own metrics, of machine
+// metrics and of rules are reserved. trusted figures come from root and may be about the machine.
 func OwnName(name string, trusted bool) error {
 	switch {
 	case strings.HasPrefix(name, "reckon_"):

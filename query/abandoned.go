@@ -13,27 +13,27 @@ import (
 	"reckon/internal/series"
 )
 
-// ErrAbandoned is wrapped by the error of a query that did not stop when cancelled, and of queries
-// refused while [mostAbandoned] such queries run.
+// ErrAbandoned is wrapped by the error of a query that did not stop after it was cancelled. Further queries fail with
+// it while [mostAbandoned] such queries still run.
 var ErrAbandoned = errors.New("a query does not end")
 
 const (
-	// patience is the time that a query may take to notice its cancellation or timeout. The engine
-	// checks between steps and series.
+	// patience is the time within which a query has to stop after its cancellation or timeout. The engine checks for
+	// both only between steps and series.
 	patience = 5 * time.Second
 	// mostAbandoned is the number of abandoned queries, using a core each, at which further queries are refused.
 	mostAbandoned = 2
 )
 
-// abandoned counts the queries that still compute although no caller waits. A goroutine cannot be
-// stopped, and it reads mapped files, which must stay mapped until it ends.
+// abandoned counts the queries that still run although their callers have left. Go cannot stop a goroutine from
+// outside. The files that the query has mapped must stay mapped until it ends.
 type abandoned struct{ running atomic.Int64 }
 
 // Abandoned returns the number of queries that did not end when they were cancelled and still run.
 func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 
-// exec runs a query and waits for it, up to its timeout plus patience. An abandoned query belongs
-// to its goroutine, which closes it at the end.
+// exec runs a query and waits for its result until the timeout plus patience has passed. After that, the query is
+// abandoned, and its goroutine closes it when it ends.
 func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
 	e := q.meter.engine
 	if e.Abandoned() >= mostAbandoned {

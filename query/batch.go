@@ -149,8 +149,8 @@ type NodeHeld struct {
 	Steps      []Held
 }
 
-// HeldByBatch returns the maximum allocated to jobs for each batch system node and each step after
-// from. A step without a report does not count as open.
+// HeldByBatch returns the allocation of each node of a batch system in each step after from: the maximum that jobs held
+// during the step. A node without a report in a step does not count as open in that step.
 func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeHeld, error) {
 	found := map[nodeKey]*NodeHeld{}
 	begin, length := from.UnixMilli(), step.Milliseconds()
@@ -215,8 +215,8 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 // Partition is the membership of a node in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is the maximum age of partition reports. Batch systems report every minute, but old
-// data has only one sample an hour.
+// partitionLook is the maximum age of partition reports. Batch systems report every minute, but reduced old data has
+// one sample per hour.
 const partitionLook = 2 * time.Hour
 
 // Partitions returns the members of all partitions at a time.

@@ -13,21 +13,21 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// ErrTooLarge is wrapped by the error of a query that was refused before it ran, because it would
-// be too expensive to parse or evaluate.
+// ErrTooLarge is wrapped by the error of a query that was rejected before it ran, because parsing or evaluating it
+// would be too expensive.
 var ErrTooLarge = errors.New("the query asks for too much at once")
 
-// Parsing time grows with the square of the depth of an expression. The depth is at most its
-// number of operators and brackets: 40,000 of them take minutes, 4,000 some milliseconds. The
-// largest query in a known dashboard has fewer than 200.
+// The time to parse an expression grows with the square of its depth, which cannot exceed its number of operators and
+// brackets. Parsing 40,000 of them takes minutes, and parsing 4,000 takes milliseconds. The largest known query of a
+// dashboard has fewer than 200.
 const (
 	maxQueryBytes     = 256 << 10
 	maxQueryOperators = 4_000
-	// minSteps is the number of steps always allowed to a subquery, regardless of the sample limit.
-	// It is the number of points that Prometheus's API allows in a range query.
+	// minSteps is the number of steps that any subquery may have, even if it exceeds the sample limit. Prometheus's API
+	// allows as many points in a range query.
 	minSteps = 11_000
-	// stepSamples is the number of samples that one step of a subquery counts as, because the engine holds several
-	// copies. max_over_time(vector(1)[90d:1s]) allocated 130 bytes per step, and as much garbage.
+	// stepSamples is the number of samples that one step of a subquery is charged as, because the engine holds several
+	// copies. max_over_time(vector(1)[90d:1s]) allocated 130 bytes per step, and the same amount as garbage.
 	stepSamples = 20
 )
 
@@ -92,9 +92,9 @@ func parseable(input string) error {
 	return nil
 }
 
-// NewInstantQuery returns [ErrTooLarge] for a query that would exceed the memory limit, before it reads a
-// sample. Other errors are those of [promql.Engine]. A large query waits for other large ones. Close it after
-// use.
+// NewInstantQuery returns an instant query, or [ErrTooLarge] before any sample is read if the query would exceed the
+// memory limit. Other errors are those of [promql.Engine]. A large query waits for other large queries. The caller must
+// close the query.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
 	error) {
 	m, err := e.measure(qs, 0, 0)
@@ -122,8 +122,8 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	return &meteredQuery{Query: made, meter: m}, nil
 }
 
-// measure limits the steps of a query's subqueries. The engine's own limit comes too late, because the engine
-// allocates each step before it counts a sample. With steps of 1 ms, 90 days take 62 GB.
+// measure returns ErrTooLarge if the subqueries of a query have too many steps. The engine's own limit comes too late, because the engine
+// allocates a step before it counts its samples. A subquery over 90 days in steps of 1 ms takes 62 GB.
 func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 	m := &meter{engine: e}
 	expr, err := e.parser.ParseExpr(qs)
@@ -152,8 +152,8 @@ func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
 const (
 	// usualLabel is the assumed length of a label value, bytes.
 	usualLabel = 128
-	// maxLabelBytes limits the labels that label_replace and label_join add to a series. Nested
-	// calls can double the length each time, and the engine has no limit.
+	// maxLabelBytes is the maximum size of the labels that label_replace and label_join produce. Nested calls can
+	// double the size each time, and the engine itself has no limit.
 	maxLabelBytes = 64 << 10
 )
 
@@ -200,9 +200,9 @@ func literal(args parser.Expressions, i int) string {
 	return s.Val
 }
 
-// subquerySteps returns the total steps of all subqueries of an expression evaluated over span. The
-// engine evaluates a subquery once, over the span of the enclosing expression plus its own range
-// (runSubquery in promql/engine.go).
+// subquerySteps returns the total number of steps of all subqueries in an expression that is evaluated over span. The
+// engine evaluates each subquery once, over the span of the enclosing expression plus the subquery's range (runSubquery
+// in promql/engine.go).
 func subquerySteps(n parser.Node, span time.Duration) (steps float64) {
 	if s, ok := n.(*parser.SubqueryExpr); ok {
 		step := s.Step

@@ -37,9 +37,9 @@ const (
 	congestionNodes = 16   // those on which the workload moved most
 )
 
-// Congestion returns the device that was full for longest while the workload used a share of it, or
-// nil. Only hardware devices with a known speed count, over at most the last day of the run. The
-// workload's share of a device is the traffic that no other device of the node can have carried.
+// Congestion returns the device that was saturated for the longest time while the workload used a share of it, or nil.
+// It considers hardware devices with a known speed, over the last day of the run. The workload's share of a device is
+// the traffic that the node's other devices cannot have carried.
 func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error) {
 	g := v.lastDay(&s)
 	if g == nil {

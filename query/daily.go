@@ -51,8 +51,8 @@ const (
 // minutes are the mean cores in use of a replica, by minute of a selection; minutes without a measurement are absent.
 type minutes map[int32]float64
 
-// Daily returns the use of a service on each of the last days by container. It derives the cores of a container from
-// its counters, because the agent records per-second cores only for all pods of a node together.
+// Daily returns the use of a service per day and container for the given number of last days. It computes the cores of
+// a container from CPU counters, because the agent records cores per second only for all pods of a node together.
 func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) ([]Daily, error) {
 	from := s.To.Add(-time.Duration(days) * day)
 	by := map[string]*Daily{}

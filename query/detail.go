@@ -17,8 +17,8 @@ import (
 	"reckon/metric"
 )
 
-// partMetrics are the series that prove that a part ran. They measure use, not requests or the
-// whole workload on a node.
+// partMetrics are the metrics that show that a part ran. They exclude requests, and figures of the whole workload on a
+// node.
 var partMetrics = func() []string {
 	var out []string
 	for _, f := range figure.InScope(figure.Runs) {
@@ -41,8 +41,8 @@ type part struct {
 	other bool // it has series other than a memory peak
 }
 
-// Parts returns the use of each part of the workload on each node within the selection, which
-// should not start after the run.
+// Parts returns the use of each part of the workload on each node. The selection should start no later than the run,
+// because counters are summed from its start.
 func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
 	by, named := map[partKey]*part{}, map[string]bool{}
 	var n series.Labels
@@ -105,9 +105,9 @@ func partValue(name string, it chunkenc.Iterator) (float64, bool) {
 	return series.Max(it)
 }
 
-// CoresHistogram returns the seconds that a workload spent at each number of cores, by one
-// observation per second and node, and the number of nodes. The first bucket is idle time. For
-// several nodes it describes the use of a node, not of the workload; see [Distribution].
+// CoresHistogram returns how many seconds a workload spent at each number of cores. It is based on one observation per
+// second and node. The first bucket is idle time. nodes is the number of nodes. If there are several, the histogram
+// describes the use of single nodes; see [Distribution].
 func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire.Bucket, nodes int, err error) {
 	var h metric.Histogram
 	on := map[string]bool{}
@@ -124,8 +124,8 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire
 	return bucketsOf(&h, 1), len(on), nil
 }
 
-// Distribution returns the distribution over time of the sum of all lines of a metric, with the
-// mean of each step as one observation. Steps without a value in any line are omitted.
+// Distribution returns how long the sum of all lines of a metric was at each level. The mean of each step is one
+// observation. It omits steps without a value.
 func Distribution(lines []wire.Profile, metricKey string, step time.Duration) []wire.Bucket {
 	var h metric.Histogram
 	for _, p := range Combine(lines, "total") {
@@ -173,9 +173,8 @@ func (v *Views) DiskWaits(ctx context.Context, s Selection) (out []wire.DiskWait
 	return out, err
 }
 
-// Commands returns the use of each program within the workload until the end of the selection, in
-// descending order. "other" holds programs too small to be listed. Counters that began before the
-// selection count in full.
+// Commands returns the use of each program within the workload until the end of the selection, largest first. The entry
+// "other" sums programs that are too small to be listed. A counter that began before the selection counts in full.
 func (v *Views) Commands(ctx context.Context, s Selection) ([]wire.Command, error) {
 	by := map[string]*wire.Command{}
 	var n series.Labels

@@ -65,8 +65,8 @@ type mountRates struct {
 	seconds, count [3]*float64 // read, write, metadata
 }
 
-// Devices returns the rates of a node's disks, network file systems and interconnect ports over the
-// two minutes before now. Devices without recent samples are omitted.
+// Devices returns the traffic of a node's disks, network file systems and interconnect ports. Rates are means over the
+// two minutes before now. It omits devices without recent samples.
 func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (wire.NodeDevices, error) {
 	d := devices{disks: map[string]*disk{}, mounts: map[[2]string]*mount{}, links: map[[2]string]*wire.Link{},
 		sockets: map[string]*wire.Socket{}}

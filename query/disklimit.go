@@ -38,8 +38,9 @@ type limited struct {
 	waits  map[string]float64 // seconds, by device
 }
 
-// DiskLimit returns the disk limit that was reached for longest, or nil. The traffic of a workload is known only for
-// all disks together. A limit therefore counts only for the disk that the workload waited for most, if that is known.
+// DiskLimit returns the disk limit at which the workload ran for the longest time, or nil. The traffic of a workload is
+// known only for all disks together. Therefore a limit counts only if its disk is the one that the workload waited for
+// most, provided that disk is known.
 func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) {
 	g := v.lastDay(&s)
 	if g == nil {

@@ -15,17 +15,17 @@ import (
 const (
 	// eagerRange is the longest range of an instant query that reads the samples of a series together with its labels.
 	eagerRange = 15 * time.Minute
-	// eagerSamples is the number of samples, 16 bytes each, that the selections of a query keep.
-	// Further series are read when the engine reaches them.
+	// eagerSamples is the number of samples, 16 bytes each, that eager selections keep in memory for one query. Further
+	// series are read only when the engine needs them.
 	eagerSamples = smallQuery
 	// eagerBlock is the number of samples, and of series, that are allocated together.
 	eagerBlock = 1024
 )
 
-// eager returns a set that reads the samples of each series when it is iterated. The engine first
-// collects all series and then reads their samples. With a hundred thousand series none is still in
-// the processor's cache by then. It applies only to instant queries over a short range; others
-// would keep too many samples in memory.
+// eager returns a series set that reads the samples of each series as soon as it is iterated. The engine first collects
+// all series and then reads their samples. By then, a hundred thousand series have displaced each other from the
+// processor's cache. eager applies only to instant queries over a short range, because others would keep too many
+// samples in memory.
 func eager(ctx context.Context, q storage.Querier, sorted bool, h *storage.SelectHints, ms []*labels.Matcher, m *meter) storage.SeriesSet {
 	if h == nil || h.Step > 0 || h.End-h.Start > eagerRange.Milliseconds() {
 		return q.Select(ctx, sorted, h, ms...)

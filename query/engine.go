@@ -37,8 +37,8 @@ type EngineOptions struct {
 	Registry prometheus.Registerer
 }
 
-// Engine is the PromQL engine of the program. The HTTP API and our own views share it, so that the
-// limit on concurrent queries covers both.
+// Engine is the PromQL engine of this process. The HTTP API and the views share it, so that the limit on concurrent
+// queries covers both.
 type Engine struct {
 	engine  func() *promql.Engine // made for the first query: its own summaries take a quarter of a MB
 	parser  parser.Parser
@@ -69,9 +69,9 @@ func NewEngine(o EngineOptions) *Engine {
 		newBudget(o.Memory, o.MaxSamples), &abandoned{})
 }
 
-// parserOptions enables `increase(x[10m] anchored)`, the difference between the counter values at
-// both ends, each from the last sample before it. The increases of all workloads then sum to the
-// machine's, unlike with plain increase(), which extrapolates.
+// parserOptions enables the modifier anchored, as in increase(x[10m] anchored). That increase is the difference of the
+// counter at both ends of the range, each from the last sample before it. The increases of all workloads then sum to
+// the machine's. Plain increase() extrapolates, so its sums do not match.
 var parserOptions = parser.Options{EnableExtendedRangeSelectors: true}
 
 // Within returns the same engine with other limits per query. Queries of both share one queue.

@@ -25,8 +25,8 @@ const maxEvents = 200
 // heldBack is the share of time that a workload must be throttled for an event.
 const heldBack = 0.01
 
-// Events returns OOM kills and CPU throttling of the workload in order of time. A sample only shows
-// that something happened since the previous one, so each event has a start and an end.
+// Events returns the OOM kills and the CPU throttling of the workload in order of time. Each event has a start and an
+// end, because a sample only shows that something happened since the previous sample.
 func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	var out []wire.Event
 	var n series.Labels
@@ -52,8 +52,8 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	return out, nil
 }
 
-// events returns the events of one counter, which was zero when the workload began. It merges
-// throttling that continues from sample to sample, but not kills.
+// events returns the events that one counter shows. The counter was zero at begin, in milliseconds since the Unix
+// epoch. Throttling in consecutive samples is merged into one event, while each sample with kills is a separate event.
 func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	var out []wire.Event
 	t0, v0 := begin, 0.0
@@ -89,8 +89,8 @@ func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	return out
 }
 
-// EnergyMethod returns how the energy of a workload was determined: measured, modelled, or both for
-// a mix. It is empty if no energy was counted.
+// EnergyMethod returns how the energy of a workload was determined: "measured", "modelled" or a combination of both. It
+// returns "" if the workload has no energy.
 func (v *Views) EnergyMethod(ctx context.Context, s Selection) (string, error) {
 	method := ""
 	var n series.Labels
@@ -139,8 +139,8 @@ type Renamed struct {
 	At       time.Time // the first sample under the new name
 }
 
-// Renames returns pairs of a workload's nodes that are one machine under two names. Both report the
-// same boot time to the second, and one stopped reporting before the other began.
+// Renames returns pairs of nodes of a workload that are the same machine under two names. Two nodes are the same
+// machine if they report the same boot time to the second and one stopped reporting before the other began.
 func (v *Views) Renames(ctx context.Context, s Selection, nodes []string) ([]Renamed, error) {
 	if len(nodes) < 2 {
 		return nil, nil

@@ -20,14 +20,14 @@ type GPUEngines struct {
 const (
 	gpuBusyMetric   = "reckon_gpu_busy_seconds_total"
 	gpuEngineMetric = "reckon_gpu_engine_busy_seconds_total"
-	// alone is the share of a device's busy time from which a workload counts as its only user.
-	// Samples of device and workload are seconds apart.
+	// alone is the share of a device's busy time above which a workload counts as the only user of the device. It is
+	// below 1, because samples of the device and of the workload may be seconds apart.
 	alone = 0.9
 )
 
-// GPUEngines returns the activity of the GPU engines during a workload's run. Engines are counted
-// per device, not per process. The result is nil if another workload used one of the devices, or if
-// no device counts engines. An engine that some devices do not count is omitted.
+// GPUEngines returns the activity of the GPU engines during the run of a workload. GPUs count engines per device, not
+// per process. The result is therefore nil if another workload used one of the devices, and also if no device counts
+// engines. It omits an engine that some devices do not count.
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
 	own := map[spaceKey]float64{} // busy seconds of each device for this workload
 	var n series.Labels
@@ -102,8 +102,7 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 	return &out
 }
 
-// increase returns the increase of a counter from its first to its last sample. After a reset it
-// continues from zero.
+// increase returns the increase of a counter from its first to its last sample. A lower value is a reset to zero.
 func increase(it chunkenc.Iterator) (sum float64) {
 	first, was := true, 0.0
 	eachValue(it, func(_ int64, x float64) {

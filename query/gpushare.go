@@ -51,8 +51,8 @@ type tenancy struct {
 
 type spaceKey struct{ site, node, device string }
 
-// GPUSpaces returns the GPUs that reported shortly before at, with the workloads that have them
-// open and their peaks since from.
+// GPUSpaces returns the GPUs that reported shortly before at. Each has the workloads that have the GPU open at that
+// time, with their peaks since from.
 func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, error) {
 	spaces := map[spaceKey]*GPUSpace{}
 	tenants := map[spaceKey]map[string]*tenancy{}
@@ -110,8 +110,8 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	return out, nil
 }
 
-// isHolding reports whether the workload had the device open at the device's last export, because only then its memory is
-// exported. If memory per process is unknown, the export of the workload itself decides.
+// isHolding reports whether the workload had the device open at time last, the device's last export. The memory that a workload holds is
+// exported only while the device is open. If memory per process is unknown, the last export of the workload decides.
 func (t *tenancy) isHolding(last int64) bool {
 	const sameExport = 2000 // milliseconds
 	if t.held > 0 {
@@ -158,8 +158,8 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	})
 }
 
-// peaks computes the peaks and the mean of a tenancy. The first and the last minute are incomplete
-// and count only for the mean.
+// peaks returns the peaks and the mean of a tenancy. The first and the last minute are incomplete, so they count for
+// the mean but not for the peaks of the busy share.
 func (t *tenancy) peaks() wire.GPUTenant {
 	for _, b := range t.memory {
 		raise(&t.MemoryPeak, b)

@@ -36,8 +36,8 @@ func newBudget(bytes int64, least int) budget {
 	return budget{n, semaphore.NewWeighted(n)}
 }
 
-// meteredQuery reserves its maximum number of samples once it turns out to be large, until it is
-// closed. Other large queries wait for the reservation; small ones do not.
+// meteredQuery is a query that reserves memory for its maximum number of samples once it turns out to be large. The
+// reservation lasts until the query is closed. Other large queries wait for it, and small queries do not.
 type meteredQuery struct {
 	promql.Query
 	meter *meter
@@ -138,8 +138,8 @@ func (m *meter) release() {
 	m.taken = 0
 }
 
-// resultSteps returns the number of samples per series in the result. For a raw range selection it
-// is an upper bound.
+// resultSteps returns the number of samples of each series in the result of a query. For a raw range selection it is an
+// upper bound.
 func resultSteps(expr parser.Expr, span, step time.Duration) float64 {
 	if raw, ok := expr.(*parser.MatrixSelector); ok {
 		return float64(raw.Range) / float64(leastScrape)
@@ -166,8 +166,8 @@ type meteredQuerier struct {
 	meter *meter
 }
 
-// Select implements storage.Querier. It may return samples outside the selected time, because
-// PromQL checks the time of each sample.
+// Select implements storage.Querier. The result may contain samples outside the selected time, because PromQL checks
+// the time of each sample itself.
 func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
 	if hints != nil {

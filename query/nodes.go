@@ -43,8 +43,8 @@ const (
 // unused are the processor modes that are no use; user time includes guest time. Each processor also has other modes.
 const unused = "idle|iowait|guest|guest_nice"
 
-// nodeSeries selects the series read for every node. Processor times are most of a node's series, so only the needed
-// ones are read. Of the two processor times of a workload, one is enough to show that it exists.
+// nodeSeries are the matchers of the series that are read for every node. Most series of a node are CPU times, so only
+// the needed modes are read. A workload has CPU time in two modes, and one of them is enough to show that it exists.
 var nodeSeries = [][]*labels.Matcher{
 	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", unused)},
 	{series.OneOf("__name__", nodeMetrics), labels.MustNewMatcher(labels.MatchNotEqual, "mode", "system")},
@@ -181,8 +181,8 @@ type reading struct {
 	ended bool
 }
 
-// recent returns the last sample of a series and its rate since the first sample after since, or
-// else since the previous sample.
+// recent returns the last sample of a series and its rate since the first sample after since. If the last sample is the
+// only one after since, the rate is that since the previous sample.
 func recent(it chunkenc.Iterator, since int64) reading {
 	var r reading
 	var t0, prevT int64

@@ -13,18 +13,18 @@ import (
 const (
 	// cheapNodes is the longest time of reading all nodes at which each caller reads them.
 	cheapNodes = 100 * time.Millisecond
-	// Intervals at which a kept list is refreshed, in multiples of its reading time: nodesShare if it was requested,
-	// idleShare if not, and cheapShare if each caller reads its own list. Each is limited by a minimum and a maximum.
+	// A kept list is refreshed at an interval that is a multiple of the time it takes to read. The multiple is nodesShare if the list was
+	// requested, idleShare if not, and cheapShare if each caller reads its own list. The least and most constants limit the interval.
 	nodesShare, leastNodes, mostNodes = 10, 15 * time.Second, 2 * time.Minute
 	idleShare, leastIdle, mostIdle    = 50, time.Minute, 5 * time.Minute
 	cheapShare                        = 5000
-	// failedNodes is the age above which a list is withheld if the next one could not be read.
-	// oldNodes is the age above which it always is.
+	// failedNodes is the maximum age of a list that is returned after the next one could not be read. oldNodes is the
+	// maximum age of a list in any case.
 	failedNodes, oldNodes = time.Minute, 15 * time.Minute
 )
 
-// keptNodes caches the list of nodes. Reading it takes seconds on a large site, so
-// [Views.RefreshNodes] reads it in the background and callers get the last list.
+// keptNodes caches the list of nodes, because reading it takes seconds on a large site. [Views.RefreshNodes] reads it
+// in the background, and callers get the last list.
 type keptNodes struct {
 	mu     sync.Mutex
 	list   []wire.Node
@@ -46,16 +46,16 @@ type nodesRead struct {
 	err   error
 }
 
-// Nodes returns the nodes that sent samples within the last day, including nodes that only a batch
-// system reports. Nodes silent for longer than [Options.Gone] are down and have unknown figures.
-// With [Options.KeepNodes] the list may be older; see [Views.NodesAsOf].
+// Nodes returns the nodes that sent samples within the last day, including nodes that only a batch system reports. A
+// node that was silent for longer than [Options.Gone] is down, and its figures are unknown. With [Options.KeepNodes]
+// the list may be older; see [Views.NodesAsOf].
 func (v *Views) Nodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	list, _, err := v.NodesAsOf(ctx, now)
 	return list, err
 }
 
-// NodesAsOf is like [Views.Nodes] and also returns the time of the list. With [Options.KeepNodes], if reading takes
-// long, it returns the last list of [Views.RefreshNodes]. Only the first callers after the start have to wait.
+// NodesAsOf is like [Views.Nodes] and also returns the time of the list. With [Options.KeepNodes], it returns the last
+// list of [Views.RefreshNodes] if reading takes long. Only the first callers after the start wait for a list.
 func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error) {
 	if v.kept == nil || v.kept.isNewer(now) {
 		list, err := v.readNodes(ctx, now)
@@ -78,8 +78,8 @@ func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time
 	}
 }
 
-// RefreshNodes reads the list of nodes repeatedly until ctx ends, for [Options.KeepNodes]. A slow read runs as
-// background work and takes at most a tenth of the time, or a fiftieth without requests.
+// RefreshNodes reads the list of nodes repeatedly until ctx ends, for [Options.KeepNodes]. A slow read has low
+// priority. Reading takes no more than a tenth of the time, or a fiftieth if nobody requests the list.
 func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 	if v.kept == nil {
 		return
@@ -124,8 +124,8 @@ func (k *keptNodes) isNewer(now time.Time) bool {
 	return k.at.After(now)
 }
 
-// get returns a copy of the kept list, or the reading in progress that the caller waits for. It
-// returns neither if the caller has to begin one.
+// get returns a copy of the kept list with its time, or the reading in progress that the caller should wait for. If it
+// returns neither, the caller must start a reading.
 func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 	numberDelay = 24 * time.Hour
 )
 
-// Select returns the selection of a run. It includes the ids derived from its job number, under
-// which nodes report array tasks that ended before their environment could be read.
+// Select returns the selection of a run. It includes the ids derived from the job number of the run. Nodes use these
+// ids for array tasks that ended before the agent could read their environment.
 func (v *Views) Select(ctx context.Context, site, id string, from, to time.Time) (Selection, error) {
 	s := Selection{Site: site, ID: id, From: from, To: to}
 	if w := workload.ID(id); !w.Kind().Array() || !strings.ContainsAny(w.Name(), "_+") {

@@ -69,8 +69,8 @@ type podSeries struct {
 	value   []float64
 }
 
-// valueAt returns the value at t. A counter keeps its last value after the container ended, because
-// it is no longer exported, and is 0 before its start.
+// valueAt returns the value of the series at time t. A counter keeps its last value after the container has ended,
+// because it is no longer exported then. Before the start of the container it is 0.
 func (s *podSeries) valueAt(t int64) (float64, bool) {
 	i, exact := slices.BinarySearch(s.at, t)
 	switch {
@@ -84,9 +84,9 @@ func (s *podSeries) valueAt(t int64) (float64, bool) {
 	return s.value[i-1], true
 }
 
-// PodSamples returns the use of a pod's containers per export interval of the agent, from start to
-// end. The first sample covers the time since the container started, and the last includes the use
-// up to the end. The result is empty if the pod was not measured.
+// PodSamples returns the use of a pod's containers from its start to its end, one sample per export of the agent. The
+// first sample covers the time since the container started. The last one includes the use up to the end. The result is
+// empty if the pod was not measured.
 func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error) {
 	parts, id, err := v.podParts(ctx, namespace, uid, from, to.Add(lateExport))
 	if err != nil || len(parts) == 0 {

@@ -61,9 +61,9 @@ var curves = []curve{
 // profileKey identifies one line of a profile.
 type profileKey struct{ metric, unit, node, part string }
 
-// Profile returns the figures of a workload over time by node and part. Point i covers the step
-// that ends at its time. The increase of a counter between two samples is divided among the steps
-// so that the area below the curve equals the increase. A step without a pair of samples is nil.
+// Profile returns the figures of a workload over time by node and part. Point i covers the step that ends at its time.
+// The increase of a counter is divided among the steps between two samples, so that the area below the curve equals the
+// increase. A step that no pair of samples covers is nil.
 func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -149,8 +149,8 @@ func (l *line) add(o *line) {
 	}
 }
 
-// increase spreads the increase of a counter between two samples evenly over the time between them,
-// in units per second. A counter that appears soon after the workload began was zero at that time.
+// increase spreads the increase of a counter evenly over the time between its samples, in units per second. A counter
+// that appears soon after begin, the start of the workload, is taken to have been zero at begin.
 func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
 	var t0 int64
 	var v0 float64

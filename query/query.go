@@ -65,8 +65,8 @@ type Selection struct {
 // ids returns all ids under which the workload may have been measured.
 func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
 
-// eachSeries calls f for every series of the workload with one of the names in the time range. Under the ids in
-// s.Numbered it accepts only node series, because a scheduler reports other work under the same number.
+// eachSeries calls f for every series of the workload in the time range that has one of the names. For the ids in s.Numbered, which are
+// derived from the job number, it accepts only series of nodes. A scheduler may report another job under the same number.
 func (v *Views) eachSeries(ctx context.Context, s Selection, from, to time.Time, names []string,
 	f func(labels.Labels, chunkenc.Iterator) error) error {
 	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}

@@ -44,8 +44,8 @@ func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(Node
 	}, series.OneOf("__name__", []string{gpuInfoMetric, gpuSizeMetric, "reckon_node_gpu_seconds_total", "reckon_gpu_busy_ratio"}))
 }
 
-// PartitionLimits calls take with the time limit in seconds of each partition's jobs, as last
-// reported before at. Partitions without a limit are skipped.
+// PartitionLimits calls take with the time limit in seconds of jobs in each partition, as last reported before at. It
+// skips partitions without a limit.
 func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(site, partition string, seconds float64)) error {
 	var n series.Labels
 	return series.ForEach(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
@@ -57,8 +57,8 @@ func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(sit
 	}, series.OneOf("__name__", []string{"reckon_slurm_partition_limit_seconds"}))
 }
 
-// GPUBursts calls take with the start and duration in seconds of each time that a GPU of a workload was busy for at
-// least share. Readings a few minutes apart are combined; gaps of more than two hours are unknown.
+// GPUBursts calls take for each time that a GPU of the workload was busy for at least the given share, with its start and its duration in
+// seconds. Readings a few minutes apart belong to one burst. Gaps of more than two hours are unknown.
 func (v *Views) GPUBursts(ctx context.Context, s Selection, share float64, take func(at time.Time, seconds float64)) error {
 	const together, apart = 5 * 60 * 1000, 2 * 3600 * 1000 // milliseconds
 	return v.eachSeries(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(_ labels.Labels, it chunkenc.Iterator) error {

@@ -17,9 +17,8 @@ import (
 // namedCommands is the number of programs with their own line.
 const namedCommands = 20
 
-// CommandProfile returns the cores used by each program over time, summed over nodes and parts, in
-// descending order of use. "other" combines all but the largest few and the programs that the agent
-// did not name. Steps are as in [Views.Profile].
+// CommandProfile returns the cores that each program used over time, summed over nodes and parts, largest first. The
+// line "other" sums the smaller programs and those that the agent did not name. Steps are as in [Views.Profile].
 func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Duration) ([]wire.Profile, error) {
 	g, err := newGrid(s.From, s.To, step, v.gone)
 	if err != nil {
@@ -85,9 +84,9 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	return out, nil
 }
 
-// Combine sums the lines of a profile over everything ("total") or per node ("node"); for any other
-// value of by it returns them unchanged. A step is unknown only if it is unknown in all lines. All
-// lines must have the same steps.
+// Combine returns the sum of all lines of a profile if by is "total", and the sum per node if by is "node". For any
+// other value it returns the lines unchanged. All lines must have the same steps. A step of a sum is unknown only if it
+// is unknown in all its lines.
 func Combine(lines []wire.Profile, by string) []wire.Profile {
 	if by != "total" && by != "node" {
 		return lines

@@ -12,9 +12,9 @@ import (
 // shortParts is the part into which agents fold steps with negligible use.
 const shortParts = "short"
 
-// Steps merges the accounting records of a run's steps with the measurements of its parts, which
-// have the same names. Measurements take precedence if all nodes of the step were measured.
-// Accounted steps keep their order. Measured steps without accounting follow, as in a running job.
+// Steps merges the accounting records of a run's steps with the measurements of its parts, by name. The use in a step
+// is measured if all of its nodes were measured, and otherwise accounted. Accounted steps keep their order. Steps
+// without an accounting record follow, as in a job that still runs.
 func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
 	measured := map[string][]wire.Part{}
 	var order []string

@@ -155,8 +155,8 @@ func raise(p **float64, v float64) {
 // watchedFor is the maximum age of a node's last sample for the node to count as observed.
 const watchedFor = 5 * time.Minute
 
-// Resized reports whether the batch system changed the allocation of the workload during the run,
-// so that its current allocation does not apply to all of it.
+// Resized reports whether the batch system changed the allocation of the workload during its run. If so, the current
+// allocation does not apply to the whole run.
 func (v *Views) Resized(ctx context.Context, s Selection) (changed bool, err error) {
 	err = v.eachSeries(ctx, s, s.From, s.To, []string{"reckon_workload_allocation_time_seconds"},
 		func(_ labels.Labels, it chunkenc.Iterator) error {
@@ -192,8 +192,8 @@ type Neighbour struct {
 // farNeighbours is the time before the end of the run from which its neighbours are searched.
 const farNeighbours = 24 * time.Hour
 
-// Neighbours returns the use of a workload's nodes by other workloads during its run, including
-// those of the same owner, in descending order.
+// Neighbours returns how much other workloads used the workload's nodes during its run, largest first. It includes
+// workloads of the same owner.
 func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
 	from := s.From
 	if s.To.Sub(from) > farNeighbours {
@@ -240,9 +240,9 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	return out, nil
 }
 
-// Exactness returns the worst exactness of each figure for a kind of workload on some nodes
-// within the time. Values are 0 exact, 1 at least, 2 estimated, 3 modelled and 4 at most. Figures
-// without a report are omitted.
+// Exactness returns the worst exactness that was reported for each figure, for a kind of workload on the given nodes
+// during the selection. Values are 0 exact, 1 at least, 2 estimated, 3 modelled and 4 at most. Figures without a report
+// are omitted.
 func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes []string) (map[string]int, error) {
 	if len(nodes) == 0 {
 		return nil, nil

@@ -47,8 +47,8 @@ const (
 // MaxNodes is the number of NUMA nodes that are distinguished; of a machine with more, memory by node is not read.
 const MaxNodes = 16
 
-// IOLimit is the I/O limit of a control group on a block device; 0 is no limit. Arrays are indexed
-// by [Receive] for reads and [Transmit] for writes.
+// IOLimit is the limit on I/O of a control group with a block device. 0 means no limit. Index [Receive] of an array is
+// the limit on reads, and [Transmit] that on writes.
 type IOLimit struct {
 	Device     string    // as in /sys/block
 	Bytes      [2]uint64 // a second
@@ -98,9 +98,8 @@ type Cgroup struct {
 	CPUMax    float64 // limit, cores
 }
 
-// Needed returns the bytes that cannot be freed without loss: anonymous, shared and unreclaimable
-// kernel memory. The rest of Current is page cache and slab, which the kernel reclaims under
-// pressure.
+// Needed returns the bytes of memory that the processes of the group need: anonymous, shared and unreclaimable kernel
+// memory. The rest of Current is page cache and slab, which the kernel reclaims under pressure.
 func (c *Cgroup) Needed() uint64 { return c.Anon + c.Shmem + c.Kernel }
 
 // CgroupReader reads control groups of any version.

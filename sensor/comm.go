@@ -13,8 +13,8 @@ func (c *Comm) Bytes() []byte {
 	return c[:]
 }
 
-// String returns the name with each byte that is not printable UTF-8 replaced by '?', so that a
-// hostile program name cannot break an output line or a label.
+// String returns the name of the program. It replaces each byte that is not part of printable UTF-8 by '?', because a
+// program can choose any name and could break an output line or a label.
 func (c Comm) String() string {
 	raw := c.Bytes()
 	clean := true

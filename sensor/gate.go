@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// MaxWatts is more power than a single node can draw. Larger readings are blank values of the
-// hardware, such as 65535 or 9223372036854775794. It is the limit for devices that report none.
+// MaxWatts is more power than a single node can draw. It is the limit for devices that do not report one. Higher
+// readings are placeholders of the hardware for a missing value, such as 65535 or 9223372036854775794.
 const MaxWatts = 100e3
 
-// ImplausibleError reports an impossible reading, which is then dropped. One such reading is an
-// accident; a series of them is a fault of the sensor.
+// ImplausibleError reports an impossible reading, which is dropped. A single one is an accident. A series of them means
+// that the sensor is faulty.
 type ImplausibleError struct {
 	What string // was read: "energy of 0000:03:00.0"
 	Why  string // "rose by 3.69e+12 in 1 s, at most 1200 are possible"
@@ -67,12 +67,12 @@ func implausible(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
-// views is the number of times that a process may map the same shared pages; its resident size
-// counts each mapping. Garbage collectors map their heap three times.
+// views is the maximum number of times that a process maps the same shared pages. The resident size counts every
+// mapping, and garbage collectors map their heap three times.
 const views = 4
 
-// RefuseMemory drops the memory of processes that exceed the machine's total in bytes (0 if
-// unknown). It returns an error that describes the dropped readings.
+// RefuseMemory drops the memory figures of processes that exceed total, the memory of the machine in bytes. A total of
+// 0 is unknown, and nothing is dropped. The returned error lists the dropped readings.
 func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	if total == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	return refused
 }
 
-// MostWatts returns the power limit of a device: twice the highest limit that it reports, in watts,
-// or [MaxWatts] if it reports none.
+// MostWatts returns the power in watts that a reading of a device cannot exceed. It is twice the highest of the stated
+// limits of the device, or [MaxWatts] if none is stated.
 func MostWatts(stated ...float64) float64 {
 	most := 0.0
 	for _, w := range stated {
@@ -113,12 +113,12 @@ func MostWatts(stated ...float64) float64 {
 	return min(2*most, MaxWatts)
 }
 
-// Register validates a hardware counter. Its zero value is ready for use. It is not safe for
-// concurrent use and allocates only when it refuses a reading.
+// Register validates the readings of a hardware counter. Its zero value is ready for use. It is not safe for concurrent
+// use and allocates only when it rejects a reading.
 //
-// It refuses a rise that exceeds the possible rate. After [patience] it restarts from the current
-// value and drops the rise. A fall may be a reset or a false reading; the next reading decides, and
-// nothing is lost if it continues from before the fall.
+// It rejects a rise that exceeds the possible rate. After [patience] such readings, it accepts the current value as a
+// new start and drops the rise. A fall may be a reset or a false reading, so the next reading decides. If that
+// continues from before the fall, nothing is lost.
 type Register struct {
 	// Wrap is the number after which the register starts again from 0; 0 if it does not, or that is unknown.
 	Wrap float64
@@ -135,9 +135,9 @@ const (
 	patienceTime = 2 * time.Second
 )
 
-// Add records a reading and returns the rise since the last one. most is the largest possible rise per second.
-// If the reading is refused, it returns an [ImplausibleError] that names what and device, and the next rise
-// includes the refused one.
+// Add records a reading and returns the rise since the last one. most is the largest possible rise per second. If it
+// rejects the reading, it returns an [ImplausibleError] that names what and device. The next rise then includes the
+// rise up to this reading.
 func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
 	if !(raw >= 0) || math.IsInf(raw, 1) {
 		return 0, implausible(what, device, "is %v, which is no count", raw)
@@ -171,7 +171,7 @@ func (r *Register) Add(now time.Time, what, device string, raw, most float64) (r
 	return rise, nil
 }
 
-// Odometer turns a register that may be reset into a counter that never decreases. Its zero value
+// Odometer converts the readings of a register, which may be reset, to a total that never decreases. Its zero value
 // starts at zero and is ready for use.
 type Odometer struct {
 	Register

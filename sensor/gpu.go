@@ -36,8 +36,8 @@ type GPU struct {
 	Memory, MemorySize uint64 // device memory in use, and in total; bytes
 }
 
-// SetMemory sets the used memory and the size of the device in bytes. If used exceeds size, it
-// returns an [ImplausibleError] and sets neither.
+// SetMemory sets the used memory and the memory size of the device in bytes. If used exceeds size, it sets neither and
+// returns an [ImplausibleError].
 func (g *GPU) SetMemory(used, size uint64) error {
 	g.Have &^= GPUMemory | GPUSize
 	if err := CheckRange("memory", g.Device, float64(used), 0, float64(size)); err != nil {
@@ -48,8 +48,8 @@ func (g *GPU) SetMemory(used, size uint64) error {
 	return nil
 }
 
-// GPUUse is the use of one device by one process. Several records for the same process and device
-// are disjoint and must be summed.
+// GPUUse is the use of one device by one process. If there are several records for a process and device, their amounts
+// must be summed.
 type GPUUse struct {
 	PID    int32
 	Device string // as in GPU.Device
@@ -69,29 +69,29 @@ type GPUPass struct {
 // Reset empties p and keeps its memory.
 func (p *GPUPass) Reset() { p.Devices, p.Uses = p.Devices[:0], p.Uses[:0] }
 
-// GPUSource reads devices and their users. A [Sensor] that implements it takes part in the
-// accounts: the agent reads it at each internal tick.
+// GPUSource reads GPUs and the processes that use them. If a [Sensor] implements it, the agent calls ReadGPU at each
+// internal tick and charges the use to workloads.
 //
-// ReadGPU appends to p. If a device cannot be read, it is omitted and the error names the device
-// and the cause; the rest of p is valid. The next successful reading includes its activity
-// meanwhile in Busy, as far as the hardware remembers it. ReadGPU is called from one goroutine,
-// does not wait for a device that hangs, and does not allocate for known devices and processes.
+// ReadGPU appends to p. It omits a device that cannot be read, and the error names the device and the cause. The rest
+// of p is valid. The next successful reading includes the activity of the meantime in Busy, as far as the hardware
+// remembers it. ReadGPU is called from one goroutine. It does not wait for a device that hangs, and does not allocate
+// for known devices and processes.
 type GPUSource interface {
 	Name() string
 	ReadGPU(p *GPUPass) error
 	Close() error
 }
 
-// GPUFinder is a [GPUSource] that searches for the users of its devices. The agent calls FindGPU before
-// ReadGPU, in the same goroutine. opened lists the devices opened since the previous reading, if known.
+// GPUFinder is a [GPUSource] that searches for the processes that use its devices. The agent calls FindGPU before ReadGPU, in the same
+// goroutine. opened lists the device files that were opened since the previous reading, if that is known.
 type GPUFinder interface {
 	FindGPU(opened []Open)
 }
 
-// GPUStarter is a [GPUSource] that reads in the background. The agent calls StartGPU at the start of each tick,
-// in the goroutine of ReadGPU, which then returns the data received so far. Later data is left to the next
-// tick; until then ReadGPU returns the last reading with a Span of 0. now reports that an export follows this
-// tick, soon that one follows the next.
+// GPUStarter is a [GPUSource] that reads in the background. The agent calls StartGPU at the start of each tick, in the
+// goroutine of ReadGPU. ReadGPU then returns the data received so far, and later data is returned at the next tick.
+// Without new data it returns the last reading with a Span of 0. now reports that an export follows this tick, and soon
+// that an export follows the next tick.
 type GPUStarter interface {
 	StartGPU(soon, now bool)
 }

@@ -186,8 +186,8 @@ var gpuFigure = [gpuFigures]struct {
 	GPURowsPending: {gpuRowsPending, nil}, GPURowsFailed: {gpuRowsFailed, nil}, GPUXidLast: {gpuXid, nil},
 }
 
-// GPUSeries exports the figures of one device. It allocates only when a figure first occurs and is
-// not safe for concurrent use.
+// GPUSeries exports the figures of one device as series. It allocates only when a figure occurs for the first time. It
+// is not safe for concurrent use.
 type GPUSeries struct {
 	vendor, device, index string
 	info                  *metric.Series
@@ -206,8 +206,8 @@ func NewGPUSeries(g *GPU) *GPUSeries {
 // Info appends the facts of the device.
 func (s *GPUSeries) Info(b *metric.Batch) { b.Add(s.info, 1) }
 
-// gpuBounds are the valid ranges of gauges of a running device, by unit. A die at 0 degrees Celsius
-// is excluded, because dead sensors report that.
+// gpuBounds are the valid ranges of a running device's gauges, by unit. 0 degrees Celsius is invalid, because broken
+// sensors report it.
 var gpuBounds = map[metric.Unit][2]float64{
 	metric.Celsius: {math.SmallestNonzeroFloat64, 200}, metric.Hertz: {0, 100e9}, metric.Ratio: {0, 10}, metric.Watts: {0, MaxWatts},
 }

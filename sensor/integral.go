@@ -2,13 +2,13 @@ package sensor
 
 import "time"
 
-// Gap is the longest time between two power readings that is integrated. The energy of a longer gap
-// is unknown and left out. It exceeds the longest usual export interval, because some meters are
-// read only at exports.
+// Gap is the longest time between two power readings over which power is integrated to energy. The energy of a longer
+// gap is unknown and not counted. Gap exceeds the longest usual export interval, because some meters are read only at
+// exports.
 const Gap = 90 * time.Second
 
-// Integral integrates power readings to energy by the trapezoid rule. Its zero value is ready for
-// use. It never decreases: gaps, missing meters and negative readings add nothing.
+// Integral integrates power readings to energy by the trapezoid rule. Its zero value is ready for use. The energy never
+// decreases, because gaps, missing meters and negative readings add nothing.
 type Integral struct {
 	joules float64
 	watts  float64

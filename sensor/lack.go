@@ -2,8 +2,8 @@ package sensor
 
 import "reckon/figure"
 
-// Lack is something that a source cannot count or distinguish. The exactness of a figure follows
-// only from the lacks of its sources.
+// Lack is something that a source cannot count or distinguish. The agent derives the exactness of a figure from the
+// lacks of its sources.
 type Lack uint8
 
 // The reasons why a source does not see all of a figure.

@@ -17,8 +17,8 @@ type LinkPass struct{ Links []Link }
 // Reset empties p and keeps its memory.
 func (p *LinkPass) Reset() { p.Links = p.Links[:0] }
 
-// LinkSource reads RDMA adapters and their users. It looks only every few seconds, so most readings
-// are empty. It is used like a [TrafficSource].
+// LinkSource reads RDMA adapters and the processes that use them. It searches for processes only every few seconds, so
+// most readings are empty. The agent calls it like a [TrafficSource].
 type LinkSource interface {
 	Name() string
 	ReadLinks(p *LinkPass) error

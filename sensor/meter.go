@@ -1,8 +1,7 @@
 package sensor
 
-// Domain is the part of a node that a meter measures. Domains overlap and must not be summed: psys
-// includes everything that the processor can measure on the board, and package includes core and
-// uncore.
+// Domain is the part of a node that a meter measures. Domains overlap and must not be summed. For example, package
+// includes core and uncore, and psys includes everything that the processor can measure on the board.
 type Domain string
 
 // The domains of energy.
@@ -34,13 +33,12 @@ type Meter struct {
 
 // MeterSource reads meters of energy or power.
 //
-// A [Sensor] that implements it takes part in attribution: the agent reads its meters at each
-// internal tick. ReadMeters must not block, so a slow source reads in the background and returns
-// its latest reading. Read may export the last result of ReadMeters with [MeterSeries]. A meter
-// sets Joules if it has a counter; otherwise it sets Watts, which attribution integrates. If
-// several sources meter one domain, attribution selects one of them.
+// If a [Sensor] implements it, the agent reads its meters at each internal tick and attributes the energy to workloads.
+// ReadMeters must not block, so a slow source reads in the background and returns its latest reading. Read may export
+// the last result of ReadMeters with [MeterSeries]. A meter sets Joules if it has a counter. Otherwise it sets Watts,
+// which the agent integrates. If several sources measure one domain, the agent selects one of them.
 //
-// A meter that cannot be read, or that the hardware has not updated, is omitted: it is unknown, not
+// ReadMeters omits a meter that cannot be read or that the hardware has not updated, because its value is unknown, not
 // zero. A MeterSource is used from one goroutine and does not allocate after warm-up.
 type MeterSource interface {
 	Name() string
@@ -50,8 +48,8 @@ type MeterSource interface {
 	Close() error
 }
 
-// ModelledSource is a source of meters that may come from a power model elsewhere. Modelled meters
-// rank below measurements.
+// ModelledSource is a source with meters that may come from a power model, such as that of a virtual machine's host.
+// The agent prefers measurements to modelled meters.
 type ModelledSource interface {
 	MeterSource
 	// ModelledMeters reports whether the last result of ReadMeters is modelled.

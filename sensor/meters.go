@@ -2,8 +2,8 @@ package sensor
 
 import "reckon/metric"
 
-// NodeEnergy is the energy counted by each meter of a node. All sensors with meters share this
-// description and export it with [MeterSeries].
+// NodeEnergy describes the energy that each meter of a node has counted. All sensors with meters export it with
+// [MeterSeries].
 var NodeEnergy = metric.NewDesc("reckon_node_energy_joules_total", metric.Counter, metric.Joules, []string{"domain", "zone", "method"},
 	"Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold "+
 		"packages, package holds core and uncore.")
@@ -15,8 +15,8 @@ var NodePower = metric.NewDesc("reckon_node_power_watts", metric.Gauge, metric.W
 // MeterDescs lists the series of [MeterSeries].
 func MeterDescs() []*metric.Desc { return []*metric.Desc{NodeEnergy, NodePower} }
 
-// MeterSeries exports meters as series of the node. Its zero value is ready for use. It is not safe
-// for concurrent use and allocates only for new meters.
+// MeterSeries exports meters as series of the node. Its zero value is ready for use. It allocates only for new meters.
+// It is not safe for concurrent use.
 type MeterSeries struct {
 	rows map[meterKey]*meterRows
 }

@@ -2,8 +2,8 @@ package sensor
 
 import "reckon/metric"
 
-// Origin is the source of external figures, such as a script, an exporter or a file. Owner
-// resolution maps it to a workload.
+// Origin is the source of external figures, such as a script, an exporter or a file. The agent determines the
+// workload of the figures from it.
 type Origin struct {
 	// Workload is the workload that the figures claim, as kind/name, or empty.
 	Workload string
@@ -47,12 +47,12 @@ func (p *OwnPass) Input(name string, err error) int {
 	return len(p.Inputs) - 1
 }
 
-// OwnSource reads external figures. A [Sensor] that implements it needs nothing else: before each
-// export the agent calls ReadOwn, resolves the workload of each origin and adds its labels.
+// OwnSource reads external figures. A [Sensor] that implements it needs no other integration. Before each export the
+// agent calls ReadOwn, determines the workload of each origin and adds its labels.
 //
-// ReadOwn fills p, which was reset. A series keeps its pointer while it exists, and an Origin keeps
-// its pointer while it is unchanged. ReadOwn may take long: the agent continues without it and does
-// not call it again until it returns.
+// ReadOwn fills p, which is empty. A series keeps its pointer while it exists, and an Origin keeps its pointer while it
+// is unchanged. ReadOwn may take long. The agent continues without its result, and does not call it again until it has
+// returned.
 type OwnSource interface {
 	Name() string
 	ReadOwn(p *OwnPass)

@@ -73,8 +73,8 @@ type Process struct {
 	CancelledBytes uint64
 }
 
-// SharedMemory is the resident memory of a process in bytes: in total, and with each page split
-// evenly over the processes that map it (proportional set size).
+// SharedMemory is the resident memory of a process in bytes. Resident counts each page in full. Proportional divides
+// each page by the number of processes that map it (proportional set size).
 type SharedMemory struct {
 	Resident, Proportional uint64
 	// The anonymous part of both, if HasAnon is set: kernels before 5.4 report the sums only.
@@ -82,8 +82,8 @@ type SharedMemory struct {
 	HasAnon                bool
 }
 
-// Comm is the name of a program as the kernel stores it: up to 15 bytes and a NUL. It may contain
-// any other byte; [Comm.String] makes it printable.
+// Comm is a program name as the kernel stores it, with up to 15 bytes and a NUL. It may contain any other byte.
+// [Comm.String] returns a printable form.
 type Comm [16]byte
 
 // CommOf returns the first 15 bytes of name.
@@ -92,8 +92,8 @@ func CommOf(name []byte) (c Comm) {
 	return c
 }
 
-// SameStart reports whether two start times may belong to the same process. Sources round
-// differently, and a process id is not reused within a second.
+// SameStart reports whether two start times, in nanoseconds since boot, may be those of one process. Times from
+// different sources differ by up to a second, and the kernel does not reuse a process id within a second.
 func SameStart(a, b uint64) bool {
 	d := int64(a - b)
 	return d > -1_500_000_000 && d < 1_500_000_000

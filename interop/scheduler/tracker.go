@@ -18,7 +18,7 @@ const (
 	// maxSampleAge is the maximum age of a run's last sample. Younger samples are read by the next round of the
 	// catalogue. Older ones would require a backfill.
 	maxSampleAge = 90 * time.Second
-	// retention is how long a job is kept after its end. It exceeds the time range of every query to the batch system,
+	// retention is the time that a job is kept after its end. It exceeds the time range of every query to the batch system,
 	// so that a job that is returned again is not mistaken for a new one.
 	retention = 3 * time.Hour
 	// minSampleSpacing is the minimum time between two samples of a run. It leaves room for the staleness marker after

@@ -40,8 +40,8 @@ func read(id int32) int64 {
 	return ts.Nano()
 }
 
-// threadClock returns the id of the CPU clock of a thread in this process (clock_getres(2): the
-// complement of the thread id above the bits for "thread" and "as scheduled").
+// threadClock returns the id of the CPU clock of a thread in this process. As in clock_getres(2), it is the complement
+// of the thread id, shifted left by 3 bits, with the bits for "thread" and "scheduled time" set.
 func threadClock(tid int) int32 { return int32(^tid<<3 | 4 | 2) }
 
 // setTimerSlack sets the timer slack to the minimum; for ordinary threads it is 50 microseconds.

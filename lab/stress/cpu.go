@@ -32,8 +32,8 @@ type spinner struct {
 // catchUpShare is the maximum fraction of a period that a thread works beyond its target in order to catch up.
 const catchUpShare = 0.25
 
-// prepare locks the goroutine to its thread, measures its speed and pins it to a CPU if configured.
-// After a pinning error the thread is still usable.
+// prepare locks the goroutine to its thread, pins the thread to a CPU if configured, and measures its speed. If pinning
+// fails, it returns the error, but the spinner can still be used.
 func (s *spinner) prepare() error {
 	// Never unlocked: the thread is pinned and ends with the goroutine.
 	runtime.LockOSThread()
@@ -89,8 +89,8 @@ func (s *spinner) run(stop *atomic.Bool) {
 
 func (s *spinner) cpuTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
 
-// Limits of a piece of work between two readings of the clock, in nanoseconds. Reading the clock of
-// a thread takes a system call.
+// longest and enough limit a piece of work between two readings of the thread clock, in nanoseconds. Reading that clock
+// takes a system call, so pieces must not be too short.
 const (
 	longest = 200_000
 	enough  = 1_000 // below this another piece is not worthwhile
@@ -130,8 +130,8 @@ func (s *spinner) trackSpeed(rounds int, nanos int64) {
 	}
 }
 
-// spin does integer and floating-point work in registers, so that it does not depend on other use
-// of the caches.
+// spin computes the given number of rounds of integer and floating-point operations. It uses only registers, so that
+// its speed does not depend on how others use the caches.
 //
 //go:noinline
 func (s *spinner) spin(rounds int) {

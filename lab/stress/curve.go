@@ -43,8 +43,8 @@ func (c *curve) integral(at time.Duration) float64 {
 // end returns the length of the program.
 func (c *curve) end() time.Duration { return c.begin[len(c.begin)-1] }
 
-// catchUp limits catching up. A deficit of more than this time at the current level is dropped, so
-// that a delayed load is not doubled for minutes afterwards.
+// catchUp is the longest delay that a load catches up with. A larger deficit is dropped, because a delayed load would
+// otherwise run at twice its level for minutes.
 const catchUp = 500 * time.Millisecond
 
 // pace computes the amount that is due.
@@ -55,9 +55,9 @@ type pace struct {
 	last  time.Duration // time of the last call
 }
 
-// amountDue returns the amount due by a time, given the amount done; a negative amount is an advance.
-// Amounts over the limit are dropped in both directions. At the boundary of a step everything is
-// dropped, because results are labelled by step and a deficit must not move to the next one.
+// amountDue returns the amount that is due at time at. done is the amount already done. A negative result means that
+// the load is ahead. Deficits and leads beyond catchUp are dropped. At the start of a step the whole deficit is
+// dropped, because results are reported by step.
 func (p *pace) amountDue(at time.Duration, done float64) float64 {
 	if i := p.step(at); i != p.now {
 		from := p.last // the amount due since the last call is not a deficit

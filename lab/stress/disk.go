@@ -42,8 +42,8 @@ const (
 	interval = 10 * time.Millisecond // how often bytes are due
 )
 
-// open creates the file. Without keep, the file is unlinked at once or never has a name, so that
-// nothing remains however the program ends.
+// open creates the file. Unless the file is to be kept, it is unlinked at once or created without a name, so that
+// nothing remains if the program is killed.
 func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.dir == "" {
 		d.dir = "."
@@ -147,8 +147,8 @@ func (d *disk) close() error {
 	return nil
 }
 
-// stream moves bytes at the rate of a curve by calling move, with at most max bytes at once and in
-// multiples of unit. It ends with the program, when stop is set, or on an error.
+// stream transfers bytes at the rate of a curve by calling move with the number of bytes. That number is a multiple of
+// unit and no more than max. stream ends with the program, when stop is set, or after an error.
 type stream struct {
 	clock    clock
 	curve    *curve

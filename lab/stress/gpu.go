@@ -24,8 +24,8 @@ type gpuLoad struct {
 	busy atomic.Int64 // busy nanoseconds of the device
 }
 
-// gpuPeriod is the interval between kernel starts. It is short compared with the sampling windows
-// of tools (a sixth of a second or more) and long compared with the start of a kernel.
+// gpuPeriod is the interval between two kernel starts. It is shorter than the sampling windows of measuring tools (1/6
+// s or more) and much longer than a kernel start takes.
 const gpuPeriod = 20 * time.Millisecond
 
 // gpuLeast is the duration of the shortest kernel that is worth its start.
@@ -71,8 +71,8 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 	return nil
 }
 
-// gpuPace converts the amount due to turns of the kernel. It keeps measuring the length of a turn,
-// because GPU clocks rise and fall with the load.
+// gpuPace converts an amount due to turns of the kernel's loop. It measures the length of a turn again and again,
+// because the clocks of a GPU change with the load.
 type gpuPace struct {
 	pace
 	turn float64 // nanoseconds; 0 is unknown
@@ -81,8 +81,8 @@ type gpuPace struct {
 // firstTurns is the length of the first kernel in turns, which is far below a period on any device.
 const firstTurns = 10_000
 
-// kernelLength returns the length of the next kernel, so that the device reaches its target busy time by
-// the given time. done is its busy time so far.
+// kernelLength returns the number of turns of the next kernel, so that the device reaches its target busy time at time
+// by. done is the busy time of the device so far.
 func (p *gpuPace) kernelLength(by, done time.Duration) uint64 {
 	owed := min(p.amountDue(by, float64(done)), float64(gpuPeriod)*0.98)
 	if owed < float64(gpuLeast) {

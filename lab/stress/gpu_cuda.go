@@ -13,8 +13,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// cuda is an NVIDIA device accessed through the driver API (docs.nvidia.com/cuda/cuda-driver-api).
-// It opens the driver's library at run time and needs no toolkit.
+// cuda is an NVIDIA device that is accessed through the driver API (docs.nvidia.com/cuda/cuda-driver-api). It loads the
+// driver's library at run time and does not need the CUDA toolkit.
 type cuda struct {
 	fn     map[string]uintptr
 	label  string
@@ -233,9 +233,9 @@ func (c *cuda) close() error {
 	return err
 }
 
-// spinPTX is the kernel. Each thread multiplies for a number of turns and writes one word at the
-// end, so that no compiler removes the work. The driver compiles the text (PTX ISA 6.0, which every
-// driver since CUDA 9 supports).
+// spinPTX is the kernel in PTX assembly. Each thread multiplies for a number of turns and then writes one word, because
+// the compiler would remove work without a result. The driver compiles the text. It is PTX ISA 6.0, which every driver
+// since CUDA 9 supports.
 const spinPTX = `.version 6.0
 .target sm_30
 .address_size 64

@@ -4,8 +4,8 @@ package stress
 
 import "errors"
 
-// openCUDA returns an error. This program is statically linked so that it runs anywhere, and
-// therefore has no dynamic loader to open a library.
+// openCUDA always returns an error. This program is statically linked so that it runs on any machine. It therefore has
+// no dynamic loader, which the driver's library requires.
 func openCUDA(int) (gpuDevice, error) {
 	return nil, errors.New(
 		"this build loads no GPU: it cannot open the driver's library; use the build for NVIDIA machines, `make build-nvml`")

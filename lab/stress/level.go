@@ -21,8 +21,8 @@ const (
 	resources // number of resources
 )
 
-// names are the names of the profiles that the HTTP API returns for a workload, so that a recorded
-// job is a valid program.
+// names are the names of the resources. They equal those of a workload's profiles in the HTTP API, so that a recorded
+// profile can be replayed as a program.
 var names = [resources]string{
 	"cores", "memory_bytes", "io_read_bytes_per_second", "io_write_bytes_per_second", "network_bytes_per_second", "gpus",
 }

@@ -139,9 +139,9 @@ func (m *memory) run(stop *atomic.Bool, wait func(time.Duration) bool) {
 	}
 }
 
-// residentBytes returns the resident memory of this process. Walking the page tables is exact,
-// while counters are imprecise in some kernels with many CPUs. Above 8 GiB it uses the counters,
-// because the walk takes long and the error is relatively small.
+// residentBytes returns the resident memory of this process in bytes. It lets the kernel walk the page tables, because
+// the kernel's counters are imprecise on machines with many CPUs. Above 8 GiB it uses the counters, because the walk
+// would take long and their relative error is small.
 func residentBytes() (int64, error) {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -194,8 +194,8 @@ func kilobytes(text, name string) (int64, bool) {
 	return 0, false
 }
 
-// roomFor returns 0 if the machine and our control groups have n bytes to spare, else the constraint. It keeps a
-// twentieth free, at most 1 GiB, because a load generator must not trigger the OOM killer.
+// roomFor returns 0 if the machine and our control groups have n more bytes of memory. Otherwise it returns the limit that prevents it.
+// It leaves one twentieth free, but no more than 1 GiB, because a load generator must not trigger the OOM killer.
 func (m *memory) roomFor(n int64) uint64 {
 	spare := func(all int64) int64 { return n + max(min(all/20, 1<<30), 4<<20) }
 	for _, dir := range m.groups {
@@ -240,8 +240,8 @@ func memoryGroups(root string) (dirs []string) {
 	return dirs
 }
 
-// groupMemory returns the limit of a control group and its remaining memory, including reclaimable
-// page cache, or false if it has no limit.
+// groupMemory returns the memory limit of the control group at dir and the bytes left below the limit. free includes
+// reclaimable page cache. ok is false if the group has no limit.
 func groupMemory(dir string) (limit, free int64, ok bool) {
 	number := func(name string) (int64, bool) {
 		text, err := os.ReadFile(filepath.Join(dir, name))

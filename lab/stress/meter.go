@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Intervals of the meter: tick for accounting the threads other than spinners, and window for
-// computing the deviation of CPU use.
+// tick is the interval at which the CPU use of other threads is read. window is the interval over which the deviation
+// of the CPU use is computed.
 const (
 	tick   = 20 * time.Millisecond
 	window = 100 * time.Millisecond
 )
 
-// meter reads the use of the process at the boundaries of steps and windows, and passes the use of
-// other threads to the spinners.
+// meter reads the use of this process at the start and end of steps and windows. It tells the spinners how much CPU
+// time the other threads use, because that is part of the load.
 type meter struct {
 	clock    clock
 	curve    *curve // of CPU; its steps are the program's
@@ -42,9 +42,9 @@ func (m *meter) read() mark {
 	return mark{at: m.clock.elapsed(), cpu: read(unix.CLOCK_PROCESS_CPUTIME_ID) - m.zero}
 }
 
-// run measures until the end of the program or until stop is set. It calls step at every
-// boundary with the shares of the previous windows. It returns the last boundary instead, because
-// counts are complete only after all threads ended.
+// run measures until the program ends or stop is set. At the start of each step it calls step with the shares of the
+// previous windows. It returns the number and the reading of the last boundary, because the counts are complete only
+// after all threads have ended.
 func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,8 +79,8 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	return len(m.curve.level), m.read()
 }
 
-// window ends a window that has at least nine tenths of its length. A shorter one at the end of a
-// step would weigh as much as the others.
+// window ends the current window and records its share of CPU time. It skips a window that is a tenth shorter or longer
+// than intended, such as the last one of a step, because each window has the same weight.
 func (m *meter) window() {
 	now := m.read()
 	if d := now.at - m.begin.at; d >= window*9/10 && d <= window*11/10 {
@@ -96,9 +96,9 @@ func (m *meter) border(i int) {
 	m.shares = m.shares[:0]
 }
 
-// updateOthers passes the use of the rest of the process to the spinners. It reads the process clock
-// first, so that concurrent use of a spinner makes the rest look smaller, never larger. The highest
-// value counts.
+// updateOthers passes the CPU time of all other threads to the spinners. It reads the clock of the process before those
+// of the spinners. Work that a spinner does in between makes the result too small, never too large. The highest result
+// so far counts.
 func (m *meter) updateOthers() {
 	if len(m.spinners) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseCPU parses a CPU load: 40% (of one core), 2x40% (two threads at 40 % each), all or allx40%
-// (one thread per given CPU), or 1.5 (cores).
+// ParseCPU parses a CPU load: 40% (of one core), 2x40% (two threads at 40 % each), all or allx40% (one thread for each
+// of cpus processors), or 1.5 (cores).
 func ParseCPU(text string, cpus int) (cores float64, workers int, err error) {
 	bad := func() (float64, int, error) {
 		return 0, 0, fmt.Errorf("%q is no CPU load: give 40%% (of a core), 2x40%%, all, allx40%% or a number of cores such as 1.5", text)
@@ -69,8 +69,8 @@ func ParseRange(text string) (from, to float64, err error) {
 	return from, to, nil
 }
 
-// unitOf returns the factor of a byte unit: powers of 1024 with an i, powers of 1000 with a B. A
-// letter alone is a power of 1024, as in Slurm and ulimit.
+// unitOf returns the number of bytes of a unit. KiB and the like are powers of 1024, and KB and the like are powers of
+// 1000. A letter alone is a power of 1024, as in Slurm and ulimit. It returns false for any other word.
 func unitOf(word string) (float64, bool) {
 	w := strings.ToLower(word)
 	if w == "" || w == "b" {

@@ -28,8 +28,8 @@ func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 	return p, nil
 }
 
-// Random returns a program of n steps of equal length. In each step every resource has an
-// independent random fraction of its level. The same seed gives the same program.
+// Random returns a program of n steps with a total length of d. In each step every resource has an independent random
+// fraction of its level in l. The same seed always gives the same program.
 func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
 	lengths, err := split(d, n)
 	if err != nil {

@@ -76,8 +76,8 @@ func (r *player) finish(ctx context.Context) {
 	}
 }
 
-// tolerance returns the deviation from the target that causes no warning: a fraction of the target
-// plus a fixed amount.
+// tolerance returns how far the achieved amount may deviate from the target without a warning. It is a fraction of the
+// target plus a fixed amount for each resource.
 func tolerance(of Resource, wish float64) float64 {
 	switch of {
 	case CPU:
@@ -164,8 +164,8 @@ func (r *player) storage() {
 	}
 }
 
-// WriteCSV writes a line per step with the target and the achieved amount of each used resource.
-// Unknown figures are empty.
+// WriteCSV writes one line per step with the target and the achieved amount of each resource that the program uses. An
+// unknown figure is an empty cell.
 func (r *Report) WriteCSV(w io.Writer) error {
 	var used []Resource
 	for _, of := range All() {

@@ -68,8 +68,8 @@ type player struct {
 	io       [2]int64 // the kernel's counters of storage at the start: read, written
 }
 
-// Run runs a program and reports the targets and the achieved amounts. When ctx ends, the load ends
-// too; the report then covers the time so far and Run returns no error.
+// Run executes a program and reports its targets and the achieved amounts. When ctx ends, the load stops. Run then
+// returns the report of the time so far and no error.
 func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func (r *player) cores() error {
 	return nil
 }
 
-// play runs the program. It returns when all threads have ended, or some seconds after the end if
-// the kernel does not release one.
+// play executes the program. It returns when all threads have ended. If the kernel does not release a thread, for
+// example from a write to a hanging disk, play returns some seconds after the end.
 func (r *player) play(ctx context.Context) error {
 	// Spinning threads must not wait for one another.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))

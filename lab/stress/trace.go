@@ -32,8 +32,8 @@ type tracePoint map[string]*float64
 
 const traceFormat = "reckon-trace/1"
 
-// WriteTrace writes a program in a form that [ReadTrace] reads, "csv" or "json". The last row has
-// only the end time.
+// WriteTrace writes a program in a format that [ReadTrace] reads: "csv" or "json". The last row has only the end time
+// of the program.
 func WriteTrace(w io.Writer, p Program, workload, format string) error {
 	peak := p.Peak()
 	var used []Resource
@@ -93,11 +93,10 @@ func WriteTrace(w io.Writer, p Program, workload, format string) error {
 	return fmt.Errorf("write trace: %q is no form: give csv or json", format)
 }
 
-// ReadTrace reads a program as CSV with a header, or as JSON. The column seconds is the start of
-// each step, which ends where the next begins. A last row with only a time is the end. Without one,
-// the last step lasts as long as the previous one, or a second if it is the only one. Columns that
-// are not resources are returned in ignored. A gap repeats the previous value, and is 0 at the
-// start.
+// ReadTrace reads a program as CSV with a header, or as JSON. The column seconds is the start of each step, which lasts
+// until the start of the next one. A last row with only a time is the end of the program. Without such a row, the last
+// step lasts as long as the step before it, or one second if there is no other. ignored lists columns that are not
+// resources. An empty cell repeats the value above it and is 0 in the first row.
 func ReadTrace(r io.Reader) (p Program, ignored []string, err error) {
 	in := bufio.NewReader(io.LimitReader(r, maxTrace+1))
 	first, err := peekWord(in)

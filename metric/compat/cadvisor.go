@@ -198,8 +198,8 @@ func (c *cadvisor) addSample(to *metric.Desc, v float64, extra []string, id, con
 	c.t.add(to, v, id, container, name, namespace, pod, image)
 }
 
-// path returns the control group of a container in the format of the kubelet's cgroupfs driver. On
-// nodes with the systemd driver, the kernel uses another name for the same group.
+// path returns the path of a container's control group in the format of the kubelet's cgroupfs driver. Dashboards
+// expect that format. On nodes with the systemd driver, the kernel has another path for the same group.
 func (c *cadvisor) path(info *metric.Series) string {
 	if p, ok := c.paths[info]; ok {
 		return p

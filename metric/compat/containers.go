@@ -7,8 +7,8 @@ type partKey struct{ workload, part string }
 
 func placeOf(s *metric.Series) partKey { return partKey{label(s, "workload"), label(s, "part")} }
 
-// containers joins the measurements of a part with the kubelet's names for it
-// (reckon_container_info). Between rounds it keeps only its allocated memory.
+// containers joins the measurements of a part with the names in reckon_container_info. It is filled anew in each round,
+// and reuses its memory.
 type containers struct {
 	info map[partKey]*metric.Series
 }
@@ -29,6 +29,6 @@ func (c *containers) begin(b *metric.Batch, n int) {
 // renamed returns the series with the names of the part of s, or nil.
 func (c *containers) renamed(s *metric.Series) *metric.Series { return c.info[placeOf(s)] }
 
-// sandbox reports whether the names belong to the process that holds a pod's namespaces, or to a
-// process in the pod outside any container.
+// sandbox reports whether info describes the pod's sandbox, or a process in the pod that belongs to no container. Both
+// have an empty label container.
 func sandbox(info *metric.Series) bool { return label(info, "container") == "" }

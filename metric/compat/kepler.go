@@ -75,8 +75,8 @@ func (k *kepler) Descs() []*metric.Desc {
 	return out
 }
 
-// zone returns Kepler's zone for the domain of an energy series, or "" if it has none. Modelled
-// energy has a zone of its own, because Kepler's zones are all measured.
+// zone returns Kepler's zone for the domain of an energy series, or "" if Kepler has no such zone. Modelled energy has
+// a separate zone, because the energy in Kepler's zones is always measured.
 func zone(s *metric.Series) string {
 	domain := label(s, "domain")
 	switch domain {
@@ -183,8 +183,8 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	}
 }
 
-// podOf parses the names of a pod. The part of a known pod is POD/CONTAINER. If only the uid is
-// known, the part is the container.
+// podOf returns the label values of a pod from a workload id and a part. The part of a known pod is POD/CONTAINER. If
+// only the UID of the pod is known, the part is the container.
 func podOf(of, part string) (id, pod, container string) {
 	pod, container = workload.InPod(workload.ID(of), part)
 	return pod, pod, container

@@ -57,8 +57,8 @@ func NewEncoder(o Options) *Encoder {
 	return e
 }
 
-// Append appends the samples of b in format f to dst. Families are sorted by name; samples of a
-// family keep the order of the batch.
+// Append appends the samples of b to dst in format f and returns the extended slice. Families are sorted by name. The
+// samples of a family keep their order in the batch.
 func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 	return e.appendFlushing(dst, f, b, nil)
 }
@@ -66,8 +66,8 @@ func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 // pieceSize is the number of bytes from which a piece of a page is flushed.
 const pieceSize = 64 << 10
 
-// appendFlushing is like Append. If flush is not nil, it passes accumulated pieces to flush, reuses dst,
-// and returns the rest.
+// appendFlushing is like Append, but passes the text to flush in pieces and then reuses dst. It returns the text after
+// the last piece. A nil flush is never called.
 func (e *Encoder) appendFlushing(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
 	e.arrange(b)
 	name := ""

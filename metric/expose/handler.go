@@ -15,13 +15,12 @@ import (
 	"reckon/metric"
 )
 
-// Handler serves the samples that gather adds to a batch, in the format and compression that the
-// request accepts.
+// Handler returns an HTTP handler that serves the samples that gather adds to a batch. The request's headers select the
+// format and the compression.
 //
-// Calls of gather are serialized, because a batch is valid only until the next read of its
-// producers. The page is encoded from a copy and written in pieces, so that a slow client does not
-// block others. If gather returns an error without samples, the response is 503 with the error
-// text. Samples added before an error are served.
+// Only one call of gather runs at a time, because a batch is valid only until the next reading of its producers. The
+// response is encoded from a copy and written in pieces, so that a slow client does not block others. If gather returns
+// an error and no samples, the response is 503 with the error text. Samples that were added before an error are served.
 func Handler(gather func(*metric.Batch) error, o Options) http.Handler {
 	return &handler{gather: gather, options: o}
 }

@@ -126,8 +126,8 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	return appendCreated(dst, histCreated, created)
 }
 
-// eachDelta yields the difference of each count from the previous one. Empty buckets cost a byte
-// each, less than the spans that would skip most gaps.
+// eachDelta yields the difference of each bucket's count from the previous one. It does not skip empty buckets, because
+// an empty bucket takes one byte and a further span takes more.
 func eachDelta(h *metric.Histogram, first, last int, yield func(int64)) {
 	prev := uint64(0)
 	for _, n := range h.Buckets[first : last+1] {

@@ -38,8 +38,8 @@ func (e *Encoder) textFamily(dst []byte, g *group, b *metric.Batch, om, header b
 	return dst
 }
 
-// counterFamily returns the name and type of a counter's family in OpenMetrics. The family name has
-// no _total, unless the metric name lacks the suffix or the rest is another family's name.
+// counterFamily returns the OpenMetrics name and type of a counter's family. The name is that of the metric without _total. If the metric
+// lacks that suffix, or another family has the shorter name, the metric keeps its name and gets the type unknown.
 func (e *Encoder) counterFamily(g *group) (family, kind string) {
 	base, ok := strings.CutSuffix(g.name, "_total")
 	if _, taken := e.byName[base]; !ok || base == "" || taken {
@@ -76,8 +76,8 @@ func appendMeta(dst []byte, word, family string) []byte {
 	return append(dst, ' ')
 }
 
-// textHistogram appends a classic histogram: cumulative counts at the powers of two that enclose
-// the observations, then +Inf, sum and count.
+// textHistogram appends a classic histogram to dst. It has cumulative counts at powers of two, from below the smallest
+// to above the largest observation, and then +Inf, the sum and the count.
 func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
 	ClassicBuckets(s.Histogram, func(bound float64, n uint64) {
 		dst = append(dst, g.name...)
@@ -190,8 +190,8 @@ func appendValue(dst []byte, v float64) []byte {
 	return append(dst, '\n')
 }
 
-// ClassicBuckets yields the cumulative counts of h at powers of two and at +Inf. The counts are
-// exact, because powers of two are bounds of native buckets.
+// ClassicBuckets calls yield with each bound of a classic histogram and the number of observations up to it. The bounds
+// are powers of two and +Inf. The counts are exact, because every power of two is also a bound of a native bucket.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	perOctave := 1 << h.Schema()
 	first, last := occupied(h)

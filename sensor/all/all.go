@@ -97,8 +97,8 @@ func atRoot[S sensor.Sensor](root string, open func(root string) (S, error)) fun
 	return func() (sensor.Sensor, error) { return Opened(open(root)) }
 }
 
-// Opened converts a typed nil to a nil interface if the sensor could not be opened, so that callers
-// can compare it with nil.
+// Opened returns s and err of an open function as a Sensor. After an error it returns a nil interface, because an
+// interface with a nil pointer in it would not equal nil.
 func Opened[S sensor.Sensor](s S, err error) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err

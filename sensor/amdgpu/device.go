@@ -60,8 +60,8 @@ type device struct {
 	hasThrottled                    [len(residencies)]bool
 }
 
-// residencies lists the accumulators of throttling time, with the status bits that replace them in
-// tables without accumulators.
+// residencies lists the accumulators of throttling time in a metrics table. bits are the throttle status bits that are
+// counted instead if a table has no accumulators.
 var residencies = [...]struct {
 	what   figure
 	bits   uint64
@@ -106,8 +106,8 @@ func newDevice(dir, root string) *device {
 	return d
 }
 
-// openHwmon opens the device's hardware monitor attributes
-// (Documentation/hwmon/sysfs-interface.rst): microwatts, millidegrees, hertz.
+// openHwmon opens the attributes of the device's hardware monitor (Documentation/hwmon/sysfs-interface.rst). They are
+// in microwatts, thousandths of a degree Celsius, and hertz.
 func (d *device) openHwmon() {
 	dirs, _ := filepath.Glob(filepath.Join(d.dir, "hwmon/hwmon*"))
 	if len(dirs) == 0 {
@@ -149,8 +149,8 @@ func (d *device) openHwmon() {
 	}
 }
 
-// read reads the device. It returns an error if the device is gone or its table has an unknown
-// format; the other figures are read in either case.
+// read reads the figures of the device. It returns an error if the device is gone, or if its metrics table has a format
+// that is not in known. After an unknown format, the other figures are still read.
 func (d *device) read(now time.Time, known []layout) error {
 	was := d.read0
 	d.read0 = now
@@ -203,7 +203,7 @@ func (d *device) sleep(now time.Time) {
 	}
 }
 
-// parseErrors parses the number of uncorrected and corrected errors from "ue: 0\nce: 3"
+// parseErrors parses the numbers of uncorrected and corrected memory errors from text such as "ue: 0\nce: 3"
 // (Documentation/gpu/amdgpu/ras.rst).
 func parseErrors(b []byte) (failed, corrected int64, ok bool) {
 	first, second, _ := bytes.Cut(b, []byte("\n"))

@@ -56,10 +56,9 @@ func dgpu(extra ...fieldPosition) []fieldPosition {
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
 
-// layouts returns the revisions of struct gpu_metrics in
-// drivers/gpu/drm/amd/include/kgd_pp_interface.h, aligned as on 64-bit machines. Power,
-// temperatures and clocks of revisions 2 and 3, and energy before 1.4, are left to hwmon, because
-// their units differ between drivers of one revision.
+// layouts returns the supported revisions of struct gpu_metrics in drivers/gpu/drm/amd/include/kgd_pp_interface.h,
+// aligned as on 64-bit machines. Some figures are read from hwmon instead, because their units differ between drivers
+// of one revision. These are power, temperatures and clocks in revisions 2 and 3, and energy before 1.4.
 func layouts() []layout {
 	return []layout{
 		{

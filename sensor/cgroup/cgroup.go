@@ -97,8 +97,8 @@ func New(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// budget returns the maximum number of files that handles may keep open: five eighths of the limit,
-// because the /proc task table keeps up to a quarter and a store and a server need some too.
+// budget returns the maximum number of files that handles may keep open. It is five eighths of the limit, because the
+// /proc task table keeps up to a quarter, and a store and a server need some too.
 func budget() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -107,9 +107,8 @@ func budget() int {
 	return int(min(limit.Cur/8*5, 1<<20))
 }
 
-// Open implements [sensor.CgroupReader]. It omits hierarchies without the group, and fails if
-// there are none left. If both versions have a figure, version 1 is used, because a controller is
-// bound to one version.
+// Open implements [sensor.CgroupReader]. It skips hierarchies without the group, and returns an error if none has it.
+// If both versions have a figure, it uses version 1, because a controller is bound to only one version.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := &handle{reader: r, probe: probe}
 	var failed error
@@ -145,8 +144,8 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 // Close implements [sensor.CgroupReader]. Handles must be closed separately.
 func (r *Reader) Close() error { return nil }
 
-// hasController reports whether a version 1 hierarchy among the paths has the controllers that provide the
-// given version 2 file.
+// hasController reports whether a version 1 hierarchy among paths has the controllers with the figures of file, a file
+// of version 2.
 func hasController(paths []sensor.CgroupPath, file string) bool {
 	controller, rest, _ := strings.Cut(file, ".")
 	if strings.HasPrefix(rest, "pressure") {

@@ -19,8 +19,8 @@ const (
 	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
 )
 
-// often is the number of consecutive full readings after which files are kept open. The kernel
-// keeps a page of memory per open file, and an idle group is read only once in [littleFor].
+// openAfterReadings is the number of consecutive full readings after which the files of a group are kept open. An open
+// file takes a page of kernel memory, and an idle group is read only once in [littleFor].
 const openAfterReadings = 3
 
 // probe is the number of readings after which missing files are tried again, in the next reading of all files.
@@ -217,18 +217,18 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	return nil
 }
 
-// A group without running processes is assumed to be unchanged for restFor. Reclaim and write-back
-// by others show up after that time, and changed limits in every second reading. If a group used
-// less than little CPU time since all files were read, only its CPU time is read for littleFor,
-// because it cannot have touched more than about ten MiB.
+// A group without running processes is taken to be unchanged for restTime. After that time a reading shows reclaim and
+// write-back by others, and every second one also shows changed limits. If a group used less than lowCPU since all its
+// files were read, only its CPU time is read for littleFor. In that CPU time it cannot have touched more than about ten
+// MiB of memory.
 const (
 	restTime  = time.Minute
 	littleFor = 10 * time.Second
 	lowCPU    = uint64(5 * time.Millisecond)
 )
 
-// isIdle reports whether the group used little or no CPU time since all files were read. Then only
-// its CPU time is read, which saves eight files in version 1.
+// isIdle reports whether the group used little or no CPU time since all its files were read. Then only its CPU time is
+// read, which saves reading eight files in version 1.
 func (h *handle) isIdle() bool {
 	if !h.reader.lazy || h.rested >= h.reader.rest || h.last.Have&sensor.CgroupCPU == 0 {
 		return false
@@ -311,8 +311,8 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 	}
 }
 
-// check determines whether the cgroup still exists in a hierarchy if its files cannot show that. The hierarchy may
-// have no such files, or may be a copy in a common file system, where deleted files stay readable.
+// check returns an error if the cgroup no longer exists in the hierarchy with index dir. It is needed if the files of the group do not
+// show that: the hierarchy has no figures, or it is a copy in a common file system, where open files stay readable.
 func (h *handle) check(dir int32) error {
 	d := &h.dirs[dir]
 	if !h.reader.kernel {
@@ -366,8 +366,8 @@ func (h *handle) Close() error {
 	return first
 }
 
-// openat opens a file for reading. The name must end in a zero byte, so that a missing file costs
-// no allocation, unlike with unix.Openat.
+// openat opens a file for reading. name must end in a zero byte, so that it need not be copied. Unlike unix.Openat, it
+// therefore does not allocate if the file is missing.
 func openat(dir int, name string) (int, unix.Errno) {
 	fd, _, err := unix.Syscall6(unix.SYS_OPENAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.StringData(name))),
 		unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0, 0, 0)

@@ -23,10 +23,10 @@ const (
 	ignored              // in memory or backed by a file: its data is counted elsewhere
 )
 
-// traffic sums the bytes of a cgroup by layer. The kernel charges a request to a stacked device
-// (device-mapper, md) and again to each device below it, so the larger of the two sums is the
-// traffic of the cgroup. This is usually the bottom; it is the top if a layer such as encryption
-// submits requests outside the cgroup.
+// traffic sums the bytes read and written by a cgroup, for each layer of block devices. The kernel counts a request to
+// a stacked device (device-mapper, md) and counts it again at each device below. The traffic of the cgroup is therefore
+// the larger sum. This is usually the bottom layer. It is the top layer if a layer such as encryption submits requests
+// outside the cgroup.
 type traffic struct {
 	bottomRead, bottomWrite uint64
 	topRead, topWrite       uint64
@@ -124,9 +124,9 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 // maxDevices bounds the memory of [devices].
 const maxDevices = 4096
 
-// devices caches the layer of each block device for as long as the device exists. If another
-// device is stacked on a device later, the latter stays at the top until the agent restarts. The
-// effect is at most a larger sum at the top.
+// devices caches the layer of each block device while the device exists. If another device is later stacked on a cached
+// device, the cached device stays in the top layer until the agent restarts. That can make the sum of the top layer too
+// large.
 type devices struct {
 	root  string
 	known map[device]layer

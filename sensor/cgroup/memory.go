@@ -35,7 +35,7 @@ func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 }
 
 // parseMemoryStat parses memory.stat of version 2. It subtracts shared memory from the kernel's "file", so that anon,
-// file and shmem add up. pmd is the size of transparent huge pages; see [hugePages].
+// file and shmem do not overlap. pmd is the size of a transparent huge page in bytes; see [hugePages].
 func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	var k kernelMemory
@@ -89,9 +89,9 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	return got == 3
 }
 
-// parseLegacyMemoryStat parses memory.stat of version 1. Kernels before 3.14 do not separate shared
-// memory from the page cache. A huge page counts as one charge, so charges show the filled memory
-// only on machines without huge pages. pmd is their size; see [hugePages].
+// parseLegacyMemoryStat parses memory.stat of version 1. Kernels before 3.14 count shared memory as page cache. A huge
+// page counts as one charge, so the number of charges is the number of filled pages only on machines without huge
+// pages. pmd is the size of a huge page in bytes; see [hugePages].
 func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	var got parts
 	c.HugeBytes = 0
@@ -157,8 +157,8 @@ func (r *Reader) checkMemory(c *sensor.Cgroup, group string) (refused error) {
 	return refused
 }
 
-// memoryBound returns the largest amount of memory that the group can have. It reads the machine's size
-// again before a value is refused, because memory can be added at run time.
+// memoryBound returns the number of bytes that the memory of the group cannot exceed. If again is set, it reads the size of the machine's
+// memory again, because memory can be added at run time. Callers set it before they reject a value.
 func (r *Reader) memoryBound(c *sensor.Cgroup, again bool) uint64 {
 	if r.memory == 0 || again {
 		b, _ := os.ReadFile(filepath.Join(r.root, "proc/meminfo"))
@@ -181,8 +181,8 @@ func (r *Reader) Refused() error {
 	return err
 }
 
-// hugePages returns the size of the transparent huge pages in bytes. It returns 0 if there are none, and the largest
-// number if there are several sizes, if groups do not count them, or if the size is unknown.
+// hugePages returns the size of the transparent huge pages in bytes, or 0 if there are none. It returns the largest
+// number if there are several sizes, if the size is unknown, or if cgroups do not count huge pages.
 func hugePages(root string) uint64 {
 	dir := filepath.Join(root, "sys/kernel/mm/transparent_hugepage")
 	in := func(name string) string {
@@ -212,8 +212,8 @@ func inactive(n uint64, c *sensor.Cgroup) {
 	c.Have |= sensor.CgroupInactive
 }
 
-// pages parses the lines that both versions share: page faults, huge pages, and refaults of
-// reclaimed pages. Huge pages of several kinds are summed.
+// pages parses a line of memory.stat that both versions have: page faults, huge pages, and refaults of reclaimed pages.
+// Huge pages of several kinds are summed.
 func pages(key []byte, n uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "pgfault":
@@ -229,8 +229,8 @@ func pages(key []byte, n uint64, c *sensor.Cgroup) {
 	}
 }
 
-// refaults parses the counters of pages that were needed again soon after reclaim. Before 5.9 there
-// is only one, for the page cache.
+// refaults parses a counter of pages that were read again soon after they were reclaimed. Kernels before 5.9 have one
+// such counter, for the page cache.
 func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "workingset_refault_anon":
@@ -252,9 +252,9 @@ func parseKernelUsage(b []byte, c *sensor.Cgroup) {
 	}
 }
 
-// setMemoryMax sets the group's own limit. Limits of its ancestors (hierarchical_memory_limit),
-// such as the memory that all pods share, are not its own. "Unlimited" in version 1 is the largest
-// whole number of pages in 63 bits, which depends on the page size.
+// setMemoryMax sets the limit of the group itself. It does not use hierarchical_memory_limit, which includes the limits
+// of ancestors, such as the limit that all pods share. Without a limit, version 1 shows the largest multiple of the
+// page size in 63 bits.
 func setMemoryMax(n uint64, c *sensor.Cgroup) {
 	if n < 1<<62 {
 		c.MemoryMax = n

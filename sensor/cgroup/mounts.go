@@ -10,8 +10,8 @@ import (
 // errOutside means that a cgroup exists, but not below any mount that we can see.
 var errOutside = errors.New("outside the mounted part of its hierarchy")
 
-// locate returns the mount and directory of a cgroup path as it appears in /proc/PID/cgroup. It
-// uses the deepest mount that holds the path, so that a bind mount of a subtree works as well.
+// locate returns the mount that contains a cgroup, and the directory of the cgroup. path is from /proc/PID/cgroup. It
+// uses the mount with the longest matching root, so that a bind mount of a subtree works as well.
 func locate(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, string, error) {
 	var best *cgpath.Mount
 	var below string
@@ -52,10 +52,9 @@ func figures(m *cgpath.Mount) bool {
 	return false
 }
 
-// relative returns the path of a cgroup below the mount root. If the origin of our cgroup namespace
-// is unknown ([cgpath.Origin]), both may start above it: "/../../a" below a mount of "/../.." is
-// "/a". It returns false if path is not below the mount, is not a cgroup path, or has a name that
-// is unknown in this namespace.
+// relative returns path relative to root, the root of a mount. If the origin of our cgroup namespace is unknown
+// ([cgpath.Origin]), both may start above it: "/../../a" below a mount of "/../.." is "/a". It returns false if path is
+// not below the mount, is not a cgroup path, or contains a name that is unknown in this namespace.
 func relative(root, path string) (string, bool) {
 	if !strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
 		return "", false

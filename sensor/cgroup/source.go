@@ -2,8 +2,8 @@ package cgroup
 
 import "reckon/sensor"
 
-// reading is a [sensor.Cgroup] under construction. It also holds values that count only together
-// with their counterpart.
+// reading is a [sensor.Cgroup] that is being read. It also holds values that are valid only together with a value from
+// another file.
 type reading struct {
 	sensor.Cgroup
 	devices *devices
@@ -92,9 +92,9 @@ func unified() []source {
 	}
 }
 
-// legacy returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system
-// time come from cpuacct.stat. The finer cpuacct.usage_user and _sys are wrong from 4.7 to 5.16:
-// they count system time as user time.
+// legacy returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system time come from
+// cpuacct.stat. The files cpuacct.usage_user and _sys are finer, but wrong in kernels 4.7 to 5.16, which count system
+// time as user time.
 func legacy() []source {
 	return []source{
 		{controller: "cpuacct", names: []string{"cpuacct.usage\x00"}, parse: func(b []byte, r *reading) {

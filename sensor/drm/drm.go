@@ -84,8 +84,8 @@ type key struct {
 }
 
 const (
-	// perSearch is the number of processes that a search examines. mostLinks is the number of open
-	// files after which a search stops and leaves the rest to the next one.
+	// perSearch is the number of processes that one search examines. mostLinks is the number of open files after which
+	// a search stops. The next search continues there.
 	perSearch = 16
 	mostLinks = 512
 	mostAsked = 64 // processes that are examined because they opened a device

@@ -10,8 +10,8 @@ import (
 // engines is the maximum number of engine classes of one client. Drivers have five or six.
 const engines = 8
 
-// engine is one class of engines of a client. Times and cycles are sums over the engines of the
-// class; capacity is their number.
+// engine is the activity of one class of GPU engines for a client. Times and cycles are sums over the engines of the
+// class, and capacity is the number of engines.
 type engine struct {
 	name          [16]byte
 	nanos         uint64 // drm-engine-NAME
@@ -45,8 +45,8 @@ const (
 	memoryResident
 )
 
-// parse parses the text of /proc/PID/fdinfo/FD into c. It returns false if the descriptor does not
-// belong to a DRM client with an id.
+// parse parses b, the text of /proc/PID/fdinfo/FD, into c. It returns false if the descriptor does not belong to a DRM
+// client or has no client id.
 func (c *client) parse(b []byte) bool {
 	*c = client{}
 	var own, host regions

@@ -81,8 +81,8 @@ func (s *Sensor) rereadClient(h *holder, span float64) bool {
 	return true
 }
 
-// chargeClient charges the activity of the parsed client since its last reading. If a counter decreases,
-// the previous maximum is kept.
+// chargeClient charges the activity of the parsed client since its last reading to the process that holds it. span is
+// the time since then in seconds. A counter that decreases is ignored until it exceeds its previous maximum.
 func (s *Sensor) chargeClient(h *holder, span float64) {
 	d := s.devices[h.key.device]
 	h.seen = s.sweeps

@@ -32,8 +32,8 @@ type Share struct {
 	Energy  []Energy
 }
 
-// Energy is the energy charged in one attribution domain (package, dram, gpu, rest, psys or board)
-// by one method. Joules count from an arbitrary zero.
+// Energy is the energy charged in one attribution domain by one method. The domain is package, dram, gpu, rest, psys or
+// board. Joules count from an arbitrary start.
 type Energy struct {
 	Domain string  `json:"domain"`
 	Method string  `json:"method"`
@@ -57,8 +57,8 @@ func (s *Share) Add(domain, method string, joules float64) {
 	s.Energy[i].Joules += joules
 }
 
-// Write replaces the file of a guest below dir and creates missing folders. Other users cannot list
-// the folders above the guest's own.
+// Write replaces the file of a guest below dir and creates missing folders. owner and name identify the guest. The
+// permissions prevent other users from listing the folders above the guest's own.
 func (s *Share) Write(dir, owner, name string) error {
 	for _, part := range []string{owner, name} {
 		if part == "" || part[0] == '.' || strings.ContainsAny(part, "/\x00") {
@@ -105,8 +105,8 @@ const (
 	modelled = "modelled"
 )
 
-// increase returns the increase of modelled or of measured energy. After a reset of the host's agent
-// it counts from zero.
+// increase returns the increase of the modelled energy if model is set, and otherwise of the measured energy. If the
+// sum fell, the agent of the host has restarted, and the increase counts from zero.
 func increase(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)
 	if is < was {

@@ -35,8 +35,7 @@ import (
 const Default = "/run/reckon-host/" + FileName
 
 const (
-	// stale is the time without a change after which a file is ignored. It is longer than the
-	// longest usual export interval.
+	// stale is the age above which an unchanged file is ignored. It exceeds the longest usual export interval.
 	stale = 90 * time.Second
 	// zone is the zone of the meters: the file does not name the package of the host.
 	zone = "host"
@@ -120,8 +119,8 @@ func (s *Sensor) load() error {
 // ModelledMeters implements sensor.ModelledSource.
 func (s *Sensor) ModelledMeters() bool { return s.modelled }
 
-// ReadMeters implements sensor.MeterSource. The board meter is the sum of all charges, if there are
-// any beyond processors, memory and GPUs.
+// ReadMeters implements sensor.MeterSource. If the host charges any energy other than that of processors, memory and
+// GPUs, the board meter is the sum of all charges. Otherwise there is no board meter.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if err := s.load(); err != nil {
 		return dst, err

@@ -176,8 +176,8 @@ func metersPower(n string) bool {
 	return ok && (kind == "power" || kind == "energy") && (element == "input" || element == "average")
 }
 
-// chipLabel returns the chip label that node_exporter uses: the kind and name of the device, else
-// the driver, else the directory.
+// chipLabel returns the chip label that node_exporter uses. It consists of the type and name of the device. If these
+// are unknown, it is the driver, or else the directory.
 func chipLabel(dir, name string) string {
 	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "device")); err == nil && filepath.Dir(target) != dir {
 		kind, own := clean(filepath.Base(filepath.Dir(target))), clean(filepath.Base(target))

@@ -51,8 +51,8 @@ type zone struct {
 	name   string
 }
 
-// zoneTotal is the running total of a zone. It outlives the device, so that a device that returns
-// continues its total.
+// zoneTotal is the running total of a zone. It is kept after the device has disappeared, so that the total continues if
+// the device returns.
 type zoneTotal struct {
 	power    sensor.Integral
 	register sensor.Odometer

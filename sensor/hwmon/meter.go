@@ -95,8 +95,8 @@ func (m *meter) classify(c *chip, label, number string) {
 	}
 }
 
-// inputs selects one family of meters as the board's, the one nearest to the consumption of the
-// machine. The others become rails, so that nothing is counted twice.
+// inputs selects the meters that measure the whole board. These are the meters with the highest rank, because they are
+// nearest to the consumption of the machine. It makes meters of lower rank rails, so that no energy is counted twice.
 func inputs(chips []*chip) {
 	best := 0
 	for _, c := range chips {
@@ -162,8 +162,8 @@ func (m *meter) measure(now time.Time) (reading, error) {
 // Close closes the files.
 func (m *meter) Close() error { return errors.Join(m.file.Close(), m.other.Close()) }
 
-// start reads a slow chip in its own goroutine. A chip is read no more often than the sensor, and
-// never twice at once.
+// start reads a slow chip in a separate goroutine. It does nothing while the previous reading of the chip still runs. A
+// chip is read no more often than the sensor.
 func (c *chip) start() {
 	c.ask = make(chan struct{}, 1)
 	ask := c.ask

@@ -72,8 +72,8 @@ func (c *chip) addValue(attrs, name, kind, number, element string) {
 // less for a part that is off.
 const coldest = -200e3
 
-// append adds the current values of the chip. A part without a reading (ENODATA while it sleeps) is
-// no error and hides no other part; a missing device is an error.
+// append adds the current values of the chip to b. A part without a value (ENODATA while it sleeps) is skipped without
+// an error. A missing device is an error.
 func (c *chip) append(b *metric.Batch) error {
 	for _, s := range c.info {
 		b.Add(s, 1)

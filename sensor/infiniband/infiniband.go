@@ -156,8 +156,8 @@ func (s *Sensor) Name() string { return "infiniband" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// Read appends the samples of every port. The error names the first port that could not be read and
-// reports ports beyond the limit.
+// Read appends the samples of every port. The returned error names the first port that could not be read, and reports
+// ports beyond the limit.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if s.now().Sub(s.looked) >= again {
 		if err := s.listDevices(); err != nil {

@@ -64,8 +64,8 @@ func openPort(dir, device, number string) *portReader {
 	return p
 }
 
-// add opens a counter. It returns false if the adapter lacks it: the file is missing, unreadable,
-// or contains "N/A (no PMA)".
+// add opens the counter of field f below dir. It returns false if the adapter does not have the counter. Its file is
+// then missing, unreadable, or contains "N/A (no PMA)".
 func (p *portReader) add(dir, device string, f field) bool {
 	file, err := sysfs.Open(filepath.Join(dir, f.file))
 	if err != nil {
@@ -98,8 +98,8 @@ func (c *counter) maxIncrease(rate float64) float64 {
 	return math.Inf(1)
 }
 
-// read appends the current state and counters of the port. A removed device has no samples and
-// returns no error, because it will be missing from the next device list.
+// read appends the state and the counters of the port. For a removed device it appends nothing and returns no error,
+// because the next device list will not contain the device.
 func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	text, err := p.state.Text()
 	if sysfs.IsGone(err) {

@@ -11,8 +11,8 @@ type field struct {
 	top int64
 }
 
-// Maximum values of saturating counters of 4, 8, 16 and 32 bits (InfiniBand Architecture
-// Specification, volume 1, PortCounters).
+// top4 to top32 are the maximum values of counters with 4, 8, 16 and 32 bits, which stop there instead of wrapping
+// (InfiniBand Architecture Specification, volume 1, PortCounters).
 const (
 	top4  = 1<<4 - 1
 	top8  = 1<<8 - 1
@@ -155,8 +155,8 @@ var fields = []field{
 	{"hw_counters/rx_write_requests", port("rx_write_requests_total", "Requests of WRITE received.", ""), 1, 0},
 }
 
-// octets replaces the data counters on adapters that count octets among the hardware counters, such
-// as Elastic Fabric Adapters and some RoCE adapters.
+// octets are the data counters of adapters that count bytes among their hardware counters, such as Elastic Fabric
+// Adapters and some RoCE adapters.
 var octets = []field{
 	{"hw_counters/rx_bytes", received, 1, 0},
 	{"hw_counters/tx_bytes", sent, 1, 0},

@@ -147,8 +147,8 @@ func (l *lustre) parse(text []byte) bool {
 
 func micro(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }
 
-// metadataCalls are the calls of programs on files and directories. Other lines count internals of
-// the client, such as inode_permission and cache hits.
+// metadataCalls are the names of calls that programs make on files and directories. Other lines of the statistics count
+// internals of the client, such as inode_permission and cache hits.
 var metadataCalls = map[string]bool{
 	"open": true, "close": true, "getattr": true, "setattr": true, "create": true, "link": true, "unlink": true, "symlink": true,
 	"mkdir": true, "rmdir": true, "mknod": true, "rename": true, "statfs": true, "readdir": true, "seek": true, "fsync": true,

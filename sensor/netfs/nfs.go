@@ -75,8 +75,9 @@ func (n *nfs) close() error {
 	return err
 }
 
-// mountFunc is a callback for the statistics of one mount. key is constant while it is mounted, kind is its type, and
-// from returns its source; now and has are the counts. The arguments are valid during the call.
+// mountFunc is called with the statistics of one mount. key identifies the mount while it is mounted, kind is the type
+// of the file system, and from returns the mounted source. now holds the counts, and has tells which are valid. The
+// arguments must not be kept after the call.
 type mountFunc func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
 
 // eachMount calls the function once for every NFS file system, even if it is mounted several times.
@@ -215,8 +216,8 @@ func (n *nfs) operation(name, rest []byte) {
 	n.add(timeouts, f[2], 1)
 }
 
-// sane exceeds any real counter of a mount. The kernel sums time differences, and a negative one
-// leaves a number near 2^64. Such a figure is omitted until it is valid again.
+// sane exceeds any real counter of a mount. The kernel sums time differences, and a negative one makes the sum wrap to
+// nearly 2^64. Such a figure is omitted until it is valid again.
 const sane = 1 << 53
 
 func (n *nfs) add(i int, v, scale uint64) {

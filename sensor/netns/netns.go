@@ -48,8 +48,8 @@ func New(root string) *Reader {
 
 var errFormat = errors.New("it is not what the kernel writes")
 
-// Read reads the network namespace of a process. The list is valid until the next call. The error
-// matches fs.ErrNotExist if the process is gone.
+// Read returns the network devices in the network namespace of a process. The list is valid until the next call. If the
+// process is gone, the error matches fs.ErrNotExist.
 func (r *Reader) Read(pid int32) ([]Device, error) {
 	path := filepath.Join(r.root, "proc", strconv.Itoa(int(pid)), "net/dev")
 	// Bypass the poller of the runtime: a node has a hundred of these files, and they never block.

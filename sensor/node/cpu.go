@@ -95,9 +95,8 @@ func (p *processor) begin(n int) {
 	}
 }
 
-// monotonic keeps a counter from decreasing, because idle and iowait may decrease slightly
-// (Documentation/filesystems/proc.rst, 1.7). Like node_exporter, it treats a decrease of 3 s or
-// more as a reset.
+// monotonic returns v, or last if v is slightly lower. The counters idle and iowait may decrease
+// (Documentation/filesystems/proc.rst, 1.7). A decrease of 3 s or more is a reset, as in node_exporter.
 func monotonic(last, v uint64) uint64 {
 	if v < last && last-v < 3*userHZ {
 		return last
@@ -105,8 +104,8 @@ func monotonic(last, v uint64) uint64 {
 	return v
 }
 
-// parseCPU parses a line "cpu1 74608 2520 24433 ..." of /proc/stat. Kernels before 2.6.33 have
-// fewer columns; missing ones are zero.
+// parseCPU parses a line such as "cpu1 74608 2520 24433 ..." of /proc/stat. n is the processor number and f holds the
+// times. Kernels before 2.6.33 have fewer columns, and the missing times are 0.
 func parseCPU(l []byte) (n int, f [10]uint64, ok bool) {
 	if len(l) < 5 || string(l[:3]) != "cpu" {
 		return 0, f, false

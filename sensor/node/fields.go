@@ -7,9 +7,8 @@ import (
 	"reckon/metric"
 )
 
-// fields reads a file with many figures that the kernel names: each line or word pair becomes a
-// series without labels. The set is fixed when the file is opened, because a running kernel does
-// not change it.
+// fields is a file with many figures that the kernel names. Each line or pair of words becomes a series without labels.
+// The set of series is fixed when the file is opened, because a running kernel does not change it.
 type fields struct {
 	name   string
 	texts  []*text

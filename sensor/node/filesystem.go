@@ -16,9 +16,9 @@ import (
 	"reckon/metric"
 )
 
-// File systems to omit: those that node_exporter omits, pod volumes, which have series of their own
-// (sensor/podstorage), and mounts of container runtimes. The latter include a /dev/shm per pod, which counts as
-// the memory of the pod.
+// ignoredMounts and ignoredTypes match file systems without figures. These are the ones that node_exporter omits, and
+// mounts of container runtimes, including the /dev/shm of each pod, which is part of the pod's memory. Pod volumes are
+// omitted because package podstorage measures them.
 var (
 	ignoredMounts = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(
@@ -32,8 +32,8 @@ var (
 	})
 )
 
-// distant are the file system types with a remote end. If that does not respond, statfs(2) may
-// block forever, uninterruptibly.
+// remoteTypes matches the types of network file systems. If the server of such a file system does not respond,
+// statfs(2) may block forever, and no signal interrupts it.
 var remoteTypes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(
 		`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
@@ -85,10 +85,9 @@ type mount struct {
 	worker                *worker // for a distant one
 }
 
-// NewFilesystem opens the list of mounts, preferably the first process's. Each distant file system
-// has a goroutine of its own. If it does not respond within half a second, it gets
-// node_filesystem_device_error 1 and no figures. Until it responds, no reading waits for it, so
-// that it delays no other.
+// NewFilesystem opens the list of mounts below root, preferably that of the first process. Each network file system has
+// its own goroutine. If it does not respond within half a second, it gets node_filesystem_device_error 1 and no
+// figures. Later readings do not wait for it until it responds, so that it does not delay the other file systems.
 func NewFilesystem(root string) (*Filesystem, error) {
 	t, err := openText(root, "proc/1/mounts")
 	if err == nil {
@@ -150,8 +149,8 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 	return nil
 }
 
-// A node can have thousands of mounts, which would compete with workloads for the series limit of a
-// server. Mounts of root come first, local before distant ones, and then some of each user.
+// A node can have thousands of mounts, and their series would use up the server's limit. Mounts of root come first,
+// local ones before network file systems, and then a few of each user.
 const (
 	mountsOfRoot = 256
 	mountsOfUser = 16
@@ -316,8 +315,8 @@ func (w *worker) start() {
 	w.question <- struct{}{}
 }
 
-// answer waits for the result until the deadline. It does not wait if the result has been overdue
-// since an earlier reading.
+// answer waits until deadline for the result of the query and stores it in s. If an earlier reading has already waited
+// in vain, it returns false at once.
 func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
 	if w.late {
 		return false

@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewMemory opens /proc/meminfo. Each line is exported as node_memory_<key>_bytes, or without
-// _bytes if the kernel gives no unit.
+// NewMemory opens /proc/meminfo. Each line becomes a metric node_memory_KEY_bytes. The suffix _bytes is missing if the
+// kernel writes no unit.
 func NewMemory(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/meminfo")
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"reckon/sensor"
 )
 
-// Netclass reads the configuration of network hardware: link, MTU and speed. It reads only once a
-// minute, because the speed takes a kernel lock. It omits virtual devices, because a node with
-// containers has hundreds of them.
+// Netclass reads the link state, the MTU and the speed of network hardware. It reads them once a minute, because
+// reading the speed takes a kernel lock. It omits virtual devices, because a node with containers has hundreds of them.
 type Netclass struct {
 	dir     string
 	descs   []*metric.Desc

@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewNetstat opens /proc/net/netstat, snmp and snmp6: traffic and errors of network protocols. It
-// exports the default fields of node_exporter.
+// NewNetstat opens /proc/net/netstat, snmp and snmp6, which count traffic and errors of network protocols. It exports
+// the default fields of node_exporter.
 func NewNetstat(root string) (sensor.Sensor, error) {
 	t, err := openNet(root, "snmp")
 	if err != nil {
@@ -55,8 +55,8 @@ func netstatDesc(protocol, field []byte) *metric.Desc {
 	return counter(name, help, metric.None)
 }
 
-// parseNetstat parses pairs of lines, "Tcp: ActiveOpens InSegs" over "Tcp: 12 3456", and single
-// lines with protocol, field and number, "Ip6InOctets 123". Negative numbers mean unavailable.
+// parseNetstat parses pairs of lines with names and values, "Tcp: ActiveOpens InSegs" and "Tcp: 12 3456", and single
+// lines such as "Ip6InOctets 123". It skips negative numbers, which mean that the figure is unavailable.
 func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 	for len(t) > 0 {
 		var names, values []byte

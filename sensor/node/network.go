@@ -22,10 +22,9 @@ var netColumns = [16]string{
 	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
 }
 
-// ends matches the machine's ends of container network devices: those of bridge, Flannel, Docker
-// and Weave, Calico, Cilium and LXC, Amazon, Google, and OVN. They are omitted because each has 16
-// series, and their traffic is in the series of the pods (sensor/netns) and of the devices behind
-// them.
+// ends matches the host side of container network devices. They are named by bridge, Flannel, Docker and Weave (veth),
+// Calico, Cilium and LXC, Amazon, Google, and OVN. They are omitted because each would have 16 series. Their traffic is
+// counted for the pods (sensor/netns) and at the physical devices.
 var ends = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
 })
@@ -115,8 +114,8 @@ func (n *Network) Read(b *metric.Batch) error {
 	return refused
 }
 
-// gate returns an error if the link cannot have carried so many bytes. It reads the speed again
-// before it refuses a value, because links change their speed. A read costs a kernel lock.
+// gate returns an error if the link cannot have carried v bytes since the last reading. Before it rejects a value, it reads the speed of
+// the link again, because that can change. The speed is not read each time, because that takes a kernel lock.
 func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
 	now, g := n.now(), d.gates[direction]
 	what := [...]string{"bytes received", "bytes sent"}[direction]
@@ -129,8 +128,8 @@ func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
 	return err
 }
 
-// linkMost returns twice the speed of a link in bytes per second, because both directions may be
-// counted, and late. It returns 0 for links without a speed.
+// linkMost returns the maximum number of bytes per second that a device can report, or 0 if its link has no speed. It
+// is twice the speed of the link, because the device may count both directions and may count late.
 func (n *Network) linkMost(name []byte) float64 {
 	b, err := os.ReadFile(filepath.Join(n.root, "sys/class/net", string(name), "speed"))
 	if err != nil {
@@ -152,8 +151,8 @@ func forget(devices map[string]*device, round uint64) {
 	}
 }
 
-// parseNetDev parses " eth0: 846719415 51742 0 ...". A name may contain colons ("eth0:1"), so it
-// ends at the last one.
+// parseNetDev parses a line of /proc/net/dev, such as " eth0: 846719415 51742 0 ...". A device name may contain colons
+// ("eth0:1"), so the name ends at the last colon.
 func parseNetDev(l []byte) (name []byte, f [16]uint64, ok bool) {
 	i := bytes.LastIndexByte(l, ':')
 	if i < 1 {

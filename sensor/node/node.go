@@ -52,8 +52,8 @@ func openText(root, name string) (*text, error) {
 	return &text{file: f, buf: make([]byte, 4096)}, nil
 }
 
-// openNet opens a file of the machine's /proc/net. In a foreign file tree it reads that of process
-// 1, because /proc/net belongs to the reader.
+// openNet opens a file in /proc/net of the machine. /proc/net shows the network of the reader. If root is the tree of
+// another machine or host, openNet therefore reads /proc/1/net.
 func openNet(root, name string) (*text, error) {
 	if root != "" && root != "/" {
 		if t, err := openText(root, "proc/1/net/"+name); err == nil {

@@ -47,8 +47,8 @@ var pressureDescs = []struct {
 			"Total time in seconds no process could make progress due to IRQ congestion.", metric.Seconds)},
 }
 
-// NewPressure opens /proc/pressure. It is missing on kernels before 4.20 or without CONFIG_PSI, and
-// may be disabled at boot.
+// NewPressure opens /proc/pressure. It does not exist on kernels before 4.20 or without CONFIG_PSI, and may be disabled
+// at boot.
 func NewPressure(root string) (*Pressure, error) {
 	p := &Pressure{}
 	for _, d := range pressureDescs {

@@ -4,8 +4,8 @@ package node
 
 import "golang.org/x/sys/unix"
 
-// statfs queries the file system at path, which ends in NUL. 32-bit systems have a different system
-// call, which package unix implements with a copy of the path.
+// statfs reads the state of the file system at path, which ends in NUL. 32-bit machines have a different system call.
+// Package unix wraps it, but needs a copy of the path.
 func statfs(path []byte, s *unix.Statfs_t) error {
 	return unix.Statfs(string(path[:len(path)-1]), s)
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statfs queries the file system at path, which ends in NUL. Unlike unix.Statfs it does
-// not copy the path, so that a reading allocates nothing.
+// statfs reads the state of the file system at path, which ends in NUL. Unlike unix.Statfs, it does not copy the path,
+// so that a reading does not allocate.
 func statfs(path []byte, s *unix.Statfs_t) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_STATFS, uintptr(unsafe.Pointer(&path[0])), uintptr(unsafe.Pointer(s)), 0)

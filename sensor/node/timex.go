@@ -11,8 +11,8 @@ import (
 	"reckon/sensor"
 )
 
-// Timex exports the state of clock synchronisation from adjtimex(2). It omits pulse-per-second
-// figures, because hardly any machine has that signal.
+// Timex exports the state of clock synchronisation from adjtimex(2). It omits pulse-per-second figures, because hardly
+// any machine has a pulse-per-second signal.
 type Timex struct {
 	descs  []*metric.Desc
 	series []*metric.Series
@@ -40,8 +40,8 @@ var timexDescs = []*metric.Desc{
 // TimexDescs lists the series of [Timex], which no recorded machine has.
 func TimexDescs() []*metric.Desc { return timexDescs }
 
-// NewTimex tests adjtimex(2). The tree of a recorded machine has no clock. The tree of a
-// container's host does, because it shares our boot and clock.
+// NewTimex tests whether adjtimex(2) works. It returns an error if root is a recording of a machine, because that has
+// no clock. If root is the host's tree in a container, it works, because the host has the same boot and clock.
 func NewTimex(root string) (*Timex, error) {
 	if !sameBoot(root) {
 		return nil, sensor.Unavailable("the clock of a recorded machine is not there", "", nil)

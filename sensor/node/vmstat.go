@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// NewVMStat opens /proc/vmstat: paging, swapping, faults and OOM kills. It exports the default
-// fields of node_exporter, and NUMA balancing on machines with several NUMA nodes.
+// NewVMStat opens /proc/vmstat, which counts paging, swapping, faults and OOM kills. It exports the default fields of
+// node_exporter. On machines with several NUMA nodes it also exports NUMA balancing.
 func NewVMStat(root string) (sensor.Sensor, error) {
 	t, err := openText(root, "proc/vmstat")
 	if err != nil {

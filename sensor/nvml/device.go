@@ -132,8 +132,8 @@ var figureOf = [figures]sensor.GPUFigure{
 	figRowsFailed: sensor.GPURowsFailed,
 }
 
-// throttles lists the reasons for throttled clocks, except idleness and limits set by
-// administrators. field is the device's own time counter, if there is one.
+// throttles lists the reasons for reduced clocks, except idleness and limits set by administrators. field is the id of
+// the device's own counter of throttled time, or 0 if there is none.
 var throttles = [...]struct {
 	bit    uint64
 	field  uint32
@@ -151,8 +151,8 @@ func newDevice(g sensor.GPU) *device {
 	return &device{gpu: g, series: sensor.NewGPUSeries(&g), gpuInstance: instanceNone}
 }
 
-// span returns the seconds since the previous reading. It is 0 at the first reading and after a gap
-// with unknown activity.
+// span returns the seconds since the previous reading. It returns 0 for the first reading and after a gap longer than
+// sensor.Gap, because the activity in the gap is unknown.
 func (d *device) span(now time.Time) float64 {
 	was := d.read
 	d.read = now

@@ -81,8 +81,8 @@ const (
 	functions
 )
 
-// dynamic calls the driver's library. C writes to the fields of this struct, which is on the heap
-// and therefore does not move during a call.
+// dynamic calls the functions of the driver's library. C code writes to the fields of this struct. The struct must be
+// on the heap, because a Go stack may move during a call.
 type dynamic struct {
 	fn   [functions]uintptr
 	args [6]uintptr

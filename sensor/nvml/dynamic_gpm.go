@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// gpmMetrics is nvmlGpmMetricsGet_t. It has room for more metrics than any version of the library,
-// because it is undocumented whether the library leaves unrequested entries unchanged.
+// gpmMetrics is nvmlGpmMetricsGet_t. It has room for more metrics than any version of the library. The documentation
+// does not say whether the library leaves entries unchanged that were not requested.
 type gpmMetrics struct {
 	version, count uint32
 	before, after  gpmSample

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// readExported reads the figures that are only exported. It also checks whether devices or MIG instances
-// were added, removed or returned.
+// readExported reads the figures that are needed only for exports. It also detects added, removed and returned devices
+// and MIG instances.
 func (r *reader) readExported() error {
 	r.trouble = nil
 	if r.dead() {
@@ -30,8 +30,8 @@ func (r *reader) readExported() error {
 	return r.trouble
 }
 
-// dead reports whether no device responds. The driver may then have been unloaded, which is
-// possible only while no process has it open.
+// dead reports whether no device responds. The reason may be that the driver was unloaded, which is possible only while
+// no process has it open.
 func (r *reader) dead() bool {
 	for _, d := range r.devices {
 		if !d.lost {

@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// gpmFigures lists the GPM metrics to integrate and the resulting figures. Percentages of time
-// become seconds, rates in MiB/s become bytes.
+// gpmFigures lists the GPM metrics and the figure that each is integrated to. The factor unit converts percent of time
+// to seconds, and MiB/s to bytes.
 var gpmFigures = [...]struct {
 	id     uint32
 	figure int
@@ -38,9 +38,9 @@ type gpm struct {
 	previous [len(gpmFigures)]float64 // sums so far
 }
 
-// profile integrates the activity of a device's pipes, memory and links since the last reading,
-// from the mean between two GPM samples (Hopper and later). It returns the computing time in
-// seconds, and false if that is unknown.
+// profile integrates the activity of a device's pipes, memory and links since the last reading. The activity is the
+// mean between two GPM samples, which Hopper and later devices have. busy is the computing time in seconds. ok is false
+// if it is unknown.
 func (r *reader) profile(d *device, now time.Time) (busy float64, ok bool) {
 	g := &d.gpm
 	if g.no {

@@ -200,9 +200,9 @@ type event struct {
 // gpmSample is a buffer of the library for one sample of GPM.
 type gpmSample uintptr
 
-// library is the part of libnvidia-ml that reckon calls. Functions fill a list up to its length and
-// return the total number, even if the list was too short. A library is used from one goroutine and
-// allocates only for strings.
+// library is the part of libnvidia-ml that reckon calls. A function with a list as argument fills it and returns the
+// total number of entries, even if the list was too short. A library is used from one goroutine and allocates only for
+// strings.
 type library interface {
 	Init() code
 	Shutdown() code

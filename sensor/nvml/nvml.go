@@ -35,12 +35,12 @@ import (
 // Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is the time that a reading waits for the driver if it was not started earlier. A pass
-// over eight devices takes a few milliseconds.
+// patience is the time that a reading waits for the driver if the reading was not started earlier. A reading of eight
+// devices takes a few milliseconds.
 const patience = 250 * time.Millisecond
 
-// moment is the time to wait for a reading that was started at the beginning of the tick. It is
-// short so that the pass over processes is not late.
+// moment is the time that ReadGPU waits for a reading that was started at the beginning of the tick. It is short, because
+// ReadGPU delays the reading of processes.
 const moment = time.Millisecond / 2
 
 // silence is the time that the driver may take for one call before the sensor counts as down.
@@ -49,8 +49,8 @@ const silence = time.Minute
 // fresh is the time for which a reading is reused within its tick.
 const fresh = 200 * time.Millisecond
 
-// Sensor reads the devices of one machine. A single goroutine calls the driver, one request at a time, because a
-// call into C cannot be cancelled. A late result is used by the next pass, with the time of its reading.
+// Sensor reads the NVIDIA devices of one machine. A single goroutine calls the driver, one request at a time, because a
+// call into C cannot be cancelled. The result of a slow call is used at a later tick, with the time of its reading.
 type Sensor struct {
 	reader *reader
 	work   chan job
@@ -137,8 +137,8 @@ func driver(root string) bool {
 	return false
 }
 
-// find opens the library through the loader's search path. Otherwise it tries the directories of
-// distributions and of the GPU operator below root.
+// find opens the library in the loader's search path. If it is not there, find tries the directories of Linux
+// distributions and of NVIDIA's GPU operator below root.
 func find(root string) (library, error) {
 	l, first := load(Name)
 	if first == nil {
@@ -188,8 +188,8 @@ func open(l library, root string) (*Sensor, error) {
 	return s, nil
 }
 
-// serve runs in the goroutine that calls the driver. It owns reader, spare and pending between a
-// job and its result.
+// serve runs the jobs in the goroutine that calls the driver. Between a job and its result, only serve uses reader,
+// spare and pending.
 func (s *Sensor) serve() {
 	for j := range s.work {
 		switch j {

@@ -208,8 +208,9 @@ func (r *reader) silent(d *device) bool {
 	return power != success && use != success
 }
 
-// busy adds to the busy time of the device. It uses GPM counters if available, else the driver's samples since
-// the last reading, else the latest value. Devices that no process has open are read less often.
+// busy adds the time since the last reading to the busy time of the device. It uses GPM counters if available, or else
+// the driver's samples since the last reading, or else the latest value. open reports whether a process has the device
+// open. Other devices are read less often.
 func (r *reader) busy(d *device, now time.Time, open bool) {
 	window := 0.0 // seconds since the last look
 	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
@@ -255,8 +256,8 @@ func (r *reader) warm(d *device) bool {
 	return d.watts > d.restWatts*1.02+2
 }
 
-// engines adds to the busy time of the memory interface and of the video encoder and decoder. If
-// GPM counters show the computing time, it also adds to the time spent only copying.
+// engines adds to the busy time of the memory interface and of the video encoder and decoder. If GPM counters show the
+// computing time, engines also adds to the time that the device only copied data.
 func (r *reader) engines(d *device, now time.Time) {
 	window := 0.0
 	if s := now.Sub(d.slowAt); !d.slowAt.IsZero() && s > 0 && s <= sensor.Gap {
@@ -294,8 +295,8 @@ type sampled struct {
 	no    bool // the device does not have them
 }
 
-// mean returns the mean of the samples since the last reading, over the last window seconds. If
-// there is no new sample, the last value still holds.
+// mean returns the mean of the driver's samples of one kind since the last reading. window is the time since then in
+// seconds. Without a new sample, it returns the last value.
 func (r *reader) mean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
 	if s.no {
 		return 0, false
@@ -349,8 +350,9 @@ func (r *reader) power(d *device) {
 	}
 }
 
-// energy reads the device's energy counter if counter is set, and integrates its power in between, because the
-// counter costs a hundred times as much. Energy integrated in excess is held back until the counter catches up.
+// energy updates the energy of the device. It reads the energy counter only if counter is set, and otherwise integrates
+// power, because reading the counter costs a hundred times as much. If the integral is ahead of the counter, the energy
+// stays constant until the counter has caught up.
 func (r *reader) energy(d *device, now time.Time, counter bool) {
 	d.hasJoules = false
 	integrated, before := 0.0, d.integral.Total()

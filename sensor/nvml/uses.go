@@ -11,15 +11,14 @@ import (
 	"reckon/sensor"
 )
 
-// listUses finds the processes that have the device open, the memory that each holds, and the
-// computing time of each.
+// listUses updates the list of processes that have the device open, with the memory and the computing time of each.
 //
-// Memory comes from the lists of compute, graphics and MPS processes. If a process is in several
-// lists, the largest value counts. Busy time comes from the per-process samples of SM use. A MIG
-// instance has lists of its own but no samples.
+// Memory comes from the lists of compute, graphics and MPS processes. If a process is in several lists, the largest
+// value counts. Busy time comes from the samples of SM use per process. A MIG instance has its own lists, but no
+// samples.
 //
-// It returns the number of processes that have the device open now or had it open at the previous
-// reading, and whether the set changed.
+// holders is the number of processes that have the device open now or had it open at the previous reading. changed
+// reports whether their set changed.
 func (r *reader) listUses(d *device) (holders int, changed bool) {
 	d.uses = d.uses[:0]
 	d.clients = [2]bool{false, d.clients[0]}
@@ -44,9 +43,9 @@ func (r *reader) listUses(d *device) (holders int, changed bool) {
 // server is the name, as truncated by the kernel, of the process that computes for the clients of MPS.
 const server = "nvidia-cuda-mps"
 
-// shareServer removes use that the driver charges to the MPS server, because the server computes
-// only for its clients. If only the server's use is reported, the use of the clients is unknown,
-// and the accounts split the device by memory.
+// shareServer removes the MPS server from the uses of the device, because it computes only for its clients. If the
+// driver reports the server's computing time instead of the clients', that of the clients is unknown. The agent then
+// divides the device's time by memory.
 func (r *reader) shareServer(d *device) {
 	if d.clients == [2]bool{} {
 		return
@@ -127,10 +126,9 @@ func (d *device) useOf(pid int32) *sensor.GPUUse {
 	return &d.uses[len(d.uses)-1]
 }
 
-// sampleUses adds the computing time of each process. A sample is the process's share of the time
-// before it. The driver returns one sample per process, or several with different times; each
-// covers the time since the one before it, or since our last reading. If processes computed side by
-// side, samples may name only one of them.
+// sampleUses adds the computing time of each process from the driver's samples. A sample is the share of the time since
+// the previous sample, or since our last reading. The driver returns one sample per process, or several with different
+// times. If processes computed at the same time, samples may name only one of them.
 func (r *reader) sampleUses(d *device, now time.Time) {
 	if len(r.uses) == 0 {
 		r.uses = make([]processSample, 128)

@@ -1,7 +1,6 @@
 package nvml
 
-// meanings describes the most common Xid errors and their remedies
-// (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
+// meanings maps the most common Xid errors to their causes (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
 var meanings = map[int]string{
 	8:   "the driver stopped a channel that hung",
 	13:  "a program used memory or an instruction wrongly, or the device is faulty",
@@ -54,8 +53,8 @@ func (r *reader) watch(d *device) {
 	}
 }
 
-// events reads the Xid reports since the last export. It limits their number, so that a device that
-// reports endlessly does not delay the others.
+// events reads the Xid errors since the last export. It reads a limited number, so that a device with endless errors
+// does not delay the other devices.
 func (r *reader) events() {
 	for range 64 {
 		e, c := r.lib.Event()

@@ -91,8 +91,8 @@ type result struct {
 	good time.Duration // for how long it is given
 }
 
-// New starts to measure the pods of a machine with its file tree mounted at root ("/" if empty).
-// folder is the directory of the kubelet. Close stops it.
+// New starts to measure the storage of the machine's pods. root is the mount point of the machine's file tree ("/" if
+// empty), and folder is the directory of the kubelet. The caller must call Close.
 func New(root, folder string) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Reader{
@@ -171,8 +171,8 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// round measures every pod once and returns the delay until the next round. Its wall time is no
-// measure of its cost, because on a busy machine it mostly waits for a processor.
+// round measures the storage of every pod and returns the delay until the next round. The delay is a multiple of the
+// CPU time of the round, not of its duration, because on a busy machine a round mostly waits for a processor.
 func (r *Reader) round(ctx context.Context) time.Duration {
 	began := threadTime()
 	r.mu.Lock()

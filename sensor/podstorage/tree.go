@@ -90,8 +90,8 @@ type target struct {
 	path string
 }
 
-// folders returns the pod's volumes that are folders on the node's disk, and the logs of its
-// containers. own lists the volumes, as PLUGIN/NAME, that have a file system of their own.
+// folders returns the directories to measure for a pod: its emptyDir volumes on the node's disk, and the logs of its
+// containers. own lists the volumes, as PLUGIN/NAME, that have their own file system and are therefore skipped.
 func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
 	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
 	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
@@ -118,9 +118,9 @@ func entries(dir string) (names []string) {
 	return names
 }
 
-// layers remembers the writable layer of each container by id, because it never changes. A layer is
-// accepted once two rounds have found the same, because the first process of a container starts in
-// the root of the machine.
+// layers caches the writable layer of each container by its id, because it never changes. A layer is accepted after two
+// rounds have found the same one. The first process of a container starts in the root of the machine, so that a single
+// reading may show the wrong layer.
 type layers struct{ now, before map[string]layer }
 
 type layer struct {

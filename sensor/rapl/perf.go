@@ -222,8 +222,8 @@ func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 // firstCount is the maximum wait for the first count. Processors count each millisecond, platforms more slowly.
 const firstCount = 100 * time.Millisecond
 
-// counts reports whether any of the events counts; all of them start at zero. A virtual machine may
-// list the events without having the registers.
+// counts reports whether one of the events counts. All counters start at zero. Some virtual machines list the events
+// but lack the registers, so their counters stay at zero.
 func counts(list []*event) bool {
 	for waited := time.Duration(0); waited < firstCount; waited += firstCount / 10 {
 		for _, e := range list {

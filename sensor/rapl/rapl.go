@@ -64,8 +64,8 @@ func (t *total) add(now time.Time, device string, raw, most float64) error {
 	return err
 }
 
-// Open finds the zones below root ("" or "/" for this machine), or the events of the power PMU if
-// there are no zones. It returns sensor.ErrUnavailable if none is readable.
+// Open opens the powercap zones below root, which is "" or "/" for this machine. Without zones it opens the events of
+// the power PMU. It returns sensor.ErrUnavailable if it can read neither.
 func Open(root string) (*Source, error) {
 	s, err := openZones(root)
 	if err == nil {
@@ -199,8 +199,8 @@ func classify(name string) (d sensor.Domain, number string) {
 	return "", ""
 }
 
-// distinct drops zones that duplicate another one. The memory-mapped interface (intel-rapl-mmio)
-// lists the package a second time.
+// distinct drops zones that measure the same as another zone. The interface intel-rapl-mmio lists the package a second
+// time.
 func distinct(zones []*zone) []*zone {
 	sort.SliceStable(zones, func(i, j int) bool {
 		return !strings.Contains(zones[i].path, "-mmio") && strings.Contains(zones[j].path, "-mmio")

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is one controller in the configuration file:
+// target is one management controller in the configuration file:
 //
 //	controllers:
 //	  - url: https://bmc.node1.example

@@ -8,8 +8,8 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// Cgroups returns the control groups of a process, like sensor/task/procfs for a live process. The
-// error matches fs.ErrNotExist if nothing was recorded.
+// Cgroups returns the recorded control groups of a process, in the form that sensor/task/procfs returns for a live
+// process. The error matches fs.ErrNotExist if nothing was recorded for the process.
 func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	a, err := p.aboutOf(pid)
 	if err == nil && len(a.Cgroups) == 0 {

@@ -36,8 +36,8 @@ type Server struct {
 	port            int
 }
 
-// Start starts a server with an empty directory. It mounts the folders "control" and "served" of
-// dir. It returns [ErrNone] if the system does not support that.
+// Start starts an NFS server with an empty directory. It mounts the folders "control" and "served" of dir. It returns
+// [ErrNone] if the system does not support that.
 func Start(dir string) (*Server, error) {
 	known, err := os.ReadFile("/proc/filesystems")
 	if err != nil || !strings.Contains(string(known), "\tnfsd\n") || !strings.Contains(string(known), "\tnfs4\n") {

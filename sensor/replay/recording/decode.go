@@ -10,8 +10,8 @@ import (
 	"reckon/sensor"
 )
 
-// decoder decodes readings.json. It caches descriptions and series, because consumers expect a
-// series to have the same pointer in every pass.
+// decoder decodes readings.json. It returns the same series pointer for the same series in every pass, because
+// consumers use the pointer as a key.
 type decoder struct {
 	descs  map[string]*metric.Desc
 	series map[*metric.Desc]map[string]*metric.Series

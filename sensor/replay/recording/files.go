@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Files returns the recorded files of the machine's file tree as patterns of [path.Match]. They
-// exclude everything that may contain user data: command lines, environments, names of open files
-// and network addresses.
+// Files returns the files of the machine that are recorded, as patterns of [path.Match]. They exclude everything that
+// may contain user data, such as command lines, environments, names of open files and network addresses.
 func Files() []string {
 	return slices.Concat(machineFiles(), deviceFiles())
 }

@@ -56,8 +56,8 @@ func OpenLimits(r io.Reader, l Limits) (*Reader, error) {
 // Meta describes the recording.
 func (r *Reader) Meta() Meta { return r.meta }
 
-// Next returns the next pass. It returns [io.EOF] after the last one, and an error that matches
-// [io.ErrUnexpectedEOF] if the recording is truncated.
+// Next returns the next pass of the recording. After the last one it returns [io.EOF]. If the recording is truncated,
+// the error matches [io.ErrUnexpectedEOF].
 func (r *Reader) Next() (*PassData, error) {
 	if r.err != nil {
 		return nil, r.err

@@ -14,8 +14,8 @@ import (
 	"reckon/sensor"
 )
 
-// EnvKeys returns the environment variables that are recorded if their value is a number. They
-// identify the batch job if the control group does not.
+// EnvKeys returns the environment variables that are recorded if their value is a number. They identify the batch job
+// of a process if its control group does not.
 func EnvKeys() []string {
 	return []string{"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_STEP_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}
 }
@@ -61,9 +61,9 @@ type handle struct {
 	round uint64
 }
 
-// Record writes n passes, one per interval, or until ctx ends if n is 0. The pass names sources
-// that failed; only errors of the writer are returned. Record closes w and the control groups it
-// opened, but not the sources.
+// Record writes n passes to w, one per interval. If n is 0, it continues until ctx ends. A failed source is noted in
+// the pass, and only errors of w are returned. Record closes w and the control groups that it opened, but not the
+// sources.
 func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.Duration) (err error) {
 	defer func() { err = errors.Join(err, r.close(), w.Close()) }()
 	ticker := time.NewTicker(interval)
