@@ -18,8 +18,8 @@ import (
 // advisedRuns is the number of latest runs of the same name that advice is based on.
 const advisedRuns = 20
 
-// advice returns the recommended request for the next run. It is nil if there is no recommendation,
-// and for workloads without a request.
+// advice returns the recommended request for the next run of a workload. It returns nil for a workload without a
+// request, or without a recommendation.
 func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
 	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.unheard(d) || kind.Group() && d.Running {
@@ -159,8 +159,8 @@ func nodesOf(w *wire.Workload) int {
 	return n
 }
 
-// perNode returns the memory to request per node from the peak of each node. Every node must get
-// what the largest one needs.
+// perNode divides a total memory request over nodes and returns the request per node in bytes. Every node gets what the
+// node with the largest peak needs. uneven is a sentence about nodes with very different peaks, or empty.
 func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase.Sentence) {
 	n, most, sum := 0.0, 0.0, 0.0
 	for _, node := range byNode(d.Parts) {
@@ -180,8 +180,8 @@ func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase
 
 func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
-// impliedCores returns the total cores, at its end, of the nodes that a workload ran on. It returns
-// nil if one is unknown.
+// impliedCores returns the total number of cores of the nodes that a workload ran on, as they were at its end. It
+// returns nil if the number is unknown for one of the nodes.
 func impliedCores(ctx context.Context, views NodeCores, w *wire.Workload) (*float64, error) {
 	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
 	if err != nil || len(w.Nodes) == 0 {

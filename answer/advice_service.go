@@ -10,8 +10,8 @@ import (
 	"reckon/query"
 )
 
-// serviceAdvice returns the recommended requests of a service's containers, based on their daily use. It
-// returns nil if there are too few days. A service on a node that fell silent keeps its last advice.
+// serviceAdvice returns the recommended requests of a service's containers, based on their daily use. It returns nil if
+// there are too few days. If the node of a service stops reporting, its last advice is kept.
 func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil

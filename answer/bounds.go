@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// Bounds checks figures against their upper bounds and withholds those that exceed them. A nil
-// Bounds withholds nothing. It is safe for concurrent use.
+// Bounds compares figures with their upper bounds and withholds a figure that exceeds its bound. A nil Bounds withholds
+// nothing. It is safe for concurrent use.
 type Bounds struct {
 	Rollups NodeUse   // for the cores of machines, including past sizes
 	Views   NodeViews // for their memory
@@ -33,21 +33,21 @@ const (
 	sizesFor = 5 * time.Minute
 	// schedulerSecond is the error of start and end times that a batch system reports in whole seconds.
 	schedulerSecond = time.Second
-	// bucketWidth is the relative width of a native histogram bucket that holds a quantile of
-	// cores. Cores per one-second tick also vary with the jitter of the tick.
+	// bucketWidth is the relative width of a native histogram bucket, and thus the error of a quantile of cores. It
+	// also allows for the jitter of the one-second ticks.
 	bucketWidth = 0.09
 	tickJitter  = 0.05
-	// readSkew is the number of seconds that a process may be read after the timestamp of its figures, which is the
-	// start of the pass. At a load of 50 on two processors, CPU time matched the elapsed time within 0.02 s.
+	// readSkew is the largest delay in seconds between the timestamp of figures, which is the start of the pass, and
+	// the reading of a process. At a load of 50 on two processors, CPU time matched the elapsed time within 0.02 s.
 	readSkew = 0.1
-	// lateChildren is the slack in seconds if CPU time is not exact. The CPU time of children appears only when they
-	// are reaped, including use before the first sample: up to 1.1 s of both processors in that test.
+	// lateChildren is the tolerance in seconds for CPU time that is not exact. The CPU time of children appears only when they are
+	// reaped, including use before the first sample. In the test at [readSkew], that was up to 1.1 s of both processors.
 	lateChildren = 2.0
 )
 
-// machines returns the sizes of machines. Cores are the maxima over the last hours, day, week
-// and quarter, because a machine may have grown or shrunk. Memory comes from the agents' reports,
-// because roll-ups exclude time without samples.
+// machines returns the cores and the memory of each machine. Cores are the maxima over the last hours, day, week and
+// quarter, because a machine may have grown or shrunk. Memory comes from the agents' reports. The roll-ups cannot give
+// it, because they exclude time without samples.
 func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,7 +120,7 @@ func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
 	}
 }
 
-// Runs withholds figures of catalogue rows that exceed their bounds. It serves rules that read the
+// Runs withholds figures of the catalogue rows in list that exceed their bounds. It serves rules that read the
 // catalogue directly.
 func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	if b == nil || len(list) == 0 {
@@ -219,8 +219,8 @@ func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float
 	return 0
 }
 
-// quotaPeriod is the period of the kernel's CPU quota in seconds. A run or a tick may overlap one
-// more period than fits its length.
+// quotaPeriod is the period of the kernel's CPU quota in seconds. A run or a tick may use the quota of one period more
+// than its length suggests, because it may start and end within a period.
 const quotaPeriod = 0.1
 
 // quotaSlack returns the amount by which a figure may exceed a limit of cores.

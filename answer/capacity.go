@@ -13,9 +13,9 @@ import (
 	"reckon/store"
 )
 
-// NodeHistory caches the use of nodes over the last day and week, and the pending jobs that would
-// have fit their free capacity. It refreshes after a minute, or after fifty times the reading time
-// if that is longer. It is safe for concurrent use.
+// NodeHistory caches the use of nodes over the last day and week, and the pending jobs that would have fitted into
+// their free capacity. It reads them again after a minute, or after fifty times the reading time if that is longer. It
+// is safe for concurrent use.
 type NodeHistory struct {
 	Rollups NodeUse
 	Waits   store.Waits
@@ -169,9 +169,9 @@ type capacity struct {
 	gpus          *float64
 }
 
-// freeCapacity returns the free capacity of a node in each step of the day. On a node scheduled by
-// a batch system it is the unallocated capacity, even if allocations were unused, because jobs
-// cannot use more. On other nodes it is the unused capacity.
+// freeCapacity returns the free capacity of a node in each step of the day. For a node of a batch system, that is the
+// unallocated capacity. It does not include allocated but unused capacity, because jobs cannot use it. For other nodes,
+// it is the unused capacity.
 func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
 	out := make([]capacity, daySteps)
 	for i := range out {
@@ -281,8 +281,8 @@ func (d *pendingDemand) couldRunOn(r *capacity) bool {
 	return r.ok && r.cores >= d.cores-1e-9 && r.memory >= d.memory && (d.gpus == 0 || (r.gpus != nil && *r.gpus >= d.gpus))
 }
 
-// waitingFor returns the number of jobs that waited while the node had capacity for them. It
-// returns nil if the free capacity is unknown or the node was never up.
+// waitingFor returns the number of jobs that waited while the node had free capacity for them. It returns nil if the
+// free capacity is unknown or the node was never up.
 func waitingFor(n *wire.Node, free []capacity, shapes []*pendingDemand) *wire.NodeWaiting {
 	if !slices.ContainsFunc(free, func(r capacity) bool { return r.ok }) {
 		return nil

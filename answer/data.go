@@ -32,8 +32,8 @@ type Data struct {
 }
 
 const (
-	// maxDataSeries and maxDataSamples limit one query; maxCorrelated limits the columns that are
-	// compared pairwise.
+	// maxDataSeries and maxDataSamples limit the size of one query. maxCorrelated limits the number of columns, each
+	// pair of which is correlated.
 	maxDataSeries  = 200
 	maxDataSamples = 5_000_000
 	maxCorrelated  = 60
@@ -119,8 +119,8 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 	return out, nil
 }
 
-// describe returns a series without its samples. Whether it is a counter follows from its metadata,
-// or else from the suffix of its name.
+// describe returns a series without its samples. It takes the type of the series from the metadata, or else from the
+// suffix of the name.
 func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}
 	l.Range(func(l labels.Label) {

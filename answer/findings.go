@@ -65,8 +65,8 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	return list, nil
 }
 
-// costOf returns the sort key of a finding: severity, whether its subject is still running, and
-// wasted core-hours. A GPU counts as 16 cores, as on the pages.
+// costOf returns the sort key of a finding: severity, whether its subject was active until now, and wasted core-hours.
+// A GPU counts as 16 cores, as on the web pages.
 func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
 	if now.Sub(f.Last) < 40*time.Minute {

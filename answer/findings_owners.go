@@ -8,8 +8,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// byOwner groups findings by owner, in descending order of wasted core-hours. No waste counts
-// twice, because the rules omit findings that another one about the same job covers.
+// byOwner groups findings by owner, in descending order of wasted core-hours. No waste counts twice, because the rules
+// omit a finding if another one about the same job includes its waste.
 func byOwner(list []wire.Finding) []wire.FindingOwner {
 	type key struct{ site, owner string }
 	out := []wire.FindingOwner{}

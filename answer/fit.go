@@ -104,8 +104,8 @@ func classify(nodes []wire.Node, q wire.FitQuery) classes {
 	return out
 }
 
-// class returns the class of a node and creates it if needed. The capacity configured in a batch
-// system takes precedence over the kernel's.
+// class returns the class of a node and creates it if needed. It prefers the capacity configured in a batch system to
+// the capacity that the kernel reports.
 func (cs *classes) class(n *wire.Node, unscheduled bool) *class {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
@@ -193,8 +193,8 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-// hasFree reports whether a node has the requested amounts free now. On nodes of a batch system
-// that means unallocated, elsewhere unused.
+// hasFree reports whether a node has the requested amounts free now. On a node of a batch system, free means
+// unallocated; on other nodes, it means unused.
 func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	r := capacity{ok: true}
 	switch b := n.Batch; {
@@ -220,8 +220,8 @@ func hasFree(n *wire.Node, q wire.FitQuery) bool {
 	return (&pendingDemand{cores: q.Cores, memory: q.MemoryBytes, gpus: q.GPUs}).couldRunOn(&r)
 }
 
-// addWait adds the wait of a comparable job to the class of its nodes. length is the run time in
-// the query, 0 for any.
+// addWait adds the wait of a job that is comparable to the query to the class of the job's nodes. length is the run
+// time in the query, or 0 for any.
 func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	if len(w.Nodes) == 0 {
 		return
@@ -284,8 +284,8 @@ func (c *class) judge(q wire.FitQuery) {
 	}
 }
 
-// comparePlaces orders places: those that fit first, then by free capacity, shorter wait and
-// smaller nodes, so that larger nodes stay free.
+// comparePlaces orders places. Those that fit come first, then those with more free capacity, with a shorter wait, and
+// with smaller nodes. Larger nodes thus stay free.
 func comparePlaces(a, b wire.Place) int {
 	rank := func(p *wire.Place) int {
 		switch {

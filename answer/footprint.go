@@ -7,12 +7,12 @@ import (
 	"reckon/figure/wire"
 )
 
-// Rates returns the current emissions and cost per kilowatt-hour, which may change at run time. A
-// nil function or a nil rate means unknown.
+// Rates returns the current emissions and cost per kilowatt-hour. They are functions, because rates may change at run
+// time. A nil function or a nil rate means unknown.
 type Rates struct{ Carbon, Tariff func() *footprint.Rate }
 
-// workload sets the emissions and cost of a workload's energy, assuming constant power over the
-// run. With varying rates, detail is more accurate if the power over time is known.
+// workload sets the emissions and cost of a workload's energy, assuming constant power over the run. If rates vary and
+// the power over time is known, detail is more accurate.
 func (r *Rates) workload(w *wire.Workload) {
 	if r == nil || w.EnergyJoules == nil {
 		return

@@ -23,8 +23,8 @@ type Forecasts struct {
 // maxForecastHours limits the horizon of a question: further ahead the forecast adds nothing to its band.
 const maxForecastHours = 14 * 24
 
-// Forecast returns the stored forecasts of a subject with their errors, or computes them on demand.
-// w is the workload in the query, nil for other subjects.
+// Forecast returns the stored forecasts of the query's subject with their errors. If none are stored, it computes them.
+// w is the workload in the query, or nil if the subject is not a workload.
 func (f *Forecasts) Forecast(ctx context.Context, q wire.ForecastQuery, w *wire.Workload) (wire.ForecastList, error) {
 	list := wire.ForecastList{Forecasts: []wire.Forecast{}, Next: []wire.NextFigure{}}
 	if q.Hours > maxForecastHours {

@@ -103,8 +103,8 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 	return g
 }
 
-// compareShares orders suitable GPUs first, and among them the fullest first, so that idle GPUs
-// stay free for jobs that need a whole one.
+// compareShares orders GPUs: suitable ones come first, and among them the fullest. Idle GPUs thus stay free for jobs
+// that need a whole GPU.
 func compareShares(a, b wire.GPUShare) int {
 	rank := func(g *wire.GPUShare) int {
 		switch {
@@ -125,8 +125,8 @@ func compareShares(a, b wire.GPUShare) int {
 		cmp.Compare(left(a.MemoryLeft), left(b.MemoryLeft)))
 }
 
-// migProfile is a partition size: sevenths of the processors and GB of memory (NVIDIA
-// Multi-Instance GPU User Guide, "Supported MIG Profiles").
+// migProfile is the size of a GPU partition: sevenths of the processors and GB of memory (NVIDIA Multi-Instance GPU
+// User Guide, "Supported MIG Profiles").
 type migProfile struct {
 	slices, memory int
 }
@@ -145,8 +145,8 @@ var migProfiles = []struct {
 	{[]string{"A30"}, 24, 4, []migProfile{{1, 6}, {2, 12}, {4, 24}}},
 }
 
-// profile returns the smallest partition that holds the job, or the number of such jobs that could
-// time-slice. It is empty if the device is already a partition.
+// profile returns the name of the smallest partition that a job fits in. For a device without partitions, it returns
+// the number of such jobs that can share the device by time slices. It is empty if the device is itself a partition.
 func profile(s *query.GPUSpace, q wire.FitQuery) string {
 	if s.Parent != "" {
 		return ""

@@ -200,8 +200,8 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
 	"network_bytes_per_second": 1e3}
 
-// idleTail returns the length in seconds of the unused time at the end of a profile. It is nil if there
-// is none, or if CPU time was not measured in the last two steps on every node.
+// idleTail returns the length in seconds of the unused time at the end of a profile; step is the length of its steps.
+// It returns nil if there is none, or if CPU time was not measured in the last two steps on every node.
 func idleTail(lines []wire.Profile, nodes int, step float64) *float64 {
 	after := math.MaxInt // steps behind the last one that was measured
 	for _, p := range query.Combine(lines, "node") {
@@ -304,8 +304,8 @@ func refusedSteps(err error) error {
 	return err
 }
 
-// gapOf returns the usual time between two points with a figure, from the line where it is longest,
-// rounded up to a readable step. It is 0 if no line has three points.
+// gapOf returns the median time between two points with a value, of the line where it is longest. It is rounded up to a
+// common step. It is 0 if no line has three points.
 func gapOf(lines []wire.Profile) (longest time.Duration) {
 	for _, l := range lines {
 		var gaps []time.Duration

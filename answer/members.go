@@ -37,9 +37,8 @@ func MembersOf(text string) (id string, only map[string]bool, err error) {
 	return string(workload.JobID(number)), only, nil
 }
 
-// Members summarizes the runs of a job's members on one site, the latest first. Because job numbers
-// are reused, runs with another owner or name than the latest one are taken for an earlier job. ok
-// is false if there is no member.
+// Members summarizes the runs of a job's members on one site, the latest first. A run with another owner or name than
+// the latest one belongs to an earlier job, because job numbers are reused. ok is false if there is no member.
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}
@@ -216,8 +215,8 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 	return out
 }
 
-// ranSeconds returns the wall time of a workload without the time that the scheduler suspended it.
-// The time limit and the allocation are counted in the same way.
+// ranSeconds returns the wall time of a workload without the time that the scheduler suspended it. A time limit and an
+// allocation exclude suspended time as well.
 func ranSeconds(w *wire.Workload) float64 {
 	return max(w.WallSeconds-orZero(w.SuspendedSeconds), 0)
 }

@@ -116,8 +116,8 @@ func checkUpdate(namespace, name string, u *wire.MetricRunUpdate) error {
 	return nil
 }
 
-// header returns the updated row of a run. Fields missing from the update keep their values, and an
-// ended run does not start again.
+// header returns the row of a run after an update. Fields missing from the update keep their values. An update does not
+// restart a run that has ended.
 func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire.MetricRunUpdate) (*store.MetricRun, error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {

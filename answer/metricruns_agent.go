@@ -64,8 +64,8 @@ func completions(r *wire.MetricRun, job string) int {
 	return 0
 }
 
-// Settle stores the samples of agent-measured pods with their runs after these have ended and all samples have
-// arrived, because series have a shorter retention. It returns the number of runs examined.
+// Settle stores the samples of agent-measured pods with their runs, because series have a shorter retention than runs.
+// It does so for each run that has ended and has received all its samples. It returns the number of runs examined.
 func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
 	list, err := m.List(ctx, wire.MetricRunFilter{Since: since})
 	if err != nil {

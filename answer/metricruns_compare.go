@@ -62,8 +62,8 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	return out, nil
 }
 
-// comparable is one figure of a job on one side of a comparison. It has the value of each run
-// and, for the first run, the series of each pod or the values of pairs of pods.
+// comparable is one figure of a job on one side of a comparison. It has one value for each run. For the first run, it
+// also has the series of each pod or the values of pairs of pods.
 type comparable struct {
 	job, figure, unit string
 	runs              []float64   // one value per run
@@ -71,8 +71,8 @@ type comparable struct {
 	pairs             []float64   // of the first run
 }
 
-// figuresOf returns the figures present in all runs, in order of appearance. It drops a figure
-// missing from one run, because that is indistinguishable from zero use.
+// figuresOf returns the figures that are present in all runs, in order of appearance. It drops a figure missing from
+// one run, because a missing figure cannot be told from zero use.
 func figuresOf(runs []measuredRun) (out []*comparable) {
 	for i := range runs {
 		for _, f := range figuresOfRun(&runs[i]) {

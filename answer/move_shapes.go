@@ -19,8 +19,8 @@ import (
 	"reckon/workload"
 )
 
-// shapeKey identifies the nodes of one kind in a partition. class is empty if the file describes
-// the partition, and partition is empty on machines without a batch system.
+// shapeKey identifies the nodes of one kind in a partition. class is empty if the file of shapes describes the
+// partition. partition is empty for machines without a batch system.
 type shapeKey struct{ site, partition, class string }
 
 // moveShapes holds the kinds of nodes and their use by the runs of the period.
@@ -304,8 +304,8 @@ func (g *moving) finish() {
 	}
 }
 
-// busy returns the share of hours in which more than half of a shape's cores or GPUs were used.
-// Nodes in several partitions count the runs of all of them.
+// busy returns the share of hours in which more than half of the cores or GPUs of shape s were used. For nodes in
+// several partitions, it counts the runs of all of them.
 func (g *moving) busy(s int) *float64 {
 	x := &g.shapes[s]
 	span, known := g.sites[x.Site]

@@ -9,8 +9,8 @@ import (
 	"reckon/store"
 )
 
-// Outage describes the parts that answers lack while the series are unreadable or the catalogue
-// cannot be updated. A nil Outage reports nothing.
+// Outage describes what is missing from answers while the series are unreadable or the catalogue cannot be updated. A
+// nil Outage reports nothing.
 type Outage struct {
 	// Store is the store of series; nil if it is never unavailable.
 	Store store.Reachable
@@ -41,8 +41,8 @@ func (o *Outage) reason() error {
 // endless is the end of a time range without an end.
 var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Missing lists the parts missing from a catalogue answer about a time range. Two zero times stand
-// for an answer that does not depend on lost samples.
+// Missing lists what is missing from a catalogue answer about a time range. Pass two zero times for an answer that does
+// not depend on lost samples.
 func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
 	if o == nil {
 		return nil
@@ -72,8 +72,8 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	return append(missing, text+err.Error())
 }
 
-// degrade turns the error of an unavailable store into an entry in the list of missing parts. It
-// returns other errors.
+// degrade adds an entry about what to the list of missing parts and returns nil if err is from an unavailable store. It
+// returns any other error unchanged.
 func (o *Outage) degrade(list *[]string, what string, err error) error {
 	if o == nil || !errors.Is(err, store.ErrUnavailable) {
 		return err

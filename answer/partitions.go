@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// Partitions caches the nodes of each partition at past times, as reported by the batch system, to
-// compute the capacity of a partition. It is safe for concurrent use.
+// Partitions caches the nodes of each partition at past times, as the batch system reported them. They give the
+// capacity of a partition. It is safe for concurrent use.
 type Partitions struct {
 	Views interface {
 		Partitions(ctx context.Context, at time.Time) ([]query.Partition, error)
@@ -97,15 +97,15 @@ func (l snapshots) near(at time.Time) []query.Partition {
 	return l.what[best]
 }
 
-// capacityKey identifies an interval by its start, a site and a partition. site is empty unless
-// rows are grouped by site.
+// capacityKey identifies the capacity of a partition in an interval; at is the start of the interval. site is empty
+// unless rows are grouped by site.
 type capacityKey struct {
 	at              int64
 	site, partition string
 }
 
-// ofPartitions sums the capacity of the nodes of each partition per interval while they were up.
-// The empty partition holds the sum over all selected partitions and counts each node once.
+// ofPartitions returns the capacity of each partition per interval: the sum over its nodes while they were up. The
+// empty partition holds the sum over all selected partitions and counts each node once.
 func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
 	l, err := u.Partitions.read(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
@@ -175,8 +175,8 @@ func addNode(to map[capacityKey]*store.NodeUse, k capacityKey, from *store.NodeU
 	figure.Add(&sum.Capacity, &from.Capacity)
 }
 
-// membershipMap maps nodes to their partitions. It has both names of a node, because a batch system
-// may omit the domain.
+// membershipMap maps nodes to their partitions. It contains both the full and the short name of a node, because a batch
+// system may omit the domain.
 type membershipMap map[nodeName][]string
 
 func membership(list []query.Partition) membershipMap {

@@ -18,9 +18,9 @@ import (
 	"reckon/store"
 )
 
-// Ranks ranks nodes for new work. It rereads nodes in the background after a few seconds and uses
-// the previous list meanwhile, because schedulers query often and must not wait. Power curves are
-// refitted after hours. It is safe for concurrent use.
+// Ranks ranks nodes for new work. It reads nodes again in the background after a few seconds. Meanwhile it uses the
+// previous list, because schedulers query often and must not wait. It refits power curves after some hours. It is safe
+// for concurrent use.
 type Ranks struct {
 	Views     NodeLists
 	Rollups   NodeUse // nil: no curve is fitted
@@ -155,9 +155,8 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 	return out, nil
 }
 
-// Placed records that work was placed on a node, or removed from it. The work is added to the
-// measured load until the node's measurements include it. Work with an id counts only on its last
-// node.
+// Placed records that work was placed on a node, or removed from it. The work is added to the measured load until the
+// node's measurements include it. If work with an id is placed again, it counts only on its last node.
 func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wire.RankQuery) error {
 	if node == "" {
 		return Invalid("give the node", errors.New("no node was named"))
@@ -377,8 +376,8 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 // dataWithin is the time that a query waits for the location of its data; a scheduler waits 20 ms in all.
 const dataWithin = 10 * time.Millisecond
 
-// readData reads data locations when a query first names some, and later together with the nodes. If that takes too
-// long, the query is answered without them and reading continues in the background.
+// readData reads the locations of data. It does so when a query first names some, and later together with the nodes. If
+// reading takes too long, it continues in the background, and the query is answered without them.
 func (r *Ranks) readData(ctx context.Context, now time.Time) {
 	if r.Data == nil || r.dataWanted.Swap(true) {
 		return
@@ -432,9 +431,9 @@ func addTo(v, more float64) float64 {
 	return v + more
 }
 
-// expected returns the forecast for the time that the work stays. change is the difference of the
-// mean from now by the newest daily forecast; work placed since then is part of the current
-// measurement. highest is the highest upper bound of any forecast. Both are NaN without a forecast.
+// expected returns the forecast of a figure of a node over stay, the time that the work stays. change is the mean minus
+// the current value, by the newest daily forecast; the current value includes work placed since then. highest is the
+// highest upper bound of any forecast. Both are NaN without a forecast.
 func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
 	change, highest = math.NaN(), math.NaN()
 	made := time.Time{}

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// Scale reports how a workload scales, from its own series and from other runs in the catalogue
-// with the same name and owner.
+// Scale reports how a workload's speed-up depends on its size. It uses the workload's own series, and other runs in the
+// catalogue with the same name and owner.
 type Scale struct {
 	Catalogue Catalogue
 	Views     ScaleViews
@@ -33,8 +33,8 @@ type ScaleViews interface {
 	Exactness(ctx context.Context, s query.Selection, kind string, nodes []string) (map[string]int, error)
 }
 
-// comparedRuns is the number of latest runs of the same name to consider. Runs shorter than
-// shortest are ignored, because start-up and exit dominate them.
+// comparedRuns is the number of latest runs of the same name that are compared. Runs shorter than shortest are ignored,
+// because start-up and exit dominate them.
 const (
 	comparedRuns = 500
 	shortest     = 10 * time.Second
@@ -250,8 +250,8 @@ func endedWell(w *wire.Workload) bool {
 	return !w.Running && !killed && (w.State == "" || w.State == "completed") && (w.ExitCode == nil || *w.ExitCode == 0)
 }
 
-// sameName returns the latest workloads with the site, kind, name and owner of w, including w.
-// A workload without a name, or named like its id, is compared only with its own runs.
+// sameName returns the latest workloads with the site, kind, name and owner of w, including w. A workload without a
+// name, or with its id as the name, is compared only with its own runs.
 func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int) ([]store.Workload, error) {
 	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
@@ -263,8 +263,8 @@ func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int)
 	}), err
 }
 
-// literal returns a shell pattern that matches only s. A backslash becomes ?, because
-// implementations of patterns treat it differently.
+// literal returns a shell pattern that matches s literally. It replaces a backslash by ?, because pattern
+// implementations differ in their treatment of backslashes.
 func literal(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }

@@ -21,8 +21,8 @@ type fileShape struct {
 	names []string
 }
 
-// ReadShapes parses a file of shapes, which describes partitions beyond the batch system's report,
-// and clusters without an agent. Amounts are per node. Unknown keys are errors.
+// ReadShapes parses a file that describes partitions beyond the batch system's report, and clusters without an agent.
+// Amounts are per node. Unknown keys are errors.
 func ReadShapes(text []byte) (out []fileShape, err error) {
 	var f struct {
 		Clusters []struct {
@@ -112,8 +112,8 @@ func namedNodes(y *yaml.Node) (n float64, names []string, err error) {
 	return float64(len(names)), names, nil
 }
 
-// bytesOf parses an amount with K, M, G or T (1024 based). A bare number is in GiB, or in bytes from ten million on,
-// because no node has that many GiB.
+// bytesOf parses an amount of memory with K, M, G or T (powers of 1024). A number without a unit below ten million is
+// in GiB. A larger one is in bytes, because no node has that many GiB.
 func bytesOf(text string) (float64, error) {
 	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
 	at := strings.IndexByte("KMGT", s[max(len(s)-1, 0)])

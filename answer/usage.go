@@ -74,12 +74,12 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 	return list, nil
 }
 
-// interpolatedHour is the largest share of interpolated CPU time in an hour before its figures are marked.
-// interpolatedShare applies to longer times, because interpolation within them does not change their sum.
+// interpolatedHour is the share of interpolated CPU time from which the figures of an hour are marked.
+// interpolatedShare applies to longer times, because interpolation within a longer time does not change its sum.
 const interpolatedHour, interpolatedShare = 0.01, 0.1
 
-// markUsage marks figures as estimated if allocated core time is partly based on requests, or if a figure was
-// counted across a gap in the samples, because its distribution over the hours is then unknown.
+// markUsage marks figures as estimated. It marks allocated core time that is partly based on requests, and a figure counted across a gap
+// in the samples, because its distribution over the hours is unknown. hour means that r covers an hour.
 func markUsage(r *wire.Usage, hour bool) {
 	most := interpolatedShare
 	if hour {
@@ -109,8 +109,8 @@ func rollupQuery(q wire.UsageQuery) store.RollupQuery {
 	}
 }
 
-// capacities holds the capacity of nodes per interval, by its start in Unix milliseconds. It also
-// has the capacity per partition if the query is about known partitions.
+// capacities holds the capacity of all nodes per interval; the key is the start in Unix milliseconds. If the query is
+// about known partitions, it also holds the capacity of each partition.
 type capacities struct {
 	nodes      map[int64]*store.NodeUse
 	partitions map[capacityKey]*store.NodeUse
@@ -155,8 +155,8 @@ func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.Usag
 	return c, nil
 }
 
-// sharesSince restricts shares of capacity to the time since the capacity is known, because
-// imported history has CPU time but no machines.
+// sharesSince limits shares of capacity to the time for which the capacity is known. Imported history has CPU time but
+// no machines.
 func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
 		return nil

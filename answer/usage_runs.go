@@ -266,8 +266,8 @@ func (s *runSum) start(w *store.Workload) {
 	}
 }
 
-// coarser lists the dimensions that are dropped step by step until an hour matches some runs. The
-// program or account of a job may have changed after the hour was computed.
+// coarser lists sets of dimensions to ignore, one after the other, until an hour matches some runs. The program or
+// account of a job may have changed after the hour was computed.
 var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
 // byRuns adds rows of usage divided among runs.
@@ -531,8 +531,8 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	}
 }
 
-// weight returns the share of hourly figure i that a group of runs gets. It is proportional to that
-// figure of the runs, else to their CPU time, allocation or run time.
+// weight returns the share of hourly figure i that a group of runs gets, of all n groups. It is proportional to the
+// figure of the runs. If that is unknown, it is proportional to their CPU time, allocation or run time.
 func (s *runSum) weight(i int, all *runSum, n int) float64 {
 	order := [...]int{i, usedCPU, usedCores}
 	if i == usedEstimated {

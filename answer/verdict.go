@@ -119,12 +119,12 @@ func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse)
 	return out
 }
 
-// fillsLinks is a mean rate in bytes per second. A workload below it cannot have used a tenth of a
-// 100 Mb/s link for a tenth of its time.
+// fillsLinks is a rate in bytes per second. A workload with a lower mean rate cannot have filled a tenth of a 100 Mb/s
+// link for a tenth of its time.
 const fillsLinks = 1e5
 
-// strained adds the resource shortages of a workload and the exactness of its figures. If the
-// workload waited for cores, it also adds the other users of its nodes.
+// strained sets the resource shortages of a workload and the exactness of its figures in u. If the workload waited for
+// cores, it also adds the other users of its nodes.
 func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
 	whole, err := wholeRun(ctx, b.Views, &d.Workload)
 	if err != nil {
@@ -194,8 +194,8 @@ func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficien
 	return nil
 }
 
-// emptyFor returns the time for which a running job has had no process, up to its latest report. It
-// returns nil if its nodes do not report.
+// emptyFor returns the time in seconds for which a running job has had no process, up to its latest report. last is the
+// time of its last process. It returns nil if the job's nodes do not report.
 func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (*float64, error) {
 	if !w.Running || !workload.Kind(w.Kind).Scheduled() || w.State != "running" {
 		return nil, nil
@@ -238,8 +238,8 @@ func endOf(w *wire.Workload) time.Time {
 	return w.Seen
 }
 
-// renamed reports that two nodes of a workload are one machine that changed its name. The agent
-// under the new name counts again from the start of the processes.
+// renamed returns a verdict if two nodes of a workload are one machine that changed its name. Its use may count twice,
+// because the agent under the new name counts again from the start of the processes.
 func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
@@ -267,8 +267,8 @@ func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verd
 	return out, nil
 }
 
-// byNode sums the parts of each node. A figure is unknown for the node if it is for one part.
-// Consecutive parts on a node reuse its memory, so the largest peak is a lower bound for the node.
+// byNode sums the parts of each node. If a figure is unknown for one part, it is unknown for the node. Consecutive
+// parts on a node reuse its memory, so the memory of a node is the largest peak, a lower bound.
 func byNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}

@@ -17,9 +17,8 @@ import (
 	"reckon/store"
 )
 
-// list returns the workloads that a filter selects. If the filter asks for it, they are sorted by their use
-// within its times, which is returned as well. The catalogue sorts workloads that lie entirely in that time;
-// the use of the others is measured.
+// list returns the workloads that a filter selects. If the filter sorts by use within its time range, list also returns
+// that use. The catalogue gives the use of workloads that lie entirely in the range; the use of the others is measured.
 func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
 	g, to, ends := store.Filter(f), f.Until, []time.Time{f.Since, f.Until}
 	if f.Within && (to.IsZero() || !to.Before(b.Clock())) {
@@ -65,8 +64,8 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 	return rows, b.usedWithin(ctx, rows, f.Since, to, spreading), total + edge, ctx.Err()
 }
 
-// usedWithin returns the use and the allocation of workloads within a time range. For workloads
-// that extend beyond it, the figures in of are taken from their series, or spread evenly.
+// usedWithin returns the use and the allocation of workloads within a time range. For a workload that extends beyond
+// the range, it reads the figures in of from its series. It assumes that other figures are spread evenly over the run.
 func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to time.Time, of [][2]int) []figure.Used {
 	out, across, ids := make([]figure.Used, len(rows)), []int(nil), []string(nil)
 	b.Bounds.Runs(ctx, rows)

@@ -13,8 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// account is one workload while its series are read: its identity, its facts, and a track per
-// series. The exported fields are for encoding.
+// account is one workload while its series are read: its identity, its facts, and a track for each series. The exported
+// fields are saved.
 type account struct {
 	Site, ID, Kind, Owner string
 	OwnerRank             ownerRank
@@ -74,8 +74,8 @@ const (
 	batchOwner                         // the name that the batch system has
 )
 
-// setOwner records an owner name from the batch system or a node. The source of the highest rank wins, because a node
-// without the user database has only numbers. Within a rank the first name is kept, or the last if instead is set.
+// setOwner records an owner's name from the batch system or a node. The name from the source with the highest rank is kept, because a
+// node without the user database has only numbers. Among names of one rank, it keeps the first, or the last if instead is set.
 func (a *account) setOwner(owner string, byBatch, instead bool) {
 	rank := nodeOwner
 	if owner == "" || owner == a.Owner && (!byBatch || a.OwnerRank == batchOwner) { // as nearly every sample has it
@@ -107,8 +107,8 @@ type program struct {
 	T    int64
 }
 
-// ending is the end time of a part and the time of the sample that reported it. Until is the time of its
-// previous last sample, which is later than T if the clock was set back. The exported fields are for gob.
+// ending is the end time of a part, and the time T of the sample that reported it. Until is the time of the part's
+// previous last sample; it is later than T if the clock was set back. The exported fields are for gob.
 type ending struct{ End, T, Until int64 }
 
 // precedes reports whether a sample of the part is not from after the end was reported.
@@ -145,8 +145,8 @@ type span struct {
 	own         bool // it used CPU time of its own: it is not only the place of series of the whole workload
 }
 
-// spans returns the time of each part. Series of the whole workload continue for a while after its
-// last part ended. They do not count as a part, unless the node has no other series.
+// spans returns the time of each part. Series without a part, which stand for the whole workload, continue for a while
+// after the last part ended. They are included only for a node without other series.
 func (a *account) spans() []span {
 	by := map[partPlace]*span{}
 	var s *span // of the track before, which is mostly of the same place
@@ -199,8 +199,8 @@ const schedulerGone = 15 * 60 * 1000
 // unmeasuredGone is the same time for a job that no node observes.
 const unmeasuredGone = 24 * 60 * 60 * 1000
 
-// end returns the end of the workload, or 0 if a part of it still runs at the time now. The
-// scheduler's report takes precedence over observations.
+// end returns the end of the workload, or 0 if a part of it still runs at the time now. gone is the time without
+// samples after which a part has ended. The end reported by the scheduler takes precedence over observations.
 func (a *account) end(spans []span, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
@@ -242,8 +242,8 @@ func (a *account) end(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
-// sandboxes returns the places, without owners, of pod sandboxes with containers beside them. A pod
-// ends with its containers, because the kubelet may remove the sandbox much later.
+// sandboxes returns the places, without owners, of pod sandboxes that have containers. They do not extend the time of a
+// pod, because the kubelet may remove the sandbox much later than the containers.
 func (a *account) sandboxes(spans []span) map[partPlace]bool {
 	if !workload.ID(a.ID).Kind().Pod() {
 		return nil
@@ -368,8 +368,8 @@ func stepsCPU(steps []store.Step) (sum float64) {
 	return sum
 }
 
-// usedBefore returns the CPU time used before the first sample if the start of the workload is
-// otherwise unknown. In imported history a run begins with its first reading.
+// usedBefore returns the CPU time used before the first sample, if that sample marks the start of the workload. In
+// imported history, a run begins with its first reading.
 func (a *account) usedBefore() (seconds float64) {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
@@ -379,9 +379,9 @@ func (a *account) usedBefore() (seconds float64) {
 	return seconds
 }
 
-// meanMemory sets the mean memory. It divides by the time since memory was first watched, because
-// the workload may be older than its agent. Processes may outlive the end that the scheduler
-// reports. If the mean would exceed the peak, it is computed over that longer time.
+// meanMemory sets the mean memory of row. It divides by the time since memory was first measured, because the workload
+// may be older than its agent. Processes may outlive the end that the scheduler reports. If the mean would exceed the
+// peak, it divides by that longer time.
 func (a *account) meanMemory(row *figure.Row, until int64) {
 	from, before := a.watched()
 	if row.MemoryByteSeconds == nil {
@@ -405,8 +405,8 @@ func lastEnd(ends map[partPlace]ending) (last int64) {
 	return last
 }
 
-// watched returns the time of the first memory sample and the byte-seconds before it, summed over
-// the parts of each node that existed at that sample.
+// watched returns the time of the first memory sample and the byte-seconds before it. These are summed over the parts
+// that existed at that sample.
 func (a *account) watched() (first int64, before float64) {
 	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
@@ -430,8 +430,8 @@ func (a *account) watched() (first int64, before float64) {
 	return first, before
 }
 
-// program returns the program of the parts that used most CPU time. A script that only starts the
-// work in steps therefore does not count.
+// program returns the program of the parts that used the most CPU time. A script that only starts the work in steps
+// uses little and is thus not chosen.
 func (a *account) program() string {
 	if len(a.Programs) < 2 {
 		return a.Command
@@ -454,9 +454,9 @@ func (a *account) program() string {
 	return best
 }
 
-// exitCode returns the exit code from the best source: the batch system's controller, its accounting, then the
-// nodes. Within a source the latest counts, and of simultaneous ones the largest. reduced reports that
-// accounting may have subtracted 128.
+// exitCode returns the exit code from the best source: the batch system's controller, its accounting, then the nodes.
+// From one source it takes the latest code, and the largest of simultaneous codes. reduced reports that accounting may
+// have subtracted 128.
 func (a *account) exitCode() (code *int, reduced bool) {
 	rank := func(k *track) int {
 		switch {
@@ -494,9 +494,9 @@ func (a *account) ordered() []*track {
 	return out
 }
 
-// lanes assigns parts to lanes: parts of a node that ran in sequence share a lane, simultaneous
-// parts do not. The lanes of all nodes can thus be summed. Spans are sorted by node and start. If
-// the end of a part is known, it is used instead of its last export.
+// lanes assigns a lane to each part. Parts of a node that ran one after the other share a lane, and simultaneous parts
+// do not. Peaks of different lanes can thus be added. spans is sorted by node and start. If the end of a part is in
+// ends, it counts instead of the last export.
 func lanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
 	out := make(map[partPlace]int, len(spans))
 	type lane struct {

@@ -7,9 +7,9 @@ import (
 	"reckon/store"
 )
 
-// backfill records samples that arrived long after their time. They come from workloads that ran
-// while their node could not send, or are the final scheduler state of runs that were over. It
-// returns the other late workloads for backfillTails, or nil if no sample was late.
+// backfill records samples that arrived long after their time. They come from workloads that ran while their node could
+// not send, or they are the final state of finished runs from the scheduler. It returns the other workloads with late
+// samples for backfillTails, or nil if no sample was late.
 func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *fold, error) {
 	since, ok := lateSince(dirty, b.filled)
 	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
@@ -39,9 +39,8 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	return n, seen, err
 }
 
-// backfillTails records the ends of known workloads that arrived late. A running workload needs no
-// such step, because its next samples include the late ones; an ended part has none. It must run
-// after the newest samples were processed.
+// backfillTails records late ends of known workloads. A running workload does not need it, because its next samples
+// include the late ones, but an ended part has no next sample. It must run after the newest samples were processed.
 func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	if seen == nil {
 		return 0, nil

@@ -53,10 +53,10 @@ type BuilderOptions struct {
 	Clock    func() time.Time
 }
 
-// Builder updates the catalogue from the series. It keeps the last value of each series of a
-// running workload, about 100 bytes per series, so that a round reads only new samples. The state
-// is saved in the catalogue if that is a [StateKeeper]. A workload first seen in the middle of its
-// run, after an outage or a lost state, is read once from its start.
+// Builder updates the catalogue from the series. It keeps the last value of each series of a running workload, about
+// 100 bytes per series, so that a round reads only new samples. It saves this state in the catalogue if the catalogue
+// is a [StateKeeper]. After an outage or a lost state, a workload first seen in the middle of its run is read once from
+// its start.
 type Builder struct {
 	q   storage.Queryable
 	cat store.Catalogue
@@ -182,8 +182,8 @@ func (b *Builder) setBack(now time.Time) {
 	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
 }
 
-// Rebuild empties the catalogue and builds it from all history. If progress is not nil, it is
-// called with the time reached and the number of rows written.
+// Rebuild empties the catalogue and builds it from all history. It calls progress, unless that is nil, with the time
+// reached so far and the number of rows written.
 func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows int)) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,8 +249,8 @@ func (b *Builder) Save(ctx context.Context) error {
 	return b.save(ctx, b.o.Clock())
 }
 
-// appendReporter is a store that can report since which time samples were appended after a mark.
-// counts excludes the zero samples with which series begin.
+// appendReporter is a store that reports the time of the oldest sample appended after a mark. counts is the same
+// without the zero samples with which series begin.
 type appendReporter interface {
 	Appended(mark uint64) (since, counts time.Time, now uint64, known bool)
 }
@@ -260,8 +260,8 @@ type newerReader interface {
 	Newer(mark uint64, read time.Time) storage.Queryable
 }
 
-// throughNew folds the samples appended since the last round. If the store cannot report them,
-// everything within the overlap is read again.
+// throughNew reads the samples that were appended since the last round, up to to. If the store cannot report which
+// samples are new, it reads everything within the overlap again.
 func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	s, ok := b.q.(appendReporter)
 	if !ok {
@@ -284,8 +284,8 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	return n, err
 }
 
-// foldRange folds the samples from since to to that were appended since the last round. It works in
-// slices if the range is long.
+// foldRange reads the samples between since and to that were appended since the last round. It divides a long range
+// into slices.
 func (b *Builder) foldRange(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
@@ -343,8 +343,8 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	return n, err
 }
 
-// forget drops workloads that ended so long ago that no round can read a sample of them. Such a
-// sample would make them look new.
+// forget drops workloads from memory that ended long ago. It keeps those of which a round may still read a sample,
+// because otherwise the sample would make them look new.
 func (b *Builder) forget(now time.Time) {
 	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {
 		return
@@ -372,8 +372,8 @@ func (b *Builder) forget(now time.Time) {
 	b.fold.forgetNumbers()
 }
 
-// reread reads workloads from their start and keeps the identity that they have in the catalogue.
-// Another node may have begun earlier.
+// reread reads workloads from their start up to to. They keep the identity that they have in the catalogue, although
+// another node may have begun earlier.
 func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.Time) error {
 	rows := make([][]store.Workload, len(list))
 	for i, w := range list {
@@ -474,8 +474,8 @@ func (b *Builder) save(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// load continues from the saved state, which is valid only for the catalogue it was saved in.
-// Without a state, history is read from its beginning and rows are written again.
+// load restores the saved state, which is valid only for the catalogue that it was saved in. Without a state, the next
+// round reads all history and writes the rows again.
 func (b *Builder) load(ctx context.Context) error {
 	mark, err := b.cat.Watermark(ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ type amount struct {
 	t int64 // of the sample
 }
 
-// figures sets the figures of a row from its tracks, as defined by the table of figures. Gauges of
-// the present count only while their series are fresh.
+// figures sets the figures of a row from the tracks, as the table of figures defines. Gauges of the present count only
+// if their last sample is not older than fresh, in milliseconds.
 func (a *account) figures(row *figure.Row, fresh int64, lane map[partPlace]int) {
 	var apart [figure.RowLen][]amount
 	tracks := a.ordered()
@@ -109,8 +109,8 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 	return 0, false
 }
 
-// combine combines the series of each part, the parts of each node, and the nodes. bound reports
-// that the result is an upper bound because it sums peaks of simultaneous parts.
+// combine combines the series of each part, then the parts of each node, then the nodes. bound reports that the result
+// is an upper bound, because it sums peaks of simultaneous parts.
 func (a *account) combine(how *figure.Aggregation, list []amount, lane map[partPlace]int) (v float64, bound bool) {
 	parts := grouped(list, func(n amount) partPlace { return n.partPlace }, how.Series)
 	op := how.Parts
@@ -152,8 +152,8 @@ func grouped(list []amount, key func(amount) partPlace, op figure.Combine) []amo
 	return out
 }
 
-// lanesOf returns the largest of the parts in each lane, because they follow each other. If a node
-// has an amount for all its parts, as from their control group, that amount replaces its parts.
+// lanesOf returns the largest amount in each lane, because the parts of a lane follow each other. If a node has an
+// amount for all its parts, such as that of their common control group, it replaces the amounts of the parts.
 func (a *account) lanesOf(parts []amount, lane map[partPlace]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
@@ -178,9 +178,9 @@ func (a *account) lanesOf(parts []amount, lane map[partPlace]int) []amount {
 	return out
 }
 
-// wholeNodes returns the nodes with an amount that counts for all parts, namely one without a part
-// name, from the control group above them. Processes outside any part also have no part name, but
-// use CPU time and less than the largest part.
+// wholeNodes returns the nodes that have an amount for all parts together, from the control group that contains them.
+// Such an amount has no part name. Processes outside of any part have none either, but they use CPU time and less
+// memory than the largest part.
 func (a *account) wholeNodes(parts []amount) map[string]bool {
 	whole, largest := map[string]bool{}, map[string]float64{}
 	for _, n := range parts {
@@ -206,9 +206,8 @@ func (a *account) hasCPU(p partPlace) bool {
 	return false
 }
 
-// quantiles sets the figures taken from distributions. Within a lane distributions are merged. The
-// lanes run at the same time with unknown correlation, so the sum over lanes is an estimate or an
-// upper bound.
+// quantiles sets the figures that are computed from distributions. It merges the distributions within a lane. Lanes run
+// at the same time with unknown correlation, so the sum over lanes is an estimate or an upper bound.
 func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[partPlace]int) {
 	for i := range runFigures {
 		f := &runFigures[i]

@@ -81,8 +81,8 @@ func (a *account) pod(part string) *containerState {
 // oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
-// containers sets the ends and the waiting reasons of a run's containers. Pods that complete have
-// the states of a job. Services have no end state, because they are stopped by a signal.
+// containers sets the ends and the waiting reasons of a run's containers in w. A pod that completes gets the state of a
+// job. A service gets no end state, because a signal stops it.
 func (a *account) containers(w *store.Workload, gone time.Duration) {
 	kind := workload.Kind(w.Kind)
 	if len(a.Pods) == 0 || !kind.Pod() {
@@ -144,8 +144,8 @@ func (x *containerState) worse(o *containerState) bool {
 	return x.Exit.T > o.Exit.T
 }
 
-// limited returns the limit of a run that was killed at it, as a lower bound of its memory. For a batch job
-// that is the job's limit if the script was killed, because a step may have a limit of its own.
+// limited returns the memory limit of a run that was killed at this limit, as a lower bound of its memory. For a batch
+// job, the script must have been killed, because a step may have a lower limit.
 func (a *account) limited(w *store.Workload) *float64 {
 	kind := workload.Kind(w.Kind)
 	switch {

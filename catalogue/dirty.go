@@ -22,8 +22,8 @@ func (b *Builder) dirty() (store.DirtyHours, error) {
 	return store.DirtyHours{}, nil
 }
 
-// lateSince returns the earliest time that got late samples after a mark. Imported history is left
-// to [Builder.History].
+// lateSince returns the earliest time with samples that arrived late after a mark. ok is false if there are none. It
+// skips imported history, which [Builder.History] handles.
 func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 	for _, h := range d.Hours {
 		if h.At.IsZero() { // any
@@ -36,8 +36,8 @@ func lateSince(d store.DirtyHours, mark uint64) (since time.Time, ok bool) {
 	return since, ok
 }
 
-// rollUp computes the unsettled and the dirty hours. It marks dirty hours as clean once the
-// roll-ups and the builder's own state are saved.
+// rollUp computes the hours that are not final and the dirty hours, in which samples arrived late. It marks dirty hours
+// as clean once the roll-ups and the builder's state are saved.
 func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHours) error {
 	since, _ := lateSince(dirty, 0)
 	if b.wanted.Swap(false) && b.roll != nil {
@@ -50,8 +50,8 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
 
-// Want requests current usage. The next round computes it if that takes at most a twentieth of the
-// time. On a busy machine a round takes much longer than its CPU time.
+// Want requests current usage. The next round computes the current hour if that takes less than a twentieth of the
+// time. On a busy machine, a round takes much longer than its CPU time.
 func (b *Builder) Want() { b.wanted.Store(true) }
 
 // clean forgets dirty hours that were made again in full.
@@ -148,8 +148,8 @@ func (r *roller) saveProgress(ctx context.Context) error {
 	return nil
 }
 
-// rollUp computes the unsettled hours up to the current one, and the hours from late on if late
-// samples arrived. It reports whether it ran; it does nothing if the next round is not due.
+// rollUp computes the hours that are not final up to the current one, and the hours from late on if samples arrived
+// late. made is false if the next round is not due and it did nothing.
 func (r *roller) rollUp(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
 	if r == nil {
 		return true, nil

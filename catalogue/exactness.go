@@ -170,8 +170,8 @@ const peakKey = "memory_peak_bytes"
 
 var peakFigure = figure.Index(figure.Runs, peakKey)
 
-// peakAccounted reports whether the memory peak comes from a batch system, which samples every 30 s
-// by default and sums the peaks of steps and tasks.
+// peakAccounted reports whether the memory peak comes from a batch system. By default, a batch system samples every 30
+// s and sums the peaks of steps and tasks.
 func (a *account) peakAccounted() bool {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.byBatch() && k.Slot.feeds(peakFigure) {

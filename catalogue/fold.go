@@ -22,8 +22,8 @@ import (
 // key names a workload without its run, because batch systems reuse ids.
 type key struct{ Site, ID string }
 
-// fold reads series in slices of time and keeps the data that rows need. Its memory depends on the
-// workloads alive in a slice, not on the length of history.
+// fold reads series in slices of time and keeps what rows need. Its memory use depends on the workloads alive in a
+// slice, not on the length of history.
 type fold struct {
 	q        storage.Queryable
 	newer    storage.Queryable  // q without earlier samples, if known
@@ -50,8 +50,8 @@ func newFold(q storage.Queryable) *fold {
 // sameStart is the largest difference between two reports of one start, because sources round.
 const sameStart = 1500
 
-// nextPart is the time after the last sample of a workload within which another part of it may
-// begin, in milliseconds. The steps of a batch job follow each other.
+// nextPart is the time in milliseconds after the last sample of a workload within which another part of it may begin. A
+// batch job may pause between two steps.
 const nextPart = 5 * 60 * 1000
 
 // startSpan is one value of a series of times, such as a start, with the times of its first and last sample.
@@ -184,8 +184,8 @@ func (g *going) addPlace(p partPlace, since, until int64) {
 	g.places[p] = s
 }
 
-// placesBefore returns the places that began before start. Places that began at the same time or later do
-// not show that the run continues, because nodes of one new run report in any order.
+// placesBefore iterates over the places that began before start. A place that began at start or later does not show
+// that the run continues, because the nodes of one new run report in any order.
 func (g *going) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
 	return func(yield func(partPlace, seenSpan) bool) {
 		for p, s := range g.places {
@@ -196,8 +196,8 @@ func (g *going) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
 	}
 }
 
-// join assigns starts to accounts: to a run that continues, on another node or with a restarted
-// agent, or to a new one.
+// join assigns starts to accounts. A start belongs to a run that continues, on another node or after a restart of the
+// agent, or to a new run.
 func (f *fold) join(k key, list, ends []startSpan) {
 	known := map[*account]*going{}
 	for _, l := range list {
@@ -262,8 +262,8 @@ func (f *fold) join(k key, list, ends []startSpan) {
 	}
 }
 
-// split moves data of a new run out of the previous run's account, because disconnected nodes
-// report an end late. Runs that a batch system reported are read again instead; see misplaced.
+// split moves data of a new run from the previous run's account to a new account. It is needed because a disconnected
+// node reports an end late. Runs that a batch system reported are read again instead; see misplaced.
 func (f *fold) split(k key, mine *account) {
 	for _, a := range f.accounts[k] {
 		if a == mine || a.reported() || a.samplesFrom(true) > mine.samplesFrom(true) {
@@ -455,8 +455,8 @@ func (f *fold) move(k key, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
-// aheadSample returns the time of the last sample of a part after the interval being folded, or 0. Such
-// samples were folded earlier, while the clock was ahead.
+// aheadSample returns the time of the last sample of a part after to, the end of the current interval, or 0. Such
+// samples were read earlier, while the clock was ahead.
 func (a *account) aheadSample(p partPlace, to int64) (last int64) {
 	for _, k := range a.Tracks {
 		if k.T > to && k.location() == p {
@@ -508,8 +508,8 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 	a.Programs[at] = program{v, t}
 }
 
-// open returns the runs with rows that may change, in a stable order. It excludes the many runs
-// that ended in the last minutes, possibly a hundred times as many.
+// open returns the runs with rows that may change, in a stable order. It omits runs that ended in the last minutes
+// without new samples; there may be a hundred times as many of them.
 func (f *fold) open() []*account {
 	var out []*account
 	for _, list := range f.accounts {

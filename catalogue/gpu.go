@@ -16,13 +16,13 @@ import (
 	"reckon/workload"
 )
 
-// unattributed is the largest share of a run's allocated GPU time without a known user at which
-// the run's own GPU use counts as known.
+// unattributed is the largest share of unattributed GPU time in a run's allocated GPU time at which the run's own GPU
+// use counts as known.
 const unattributed = 0.01
 
-// unusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because
-// agents export no series for those. It is 0 if all nodes of the run measured their GPUs throughout
-// and nearly all use is attributed; otherwise it stays unknown.
+// unusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because agents export no series
+// for them. It sets 0 if all nodes of the run measured their GPUs throughout and nearly all use is attributed.
+// Otherwise the GPU time stays unknown.
 func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
 	nodes := map[[2]string]*gpuWatch{}
 	var open []*store.Workload

@@ -32,10 +32,10 @@ const (
 	historyStep = 25 * time.Hour
 )
 
-// History adds time ranges to the catalogue that got samples after they were processed. Ready must have been
-// called before the samples arrived. Only these ranges are read, with earlier workloads that are still in them.
-// The ranges must be in order and include the time between a new counter sample and the previous one. gone
-// lists workloads that no longer exist, or not in all their runs.
+// History adds time ranges to the catalogue that got samples after they were processed. Ready must have been called
+// before the samples arrived. It reads only these ranges, with earlier workloads that still run in them. The ranges
+// must be in order, and must include the time between a new sample of a counter and the previous one. gone lists
+// workloads of which all or some runs no longer exist.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,8 +176,8 @@ func (b *Builder) widen(ctx context.Context, known *importCatalogue) (int, error
 // runExtent is the known lifetime of a workload.
 type runExtent struct{ from, to time.Time }
 
-// importCatalogue is a catalogue with a fixed watermark. It rejects rows of workloads for which it has
-// more data than the imported range, and records those in wider.
+// importCatalogue is a catalogue with a fixed watermark. It rejects a row if the catalogue has more data about the
+// workload than the imported range, and records the workload in wider.
 type importCatalogue struct {
 	store.Catalogue
 	oldest time.Time // of the series
@@ -224,8 +224,8 @@ func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 
 func (*importCatalogue) SetWatermark(context.Context, time.Time) error { return nil }
 
-// Workloads implements store.Catalogue. It hides a workload looked up by id if the series hold its
-// start, because that start may have moved back.
+// Workloads implements store.Catalogue. In a look-up by id, it hides workloads that started within the series, because
+// their start may have moved back.
 func (u *importCatalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, f)
 	if len(f.IDs) > 0 {

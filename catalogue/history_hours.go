@@ -12,8 +12,8 @@ import (
 )
 
 // historyPass computes the hours of imported time in one pass in order of time. It carries the last sample of each
-// series, so that an increase over a gap is added to the hours of the gap without reading them again. An hour is
-// written once no further addition is likely, and again at the end if there was one.
+// series, so that it can add an increase over a gap to earlier hours without reading them again. It writes an hour once
+// no further addition is likely, and again at the end if there was one.
 type historyPass struct {
 	r            *roller
 	progress     func(step string, to time.Time)
@@ -36,8 +36,8 @@ type hourRows struct {
 }
 
 const (
-	// historyBack is the time that an hour stays open for additions before it is written, and the
-	// minimum time that the last sample of a series is carried. Accounting has one sample a day.
+	// historyBack is the time that an hour accepts additions before it is written, and the time for which the last
+	// sample of a series is carried. Accounting has one sample a day.
 	historyBack = historyStep
 	// historySlice is the time range read at once, aligned to the Unix epoch: a block of imported samples.
 	historySlice = 18 * time.Hour

@@ -25,9 +25,9 @@ const (
 	firstStretch = time.Minute
 )
 
-// jointCores sets the median and the 95th percentile of cores of ended runs on several nodes. Each
-// node has a distribution over one-second ticks, but without times. The joint use is therefore
-// computed from the nodes' CPU counters, over steps of the export interval or longer.
+// jointCores sets the median and the 95th percentile of cores of ended runs on several nodes. The distribution of each
+// node is over one-second ticks but has no times. The joint distribution is therefore computed from the nodes' CPU
+// counters, over steps of the export interval or longer.
 func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
 	var apart []*store.Workload
 	for i := range rows {
@@ -119,8 +119,8 @@ func (r *runProfile) spreadIncrease(t0 int64, v0 float64, t int64, v float64) {
 	}
 }
 
-// setQuantiles sets the quantiles of the steps. It keeps the previous values if the counters cover less
-// than nine tenths of the run.
+// setQuantiles sets the quantiles of cores from the steps. If the counters are known for less than nine tenths of the
+// run, it keeps the previous values.
 func (r *runProfile) setQuantiles() {
 	var cores []float64
 	for i, ok := range r.known {

@@ -56,8 +56,8 @@ func (f *fold) jobOf(k key, t int64) key {
 	return k
 }
 
-// adoptNumbered merges accounts that nodes observed under a job number into their jobs once the
-// scheduler reported the number. Rows already written for them are dropped.
+// adoptNumbered merges accounts that nodes observed under a job number into their jobs, after the scheduler reported
+// the number. It drops rows that were already written for these accounts.
 func (f *fold) adoptNumbered() {
 	for alias, k := range f.numbers {
 		runs, came := slices.Clone(f.accounts[k]), false

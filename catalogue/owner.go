@@ -11,8 +11,8 @@ import (
 // The run that a sample belongs to depends on its time and on the times of all runs of the id. The
 // catalogue thus follows from the content of the series, not from the order in which they arrived.
 
-// onlyAccount returns the account that all samples of a workload's series belong to, or nil if that
-// depends on their times.
+// onlyAccount returns the account that all samples of a workload's series belong to. It returns nil if the account
+// depends on the time of the sample.
 func (f *fold) onlyAccount(k key, byBatch bool) *account {
 	list := f.accounts[k]
 	if len(list) != 1 || list[0].Run != "" {
@@ -50,9 +50,9 @@ func (f *fold) accountAt(k key, t int64, byBatch bool) *account {
 	return list[max(runIndexAt(list, t, byBatch), 0)]
 }
 
-// runIndexAt returns the index of the run that began last before a time, or -1. A run includes the millisecond
-// before its start, because the zero of its counters is rounded differently. Series of a batch system belong to
-// runs that it reported.
+// runIndexAt returns the index of the run that began last before the time t, or -1. A run includes the millisecond
+// before its start, because the zero of its counters is rounded differently. Series of a batch system (byBatch) belong
+// to runs that it reported.
 func runIndexAt(list []*account, t int64, byBatch bool) int {
 	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
 	for i, a := range list {
@@ -66,10 +66,10 @@ func runIndexAt(list []*account, t int64, byBatch bool) int {
 	return best
 }
 
-// misplaced returns the start of the earliest run of an id that may hold samples of another run, by
-// the reported times known so far. This happens if the report or the start of a run arrives late.
-// Only its samples can then show how a counter divides between the runs. early is such a start if
-// it is already known, or 0.
+// misplaced reports whether a run of an id may hold samples of another run, and returns the start of the earliest such
+// run. It compares the samples with the reported times known so far. Samples are misplaced if the report or the start
+// of a run arrives late. The run is then read again, because only its samples show how a counter divides between the
+// runs. early is a start that is already known to be affected, or 0.
 func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 	list := f.accounts[k]
 	if since, some = cmp.Or(early, math.MaxInt64), early != 0; !slices.ContainsFunc(list, (*account).reported) {

@@ -46,8 +46,8 @@ const maxDifferences = 50
 // agree is the relative difference allowed between two sums in different order.
 const agree = 1e-9
 
-// Accounted returns the share of CPU time in which roll-ups and counters agree, from 0 to 1. It
-// is 1 if nothing was used.
+// Accounted returns the share of CPU time for which roll-ups and counters agree, from 0 to 1. It is 1 if no CPU time
+// was used.
 func (p *Proof) Accounted() float64 {
 	if p.RawCPU <= 0 {
 		if p.Off > 0 {
@@ -58,9 +58,9 @@ func (p *Proof) Accounted() float64 {
 	return max(0, 1-p.Off/p.RawCPU)
 }
 
-// provable returns the time range of roll-ups that can be checked against the series: settled hours
-// with all their samples. If older samples were dropped, the range starts a week later, because the
-// oldest hours lack their previous samples.
+// provable returns the time range of roll-ups that can be checked against the series: final hours with all their
+// samples. If older samples were dropped, the range starts a week later, because the oldest hours lack their previous
+// samples.
 func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
 	if b.roll == nil || b.fold == nil {
 		return from, to, nil
@@ -372,8 +372,8 @@ func (b *Builder) lostHours(from, to time.Time) map[time.Time]bool {
 	return out
 }
 
-// repair recomputes hours that differ and checks them against the series again. The proof still
-// reports the differences.
+// repair recomputes the hours that differ and checks them against the series again. The proof still reports their
+// differences.
 func (v *verifier) repair(ctx context.Context) error {
 	found := v.Proof
 	v.b.mu.Lock()

@@ -64,8 +64,8 @@ func (w *wantedID) isFirst(a *account) bool {
 	return a.samplesFrom(true) >= w.since-sameStart
 }
 
-// addPrevious records a reported run that precedes the wanted ones. Its measurements may arrive after the
-// first wanted run was submitted, and its own samples may not be read.
+// addPrevious records a reported run before the wanted runs. Its measurements may arrive after the first wanted run was
+// submitted, and they must not count for that one. Its own samples may not be read.
 func (w *wantedID) addPrevious(t SchedulerTimes, born int64) {
 	if t.Submit == 0 || t.reportedFrom() >= w.since ||
 		slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
@@ -81,8 +81,8 @@ func bare(k key, t SchedulerTimes, born int64) *account {
 	return a
 }
 
-// afterRow is like after for a row of the catalogue. If the row extends to the start of the wanted
-// runs, it may be the first of them, seen only by nodes so far; it is then wanted as well.
+// afterRow is like after, for a row of the catalogue. If the row extends to the start of the wanted runs, it may be the
+// first of them as nodes saw it. That run is then wanted as well.
 func (w *wantedID) afterRow(r *store.Workload) {
 	if r.Site != w.Site || r.Submit.IsZero() {
 		return
@@ -102,8 +102,8 @@ func (w *wantedID) afterRow(r *store.Workload) {
 	w.addPrevious(t, 0)
 }
 
-// reread replaces the runs of workloads by those in their whole history, from the first wanted run
-// or from oldest if that is later. All runs are needed to assign samples to runs.
+// reread replaces the runs of workloads by those in their whole history. It reads from the first wanted run, or from
+// oldest if that is later. It needs all runs to assign samples to runs.
 func (f *fold) reread(ctx context.Context, list []*wantedID, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {

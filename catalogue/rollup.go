@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// lookAround is the time before and after an hour in which samples are also read, so that an
-	// increase across its end can be split between two hours.
+	// lookAround is the time before and after an hour for which samples are also read. With them, an increase across
+	// the end of an hour is split between two hours.
 	lookAround = 5 * time.Minute
 	// settled is the time after which a finished hour is computed for the last time.
 	settled = 2 * lookAround
 	// lookBack is the time over which the sample before a gap is looked for.
 	lookBack = 7 * 24 * time.Hour
-	// beforeWatch is the largest age of a workload at its first sample at which the use until
-	// then is spread over its life. The history of an older workload begins with the first sample.
+	// beforeWatch is the largest age of a workload at its first sample for which the earlier use is spread over its
+	// life. The use of an older workload is counted from its first sample on.
 	beforeWatch = 24 * time.Hour
 	rollSlice   = 6 * time.Hour
 	// fewGaps is the number of series up to which samples before the last minutes are searched one by one.
@@ -74,8 +74,8 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// changed marks hours to be recomputed because the allocation of a batch run differs from the
-// earlier computation: the run is new, or its end became known.
+// changed marks hours to be computed again if the allocation of a batch run in them changed. That is so if the run is
+// new, its end became known, or its start or owner changed.
 func (r *roller) changed(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
@@ -107,9 +107,9 @@ func (r *roller) changed(a *account, w *store.Workload) {
 	}
 }
 
-// computeHours computes the hours from from to to, and earlier ones that a gap reaches back into. It reads samples
-// ahead, up to the next one that counts the use of these hours. It returns the time of the newest sample in
-// milliseconds.
+// computeHours computes the hours from from to to, and earlier hours if a gap extends into them. It also reads samples
+// for the time ahead after to, because the next sample of a counter includes the use of these hours. It returns the
+// time of the newest sample in milliseconds.
 func (r *roller) computeHours(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
 	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
 	if err != nil {
@@ -140,8 +140,8 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 	}
 }
 
-// inParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in
-// one part, because allocations are not additive over parts.
+// inParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in one part, because
+// allocations of parts do not add up.
 func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
 	from, to, before, known := p.from, p.to, p.stretchIndex(p.from), p.known
 	for at := from; at < to; at += step {
@@ -203,8 +203,8 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot belong to a node instead of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a sample without a usable previous sample. There is none within reach, it precedes the
-// first sample of the node, or it belongs to a machine that had the name before.
+// gap is a sample without a usable previous sample. Either none is within reach, or this is the node's first sample, or
+// the previous one is from another machine that had the node's name.
 type gap struct {
 	labels labels.Labels
 	t      int64
@@ -281,8 +281,8 @@ func (p *pass) recordSpan(t0, t int64, amount float64) {
 	}
 }
 
-// close finds the sample before each gap and spreads the increase over the time between. Use from before a
-// node's first sample is not spread, because its time is unknown and so is the capacity of the machine.
+// close finds the sample before each gap and spreads the increase over the time between. It does not spread use from
+// before a node's first sample, because the time of that use and the capacity of the machine are unknown.
 func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
 	back := store.Later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series

@@ -80,8 +80,8 @@ func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*sto
 	return nil
 }
 
-// schedulerFacts reads the scheduler-reported facts of some runs. They have few samples, which may
-// lie anywhere in the time of a run.
+// schedulerFacts reads the facts that the scheduler reported about some runs. They have few samples, which may lie
+// anywhere in the time of a run.
 func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Workload) (map[key]runFacts, error) {
 	out := map[key]runFacts{}
 	if len(runs) == 0 {
@@ -138,9 +138,9 @@ type size struct {
 	estimated           bool
 }
 
-// sizes returns the consecutive allocations of a run. Samples with the same timestamp belong together: those with an
-// allocation time describe the allocation since then, others the first one. The latest samples of an allocation win,
-// because accounting may report it after the end of the run.
+// sizes returns the allocations of a run in order of time. Samples with the same timestamp belong together. With an
+// allocation time, they describe the allocation since then; without one, they describe the first allocation. The latest
+// samples of an allocation are used, because accounting may report it after the end of the run.
 func (f runFacts) sizes(w *store.Workload) []size {
 	begin, end, start := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
 	until := w.End

@@ -12,8 +12,8 @@ import (
 	"reckon/internal/series"
 )
 
-// sameBoot is the difference in milliseconds up to which two boot times are the same, because they
-// are reported in whole seconds.
+// sameBoot is the largest difference in milliseconds between two reports of the same boot time. They are rounded to
+// whole seconds.
 const sameBoot = 2000
 
 // beginning is a time at which a counter began at zero, and the first sample after it.
@@ -76,8 +76,8 @@ func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// replaced returns the time since which another machine has had the name of a node, the latest before t, or 0
-// if there was none. It is another machine if it booted while the previous one still reported its own boot
+// replaced returns the time since which another machine has had the name of a node, the latest before t. It is 0 if
+// there was no other machine. A machine is another one if it booted while the previous one still reported its own boot
 // time.
 func (b nodeBoots) replaced(t int64) (at int64) {
 	for i := 1; i < len(b.runs); i++ {
@@ -124,12 +124,12 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 	return o
 }
 
-// watchedSince returns the time since which the node has been watched: its first sample, or the first
-// sample of a replacement machine. It is 0 if unknown.
+// watchedSince returns the time of the node's first sample, or of the first sample of a machine that replaced it before
+// t. It is 0 if unknown.
 func (o *origin) watchedSince(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 
-// begin returns the last time not after t at which the counter began, or 0. A counter begins
-// with its part of the workload, or with the boot of the node.
+// begin returns the last time up to t at which the counter began at zero, or 0. A counter begins with its part of the
+// workload, or with the boot of the node.
 func (o *origin) begin(t int64) (at int64) {
 	if o.ofNode {
 		if at = o.boots.boot(t); at > t {

@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// addStarted adds a workload that started in the hours of the pass, and its waiting time. The wait
-// counts at the start, when it is first known.
+// addStarted adds a workload that started in the hours of the pass, with the time that it waited. The whole wait counts
+// in the hour of the start, because it is known only then.
 func (p *pass) addStarted(w *store.Workload) {
 	at := w.Start.UnixMilli()
 	if at < p.from {

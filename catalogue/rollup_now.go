@@ -9,9 +9,9 @@ import (
 	"reckon/store"
 )
 
-// underWay holds the part of the unsettled hours before until, so that a round reads only the last
-// minutes instead of thousands of ended workloads. It is not updated by later facts, such as a
-// name; those count when the hour is settled, which reads everything.
+// underWay holds the results for the part of the current hours before until. A round then reads only the last minutes
+// instead of thousands of ended workloads. Later facts, such as a name, do not change it. They are used when the hour
+// becomes final and all its samples are read again.
 type underWay struct {
 	from, until time.Time
 	use         []store.Use
@@ -41,24 +41,24 @@ func (r *roller) appended(since time.Time) {
 	}
 }
 
-// lookBack returns how far before its range a round reads, and how far back the next round
-// recomputes: twice the interval or lateness of samples. With frequent samples that is one minute
-// instead of ten, which matters with thousands of short workloads.
+// lookBack returns how far before its range a round reads, and how far back the next round recomputes. It is twice the
+// interval or the lateness of samples. With frequent samples that is one minute instead of ten, which saves much with
+// thousands of short workloads.
 func (r *roller) lookBack() time.Duration {
 	return min(max(2*r.apart, 30*time.Second), lookAround)
 }
 
-// noteSpacing records the distance between two samples, or the lateness of one. Distances beyond lookAround are ignored,
-// such as the initial zero of an old counter, because no round could cover them.
+// noteSpacing records the time between two samples, or the lateness of one. It ignores times above lookAround, because
+// no round could cover them. An example is the initial zero of an old counter.
 func (r *roller) noteSpacing(apart time.Duration) {
 	if apart <= lookAround {
 		r.apart = max(r.apart, apart)
 	}
 }
 
-// advanceHours computes the hours from the first unsettled one to the current one. It rereads only the
-// last minutes, unless the earlier time has batch runs, because allocations arrive late, or a gap
-// reaches back into it.
+// advanceHours computes the hours from the first one that is not final to the current one. It reads only the last
+// minutes. It reads the earlier time again if that has batch runs, because allocations arrive late, or if a gap extends
+// into it.
 func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) error {
 	end := now.Truncate(time.Hour).Add(time.Hour)
 	if !r.now.from.Equal(from) {

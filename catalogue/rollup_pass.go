@@ -145,8 +145,8 @@ func hours(edges []int64, from, to int64) []int64 {
 	return append(edges, to)
 }
 
-// newPassAt creates a pass over the stretches between edges. The first before stretches are already
-// computed; use found for them is added.
+// newPassAt creates a pass over the intervals between edges, in Unix milliseconds. The first before intervals are
+// already computed, and the pass adds use that it finds for them.
 func newPassAt(edges []int64, before int) *pass {
 	n := len(edges) - 1
 	return &pass{
@@ -238,8 +238,8 @@ func (p *pass) stretchIndex(t int64) int {
 	return p.near
 }
 
-// startsLate reports whether the sample before the first one read of a series may be older than the
-// range read and still count. Longer passes read so far back that this is a gap instead.
+// startsLate reports whether a series has an older sample that was not read but matters. first is the first sample
+// read, and begin is when the series began. Longer passes read so far back that such a sample is a gap instead.
 func (p *pass) startsLate(first, begin int64) bool {
 	return p.older && p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
 }
@@ -436,8 +436,8 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 	}, series.OneOf("__name__", []string{figure.NodeBoot, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
 }
 
-// integrate adds the time integral of a gauge, except over gaps, and returns its largest value.
-// Unless the series began recently, its first sample may follow others that were not read.
+// integrate adds the time integral of a gauge, without gaps, and returns its largest value. begin is when the series
+// began. If that was earlier, samples before the first one may not have been read.
 func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	var t0 int64
 	var v0 float64
@@ -519,8 +519,8 @@ func (p *pass) useRows() []store.Use {
 	return append(use, p.starting...)
 }
 
-// program returns the program with the most use in the hour, or the known one of the workload. It
-// excludes "other", which stands for undistinguished programs.
+// program returns the program with the most use in the hour. It ignores "other", which stands for several programs.
+// Without a program, it returns known, the program of the workload.
 func (p *pass) program(c cell, known string) string {
 	best, most := known, 0.0
 	for command, v := range p.software[c] {

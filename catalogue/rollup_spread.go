@@ -13,9 +13,9 @@ type spreadSums struct {
 // longGap is the longest time between two samples of a counter for which an even spread over the hours counts as measured.
 const longGap = 15 * time.Minute
 
-// spreadIncrease adds an increase evenly over the stretches between two samples. If the earlier sample is
-// older than the pass that computed a stretch could see, that stretch is recomputed, or the
-// addition completes it.
+// spreadIncrease adds an increase evenly over the intervals between two samples, at t0 and t. If the earlier sample
+// lies in intervals that were computed without this increase, they are marked for recomputation, or the amount is added
+// to them.
 func (p *pass) spreadIncrease(t0, t int64, amount float64) {
 	p.newest = max(p.newest, t)
 	if t < p.from || t0 >= p.to || t <= t0 {

@@ -14,15 +14,15 @@ import (
 // clock, and no other exists for pending jobs. The identity of a reported run is its submit time.
 // Nodes observe only a start, by their own clocks, which is matched to the run.
 
-// SchedulerTimes holds the submit, start and end time of a run as reported by the scheduler, in
-// Unix milliseconds; 0 if unreported. The exported fields are for gob.
+// SchedulerTimes holds the submit, start and end time of a run as reported by the scheduler, in Unix milliseconds. A
+// time that was not reported is 0. The exported fields are for gob.
 type SchedulerTimes struct{ Submit, Start, End int64 }
 
 // reported reports whether the scheduler has reported the run.
 func (a *account) reported() bool { return a.Scheduler.Submit != 0 }
 
-// maxClockSkew is the largest clock difference between a node and the controller, in milliseconds.
-// Slurm itself fails beyond it, because a MUNGE credential is valid for five minutes.
+// maxClockSkew is the largest clock difference in milliseconds between a node and the controller. Slurm does not work
+// beyond it, because a MUNGE credential is valid for five minutes.
 const maxClockSkew = 5 * 60 * 1000
 
 // schedulerSeries are the series of times of one workload.
@@ -87,8 +87,8 @@ func (a *account) hasSchedulerSamples() bool {
 	return false
 }
 
-// samplesFrom returns the time from which samples belong to the account, for samples of the scheduler
-// (byBatch) or of nodes.
+// samplesFrom returns the time from which samples belong to the account. byBatch selects samples of the scheduler
+// instead of those of nodes.
 func (a *account) samplesFrom(byBatch bool) int64 {
 	switch {
 	case !a.reported():
@@ -103,9 +103,9 @@ func (a *account) samplesFrom(byBatch bool) int64 {
 	return a.Start
 }
 
-// begin returns the start of a reported account. A run without a start began at its end or submit time. A run
-// that was requeued within the second of its start begins before the submission of the next one, because
-// otherwise their rows would collide.
+// begin returns the start of a reported run. A run that never started is listed at its end or submit time. A run that
+// was requeued within the second of its start begins a millisecond before the next submission, because otherwise both
+// rows would have the same key.
 func (a *account) begin() int64 {
 	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
 		if t != 0 && a.Next != 0 {
@@ -149,12 +149,12 @@ func (f *fold) report(k key, l schedulerRun) {
 	f.sort(k)
 }
 
-// sameSubmit reports whether two submit times belong to one run. Batch systems report whole
-// seconds, and a job may be requeued in the second after its submission.
+// sameSubmit reports whether two submit times in milliseconds belong to one run. Batch systems report whole seconds,
+// and a job may be requeued in the second after its submission.
 func sameSubmit(a, b int64) bool { return abs(a-b) < 500 }
 
-// accountOf returns the account of a reported run: the one with its submit time, or one that only
-// nodes have observed so far. It returns nil if there is none.
+// accountOf returns the account of a reported run. It is the account with the same submit time, or one that only nodes
+// have observed so far. It returns nil if there is none.
 func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	for _, a := range f.accounts[k] {
 		switch {
@@ -175,8 +175,8 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	return mine
 }
 
-// mayBe reports whether an unreported account may belong to the run. If its start was not observed,
-// its first sample must lie among the samples of the run.
+// mayBe reports whether an unreported account may be the run l. If the start of the account was not observed, its first
+// sample must lie between the first and the last sample of the run.
 func (a *account) mayBe(l *schedulerRun) bool {
 	if a.Known {
 		return l.SchedulerTimes.includesStart(a.Start, maxClockSkew)
@@ -184,8 +184,8 @@ func (a *account) mayBe(l *schedulerRun) bool {
 	return a.Start >= l.first-1 && a.Start <= l.last
 }
 
-// includesStart reports whether a start observed by a node lies in the run, or misses it by at most
-// within. A run without a start may have begun without a report so far.
+// includesStart reports whether a start observed by a node lies in the run, or within milliseconds of it. A run without
+// a reported start may have begun since its submission.
 func (t *SchedulerTimes) includesStart(start, within int64) bool {
 	low, high := t.Start, t.End
 	if low == 0 {
@@ -204,8 +204,8 @@ func (t *SchedulerTimes) distance(start int64) int64 {
 	return abs(start - t.Start)
 }
 
-// mergeObserved merges accounts that nodes observed before the start of the run was reported. Starts inside
-// the run are matched first, so that clock skew is not used to match a node that already has one.
+// mergeObserved merges accounts that nodes observed before the scheduler reported the start of the run. It first merges
+// starts inside the run. Clock skew thus never matches a node that has a start inside the run.
 func (f *fold) mergeObserved(k key, mine *account) {
 	if mine.Scheduler.Start != 0 {
 		f.adoptThose(k, mine, true)
@@ -272,11 +272,10 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 	})
 }
 
-// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It
-// prefers the run that contains the start and began nearest to it. It prefers a started run to a
-// waiting one, because a job requeued in its first seconds may already wait again. Clock skew may
-// explain a start outside the run, but only if the node has no start inside it; otherwise the start
-// belongs to an unreported run. list holds the starts without an account.
+// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It prefers the run that
+// contains the start and began nearest to it. It prefers a started run to a waiting run, because a job requeued in its
+// first seconds may already wait again. Clock skew may explain a start outside the run, but only if the node has no
+// start inside it. Otherwise the start belongs to an unreported run. list holds the starts without an account.
 func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
 		if !a.reported() || !a.Scheduler.includesStart(start, sameStart) {
@@ -347,9 +346,9 @@ func (f *fold) sort(k key) {
 	}
 }
 
-// withAllocated adds the nodes allocated by the scheduler, whose names may differ from the agents'
-// by a domain. If the names are entirely different, a node may appear under both; the result then
-// has no more nodes than were allocated, and keeps the agents' names.
+// withAllocated adds the nodes that the scheduler allocated to nodes, the agents' names. Both names of a node may
+// differ by a domain. If they differ entirely, a node may appear twice. The result is therefore limited to the number
+// of allocated nodes, and keeps the agents' names.
 func (a *account) withAllocated(nodes []string) []string {
 	if a.NodeList == "" {
 		return nodes

@@ -7,8 +7,8 @@ import (
 	"reckon/internal/series"
 )
 
-// slot is a kind of series: all series of a metric, or those with one value of a label. Slots are
-// numbered at program start; saved states store their names.
+// slot is a kind of series: all series of a metric, or those with one value of a label. Slots are numbered when the
+// program starts, so saved states store their names.
 type slot uint16
 
 // The slots of facts come first in the registry of runs.

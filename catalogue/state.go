@@ -11,9 +11,8 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// state is the saved state of a builder: the accounts of all live workloads. It stores series by
-// name, so that a program with a different set of figures can read it. Tracks of series that no
-// figure needs are dropped.
+// state is the saved state of a builder: the accounts of all live workloads. It stores series by name, so that a
+// program with other figures can read it. Tracks of series that no figure needs are dropped.
 type state struct {
 	Version  int
 	At       time.Time
@@ -29,8 +28,8 @@ var errNoState = errors.New("no state")
 // stateBlock is the amount of state that is compressed at once.
 const stateBlock = 64 << 10
 
-// encodeState compresses a state to two fifths of its size, because it repeats the place of each
-// series. With many short process groups it was a third of all catalogue writes.
+// encodeState returns the compressed state. Compression reduces it to two fifths, because the state repeats the place
+// of each series. With many short process groups, the uncompressed state was a third of all catalogue writes.
 func encodeState(s *state) ([]byte, error) {
 	var buf bytes.Buffer
 	w := s2.NewWriter(&buf, s2.WriterBlockSize(stateBlock), s2.WriterConcurrency(1), s2.WriterBetterCompression())

@@ -37,12 +37,12 @@ func (b *Builder) noteStatus() {
 	b.status.Store(st)
 }
 
-// countedKey is the state key for the time up to which usage was counted. Other servers of a site
-// and a starting server read it.
+// countedKey is the key in the catalogue's state of the time up to which usage was counted. A server reads it at its
+// start, and so do other servers of the site.
 const countedKey = "counted"
 
-// Counted returns the time up to which usage was counted, including unsettled hours, by any builder
-// of the catalogue. It is zero if there is none yet.
+// Counted returns the time up to which any builder of the catalogue counted usage, including hours that are not final.
+// It is zero if nothing was counted yet.
 func (b *Builder) Counted(ctx context.Context) (time.Time, error) {
 	keeper, ok := b.cat.(StateKeeper)
 	if !ok {

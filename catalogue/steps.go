@@ -24,8 +24,8 @@ type stepValue struct {
 	V float64
 }
 
-// maxSteps is the maximum number of steps kept per run. Readers of batch systems write at most a
-// few hundred; the limit protects against other senders.
+// maxSteps is the maximum number of steps kept per run. Readers of batch systems write up to a few hundred; the limit
+// protects against other senders.
 const maxSteps = 2000
 
 // ofStep reports whether the series of a slot are about a step.

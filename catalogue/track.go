@@ -71,8 +71,8 @@ func (k *track) distribution() *metric.Histogram {
 	return &out
 }
 
-// read folds samples into the tracks that pick returns for their times and calls note for each
-// number. It skips samples that a track has already seen.
+// read adds samples to the tracks that pick returns for their times, and calls note for each number. It skips samples
+// that a track already has.
 func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
 	h := histogramReader{}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

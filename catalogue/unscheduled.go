@@ -40,8 +40,8 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 	f.waiting = append(f.waiting, x)
 }
 
-// takeWaiting records the pods without a node. It must run last, because a run that ended before a pod was created is
-// another run. It starts with the latest reports, because a run begins after the last message.
+// takeWaiting records the pods without a node. It must run last, because it needs to know which runs ended before a pod
+// was created. It starts with the latest reports, because a run begins after the last message of its pod.
 func (f *fold) takeWaiting() {
 	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })
 	for i := range f.waiting {
@@ -69,8 +69,8 @@ func (f *fold) takeWaiting() {
 	f.waiting = f.waiting[:0]
 }
 
-// waitsIn returns the run of a pod without a node. It creates a run if all earlier ones had ended
-// when the pod was created, and returns nil if only the end of a report is known.
+// waitsIn returns the run of a pod without a node. If all earlier runs had ended when the pod was created, it creates a
+// run. It returns nil if only the end of the pod's report is known.
 func (f *fold) waitsIn(x *waitingPod) *account {
 	for _, a := range slices.Backward(f.accounts[x.key]) {
 		if x.run != "" && a.Run == x.run {
@@ -118,8 +118,8 @@ func (a *account) waitedSince() (created int64) {
 	return created
 }
 
-// waited sets the fields that a workload with waiting pods shares with pending jobs. A workload
-// that never began has no node and no run time.
+// waited sets the state and submit time of a workload with a waiting pod, like those of a pending job. created is the
+// creation time of the pod in milliseconds. A workload that never began has no node and no run time.
 func (a *account) waited(w *store.Workload, created int64) {
 	if created <= a.Start {
 		w.Submit = time.UnixMilli(created).UTC()

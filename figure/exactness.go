@@ -42,8 +42,8 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 	return fmt.Errorf("exactness %q is none of %q", text, exactWords)
 }
 
-// Worse returns the exactness of a figure that depends on two others: the less exact one. With an upper bound the
-// result is an upper bound, because it exceeds the figure by more than others miss it.
+// Worse returns the exactness of a figure that depends on two others, which is that of the less exact one. If one of them is an upper
+// bound, the result is an upper bound, because it exceeds the figure by more than lower bounds fall short.
 func (e Exactness) Worse(o Exactness) Exactness {
 	switch {
 	case e == o || o == Exact:

@@ -60,16 +60,16 @@ const (
 	Max
 	// Latest is the number with the latest sample; the largest one if several share that time.
 	Latest
-	// UpperBound combines quantiles of nodes into a bound that their sum respects with the same
-	// probability, whatever their dependence. It is the sum of each node's quantile at 1-(1-q)/n.
+	// UpperBound combines quantiles of nodes into an upper bound of the same quantile of their sum, whatever their
+	// dependence. It is the sum of each node's quantile at 1-(1-q)/n.
 	UpperBound
-	// Sequential combines parts: the maximum of consecutive parts (for histograms their merge), and
-	// the sum of simultaneous ones. A series without a part covers all parts of its node.
+	// Sequential combines parts: it takes the maximum of consecutive parts (for histograms, it merges them), and the
+	// sum of simultaneous parts. A series without a part replaces the parts of its node.
 	Sequential
 )
 
-// Aggregation is the aggregation of a figure's series within a part, over the parts of a node, and over the
-// nodes. The zero combinations are sums.
+// Aggregation defines how the series of a figure are combined within a part, over the parts of a node, and over the
+// nodes. The zero value of a combination is the sum.
 type Aggregation struct {
 	Value                Value
 	Series, Parts, Nodes Combine
@@ -83,8 +83,8 @@ func (h Aggregation) sums() bool {
 	return h.Series == Sum && h.Parts == Sum && h.Nodes == Sum && !h.Whole
 }
 
-// Sums reports whether the figure is the sum over all its series, regardless of their division
-// among parts and nodes.
+// Sums reports whether the figure is the sum over all its series, so that their division among parts and nodes does not
+// matter.
 func (f *Figure) Sums() bool { return f.How.sums() }
 
 // Source selects series of a figure: all of a metric, or those with one value of a label.
@@ -235,8 +235,8 @@ type Numbered interface {
 	At(i int) **float64
 }
 
-// Add adds the figures of from to to. A figure unknown in both stays unknown, and a sum is as exact
-// as its least exact term. Afterwards they share no pointers.
+// Add adds the figures of from to those of to. A figure unknown in both stays unknown. A sum is as exact as its least
+// exact term. to shares no pointers with from afterwards.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {
 		add := *from.At(i)

@@ -10,9 +10,9 @@ func Known(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// WaitedFor returns what used the processors that a run's threads waited for. "others": it had no more threads
-// than cores, or its use plus wait (wanted, for 95 % of the time) fit the cores. "own": it used all its cores.
-// Otherwise "either". cpu and wall are seconds.
+// WaitedFor returns what used the processors that a run's threads waited for. "others" means that the run had no more
+// threads than cores, or that its use plus wait (wanted, for 95 % of the time) fitted the cores. "own" means that it
+// used all its cores. In all other cases it returns "either". cpu and wall are seconds.
 func WaitedFor(cores, threads, wanted *float64, cpu, wall float64) string {
 	given, ok := Known(cores)
 	most, counted := Known(threads)

@@ -7,7 +7,7 @@ import (
 )
 
 // Run is the record of one run of a workload over all nodes and parts: identity, facts, the time it was measured, and
-// figures with their exactness. Stores keep it, analyses read it, and the API is derived from it.
+// figures with their exactness. Stores save it, analyses read it, and the types of the API contain its fields.
 type Run struct {
 	Site  string
 	ID    string // kind/name
@@ -58,9 +58,9 @@ type Share struct {
 	Amounts map[string]float64 `json:"amounts"`
 }
 
-// Of reduces a process group of several users to the given owners: totals, and means in proportion. Peaks,
-// distributions and current values remain those of the group. Other runs are unchanged, and so is a run without
-// a share of the owners.
+// Of reduces a process group of several users to the use of the given owners. It replaces totals by the owners' totals,
+// and means in proportion. Peaks, distributions and current values remain those of the group. It does not change other
+// runs, or a run in which the owners have no share.
 func (r *Run) Of(owners []string) {
 	shares := maps.Clone(r.Shares)
 	maps.DeleteFunc(shares, func(o string, _ Share) bool { return !slices.Contains(owners, o) })
@@ -108,8 +108,8 @@ func (r *Run) Waits() bool {
 	return false
 }
 
-// Began reports whether the run has begun: it is neither waiting, nor cancelled while waiting, nor
-// the remaining record of an array with tasks of its own.
+// Began reports whether the run has begun. A run has not begun if it is waiting, if it was cancelled while waiting, or
+// if it is the remaining record of an array with tasks of its own.
 func (r *Run) Began() bool {
 	never := r.State == "cancelled" && r.CPUSeconds == nil && r.Start.Equal(r.End)
 	return !never && !r.Waits() && r.State != "pending" && r.State != "started"
@@ -137,9 +137,9 @@ func (r *Row) Figure(key string) *float64 {
 	return nil
 }
 
-// NeededMost returns an upper bound of the memory that the run needed in bytes. It returns the
-// needed memory if there is no bound, or nil if neither is known. Figures from different nodes or
-// times may contradict each other, so the result is never below the needed memory.
+// NeededMost returns an upper bound in bytes of the memory that the run needed. Without a bound, it returns the needed
+// memory, or nil if that is unknown. The result is never below the needed memory, although figures from different nodes
+// or times may contradict each other.
 func (r *Row) NeededMost() *float64 {
 	need, most := r.MemoryNeededPeakBytes, r.MemoryNeededMostBytes
 	if need == nil || most == nil || *most < *need {

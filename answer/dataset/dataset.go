@@ -132,8 +132,8 @@ func (f *Frame) key(i int) string {
 	return b.String()
 }
 
-// Tidy sorts the rows by labels and time and drops repeated times of one label set; the first is
-// kept. The warnings also cover constant and empty columns, and a data set with a single workload.
+// Tidy sorts the rows by labels and time. Of rows with the same labels and time, it keeps the first. It also returns
+// warnings about constant or empty columns, and about a data set with a single workload.
 func (f *Frame) Tidy() (warnings []string) {
 	order := make([]int, f.Rows())
 	keys := make([]string, f.Rows())

@@ -25,8 +25,8 @@ type Grid struct {
 // maxRows limits a grid: about a year of seconds.
 const maxRows = 40_000_000
 
-// Join aligns series to one grid. A gauge becomes the mean of its samples in each step, or its last
-// sample within the gap. A counter becomes a rate. A series that cannot be used is skipped with a
+// Join aligns series to one grid. For a gauge, a step has the mean of its samples in the step, or the last sample if
+// that is not older than the gap of the grid. A counter becomes a rate. A series that cannot be used is omitted with a
 // warning.
 func Join(series []Series, g Grid) (*Frame, []string, error) {
 	switch {
@@ -228,9 +228,9 @@ func fillColumn(out []float64, points []Point, kind metric.Kind, g Grid) {
 	}
 }
 
-// fillRate writes the rate of a counter in each step: its increase over the step, interpolated
-// linearly between samples. A decrease is a counter reset, after which the new value is the
-// increase. A step is a gap if any part of it lies between samples further apart than gap.
+// fillRate writes the rate of a counter in each step of g: its increase over the step, interpolated linearly between
+// samples. After a decrease, the counter is taken to have restarted at zero. A step is unknown if any part of it lies
+// between samples further apart than gap milliseconds.
 func fillRate(out []float64, points []Point, g Grid, gap int64) {
 	rise := make([]float64, len(points)) // since the first sample
 	hole := make([]int, len(points))     // holes before this sample

@@ -9,8 +9,8 @@ import (
 	"reckon/account/attribution/feature"
 )
 
-// PowerFeature is a power model feature as PromQL over the series of a node. [OnNode] replaces NODE
-// with a label matcher and WINDOW with the range of a rate.
+// PowerFeature is a power model feature as a PromQL expression over the series of a node. [OnNode] replaces NODE by a
+// label matcher and WINDOW by the range of a rate.
 type PowerFeature struct{ Name, Unit, Help, Expr string }
 
 // PowerFeatures returns the columns of the registry that agents bind by name.
@@ -32,8 +32,8 @@ func FindPowerFeature(name string) (PowerFeature, bool) {
 	return PowerFeature{}, false
 }
 
-// LiveSource returns the source of a column for a model file, so that an agent can compute the
-// feature from its own samples. It is empty if the name suffices or if no agent could compute it.
+// LiveSource returns the expression to write into a model file, with which an agent computes the feature from its own
+// samples. It is empty if the feature's name suffices, or if no agent could compute the expression.
 func LiveSource(name, expr string) string {
 	if expr == "" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"reckon/workload"
 )
 
-// Metrics of the batch system's allocation for a job on a node. The request metrics stood for
-// the allocation before the two were distinguished.
+// Metrics of a batch system's allocation and request for a job on a node. In older data, the request metrics hold the
+// allocation.
 const (
 	allocatedCores  = "reckon_workload_allocated_cores"
 	allocatedMemory = "reckon_workload_allocated_memory_bytes"
@@ -37,8 +37,8 @@ type allocation struct {
 	workload, owner, resource string
 }
 
-// raiseTo raises a step of a line to v. The parts of a job on a node share one allocation, which
-// several series report.
+// raiseTo sets a step of a line to v if v is larger than its value. The parts of a job on a node share one allocation,
+// and several series report it.
 func (l *line) raiseTo(steps, i int, v float64) {
 	if *l == nil || math.IsNaN((*l)[i]) {
 		l.add(steps, i, v)
@@ -62,8 +62,8 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 	return sum
 }
 
-// allocationsOf derives allocations from the rows of jobs, split evenly over their nodes. It serves
-// nodes with agents that do not report allocations.
+// allocationsOf returns the allocations of jobs from their catalogue rows, split evenly over the nodes of each job. It
+// is used for nodes with agents that do not report allocations.
 func allocationsOf(r *reading, rows []store.Workload) map[nodeKey]map[allocation]line {
 	out := map[nodeKey]map[allocation]line{}
 	steps := r.steps()

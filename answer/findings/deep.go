@@ -77,8 +77,8 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	return e.empty(ctx, r)
 }
 
-// squeezed finds workloads that lacked memory among those that filled theirs and might seem to have
-// too much. It also adds refaults to workloads that read much.
+// squeezed reads more series of workloads that filled their memory, and finds those that lacked memory although they
+// might seem to have too much. It also adds refaults to workloads that read much.
 func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0

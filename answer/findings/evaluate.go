@@ -39,8 +39,8 @@ type Evaluator struct {
 	Inconsistent *invariant.Ledger
 }
 
-// Facts is the part of the catalogue that findings read. Short process groups come only as sums,
-// because there may be hundreds of thousands a day.
+// Facts is the part of the catalogue that findings read. Passed returns short process groups only as sums, because
+// there may be hundreds of thousands a day.
 type Facts interface {
 	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
 	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)

@@ -50,8 +50,8 @@ func (s inexactSpans) overlaps(from, to int64) bool {
 	return false
 }
 
-// inexactUse marks the steps with an inexact figure of one of the owner's workloads on the
-// machine. It returns nil if there are none.
+// inexactUse returns, for each step, whether the figure was inexact for one of the owner's workloads on the machine. It
+// returns nil if it was exact throughout.
 func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
 	for k, list := range m.inexact {
 		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {

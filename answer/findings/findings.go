@@ -134,9 +134,9 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// store merges the findings into the stored ones. latest is the last sample time of each site.
-// Findings of a site without new samples stay unchanged, including muted ones, because a
-// disconnected site or server does not show that their cause has ended.
+// store merges the findings found into the stored ones. latest is the last sample time of each site. Findings of a site
+// without new samples stay unchanged, including muted ones. A disconnected site or server does not show that the cause
+// of a finding has ended.
 func (k *Keeper) store(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
 	old, err := k.stored(ctx, now)
 	if err != nil {
@@ -243,8 +243,8 @@ func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)
 	return list[0], k.Store.PutFindings(ctx, list)
 }
 
-// Imported returns the findings about unused allocations in imported history under the current
-// policy. They are a report and are not stored.
+// Imported returns the findings about unused allocations in imported history, by the current policy. They are for a
+// report and are not stored.
 func (k *Keeper) Imported(ctx context.Context, since time.Time) ([]misuse.Finding, error) {
 	policy, err := ReadPolicy(k.Policy)
 	if err != nil {

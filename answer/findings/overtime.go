@@ -54,9 +54,9 @@ type nodeDays struct {
 	cores, memory, heldCores, heldMemory float64
 }
 
-// limit determines whether memory is the limiting resource for jobs. A quarter or more of it must be allocated,
-// and the allocated share must exceed that of cores by a tenth. Batch systems that allocate more memory than
-// exists do not track it.
+// limit determines whether jobs run out of memory before they run out of cores, and sets p.perCore in that case. At
+// least a quarter of the memory must be allocated, and its share must exceed that of the cores by a tenth. A batch
+// system that allocates more memory than exists does not track memory.
 func (p *pool) limit() {
 	var sum nodeDays
 	for _, n := range p.nodes {
@@ -382,8 +382,8 @@ var replaced = map[[2]string]int{
 // mostSingles is the maximum number of findings about single runs that a finding over days lists.
 const mostSingles = 10
 
-// absorb turns findings about single runs into evidence of the findings over several days, running
-// ones first and then by cost, and returns all findings. Muted findings are left alone.
+// absorb adds findings about single runs as evidence to findings over several days, and returns all remaining findings.
+// Findings about running work come first, then by cost. Muted findings stay separate.
 func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
 	names := make(map[workloadKey]string, len(list))
 	for i := range list {

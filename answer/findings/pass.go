@@ -132,9 +132,8 @@ func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where
 // workers is the number of nodes that read at once.
 const workers = 2
 
-// machines reads the nodes one by one, so that only two are in memory at a time, and calls take for
-// each from two goroutines. Workloads in wide are kept individually, all others only as the sum of
-// their owner.
+// machines reads the nodes one by one and calls take for each from two goroutines, so that only two nodes are in memory
+// at a time. It keeps the workloads in wide separately, and all others only as the sum of their owner.
 func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[workloadKey]bool, take func(*machine)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
@@ -353,8 +352,8 @@ type total struct {
 	at, used int64
 }
 
-// counter spreads each increase of a counter over the steps between its two samples and returns the
-// time of the last sample. It handles resets. The increase over a long gap is unknown.
+// counter spreads each increase of a counter over the steps between its two samples and returns the time of the last
+// sample. It handles resets. The time of an increase over a long gap is unknown, so it is not spread.
 func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
 	var t0 int64
 	var v0 float64

@@ -141,8 +141,8 @@ func thresholds(p *misuse.Policy) (out []threshold) {
 	return out
 }
 
-// ofNodes returns the first of the rules that applies to nodes, which have no partition, or "" if
-// all apply to workloads.
+// ofNodes returns the first of the rules that applies to nodes instead of workloads, or "". Such a rule cannot be set
+// for a partition.
 func ofNodes(rules *yaml.Node) string {
 	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
 		key, value := rules.Content[i].Value, rules.Content[i+1]
@@ -187,8 +187,8 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 // done marks durations that are already converted.
 const done = yaml.TaggedStyle
 
-// durations converts values such as 10m to nanoseconds, the unit of misuse.Duration. Package misuse
-// does not use YAML.
+// durations converts values such as 10m in a YAML node to nanoseconds, the unit of misuse.Duration. Package misuse
+// cannot do this, because it does not depend on YAML.
 func durations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

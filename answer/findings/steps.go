@@ -57,12 +57,12 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	return f, steps, err
 }
 
-// ErrChanged is returned, wrapped, if the recomputed score of a finding differs because the rule,
-// the policy or the data changed.
+// ErrChanged means that the recomputed score of a finding differs, because the rule, the policy or the data changed. It
+// is returned wrapped.
 var ErrChanged = errors.New("the recomputed score differs: the rule, the policy or the data has changed")
 
-// Tolerances between a score and the sum of its steps, as a share of the score and in seconds. They
-// allow for late samples.
+// Largest differences between a score and the sum of its steps, as a share of the score and in seconds. They allow for
+// late samples.
 const (
 	changedShare   = 0.02
 	changedSeconds = 1

@@ -14,11 +14,11 @@ const leastTraffic = 1 << 20
 // leastWaiting is the mean number of threads waiting for storage from which an owner counts as wanting more.
 const leastWaiting = 0.02
 
-// storage returns the traffic of disks and network file systems as a resource. Its capacity is the
-// total traffic, because the real one depends on the access pattern; the use of an owner is their
-// share of the bytes. It is contended while tasks wait, by PSI or else by the storage wait of
-// owners' threads. An owner who waits wants all of it, others are satisfied. Without wait figures
-// there are no findings. waited is in the order of owner names.
+// storage returns the traffic of disks and network file systems on the machine as a resource. Its capacity is the total
+// traffic, because the real capacity depends on the access pattern. The use of an owner is the owner's share of the
+// bytes. The resource is contended while tasks wait, by PSI or else by the storage wait of owners' threads. An owner
+// who waits wants all of it, and others want what they use. Without figures of waiting there are no findings. waited is
+// in the order of owner names.
 func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 	steps, second := r.steps(), 1/r.step.Seconds()
 	var all, waits line
@@ -73,8 +73,8 @@ func either(a, b []bool) []bool {
 	return a
 }
 
-// waitedFor returns the thread-seconds that other owners waited for a resource while owner used
-// more than a fair share of it. It returns false if that is not measured.
+// waitedFor returns the thread-seconds that other owners waited for a resource while owner used more than a fair share
+// of it. known is false if waiting is not measured.
 func (t *nodeTrace) waitedFor(owner string, l fairshare.Limits) (sum float64, known bool) {
 	if t.waited == nil {
 		return 0, false

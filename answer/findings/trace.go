@@ -108,8 +108,8 @@ func (m *machine) waitedForCPU(t *fairshare.Trace, step float64) (out []line) {
 	return out
 }
 
-// ownerScores sums the use above a fair share by owner over all nodes, so that an owner on twenty
-// nodes gets one finding.
+// ownerScores sums the use above a fair share by owner over all nodes. An owner with such use on twenty nodes thus gets
+// a single finding.
 type ownerScores struct {
 	sums map[ownerPart]*ownerScore
 }
@@ -239,8 +239,8 @@ var reasons = map[string]string{
 	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
 }
 
-// forNode are the pending reasons of jobs that wait for capacity on a node. Other jobs wait for a
-// date, a dependency or their own limits, which no other owner causes.
+// forNode lists the pending reasons of jobs that wait for capacity on a node. Other jobs wait for a date, a dependency
+// or their own limits, and no other owner causes that.
 var forNode = []string{"", "none", "resources", "priority"}
 
 // waiting records when requests waited, by partition, shape and owner.

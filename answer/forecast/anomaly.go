@@ -29,10 +29,10 @@ const (
 	peerHours = 72
 )
 
-// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These
-// are hours that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes
-// with unusual power among equal ones. Deviations of several figures of a subject at one time are one anomaly.
-// Owners of only batch work have no pattern and are skipped. It recomputes once an hour.
+// Anomalies returns the anomalies of the last day for sites, nodes, running services and their owners. These are hours
+// that deviate from the past pattern, level shifts, memory that rises towards its limit, and nodes with unusual power
+// among equal ones. Deviations of several figures of a subject at one time are one anomaly. Owners of only batch work
+// are skipped, because their use has no pattern. It recomputes once an hour.
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,8 +120,8 @@ var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "wat
 // nothingLeft is the share of the expected value below which a figure counts as gone.
 const nothingLeft = 0.2
 
-// matters reports whether an event is large enough for a finding. It must exceed the minimum for
-// its figure, and half of the previous range or nearly all of the expected value.
+// matters reports whether an event is large enough for a finding. Its deviation must reach the minimum for the figure.
+// It must also reach half of the previous range, or the value must have dropped to nearly nothing.
 func (s *series) matters(e *anomaly.Event) bool {
 	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
 	slices.Sort(before)
@@ -166,8 +166,8 @@ func MemoryPerHour(list []misuse.Evidence) float64 {
 	return (*list[0].Limit - list[0].Value) / list[1].Value * 3600
 }
 
-// memoryRises is the part of the finding about rising memory. It is the same before and after the limit is in sight,
-// so that this remains one event.
+// memoryRises is the part of the finding about rising memory. It is the same before and after the limit is near, so
+// that both are one finding.
 const memoryRises = "memory-climbs"
 
 // findings returns a finding for each event of a subject, whichever of its figures shows it.

@@ -37,8 +37,8 @@ const (
 )
 
 const (
-	// DailySteps and HourlySteps are the number of hours that a run forecasts. Seven hours cover
-	// the next six from any moment until the next run.
+	// DailySteps and HourlySteps are the number of hours that the daily and the hourly forecast cover. Seven hours
+	// always include the next six, until the next hourly forecast.
 	DailySteps, HourlySteps = 48, 7
 	// past is the number of days that a forecast is based on.
 	past = 35
@@ -293,8 +293,8 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 	return f
 }
 
-// Now forecasts the figures of one subject from the current data without storing them. owner applies to workloads.
-// Figures with fewer than [Least] measured hours are omitted; measured is the largest number of hours of any figure.
+// Now forecasts the figures of one subject from the current data and does not store the result. owner applies to workloads. It omits
+// figures with fewer than [Least] measured hours. measured is the largest number of measured hours of any figure.
 func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) (out []store.Forecast, measured int, err error) {
 	end, err := k.end(ctx)
 	if err != nil || end.IsZero() {

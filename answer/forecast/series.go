@@ -131,8 +131,8 @@ type siteHour struct {
 
 func hourOf(site string, at time.Time) siteHour { return siteHour{site, at.Unix() / 3600} }
 
-// dropBorders removes a site's hours next to a gap if they were measured for less time than their
-// inner neighbour, because a partial hour is not representative.
+// dropBorders marks a site's hours next to a gap as interpolated if they were measured for less time than the hour on
+// the other side. A partial hour is not representative.
 func dropBorders(rows []store.NodeUse) {
 	up := map[siteHour]*float64{} // the time that its nodes were up, seconds
 	for i := range rows {

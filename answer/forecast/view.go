@@ -33,9 +33,9 @@ func horizons() map[string]time.Duration {
 	return map[string]time.Duration{"1h": time.Hour, "6h": 6 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// View exposes stored forecasts as reckon_forecast{quantile,horizon}. The sample at time t is the
-// forecast for t plus the horizon from the newest run at or before t. The series database holds no
-// forecasts, so it has no samples in the future. It is safe for concurrent use.
+// View serves stored forecasts as the series reckon_forecast{quantile,horizon}. The sample at time t is the forecast
+// for t plus the horizon, from the newest forecast made at or before t. The series database does not store forecasts,
+// so that it has no samples in the future. It is safe for concurrent use.
 type View struct {
 	storage.SampleAndChunkQueryable // all other series
 	Store                           store.Forecasts

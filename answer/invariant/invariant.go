@@ -37,8 +37,8 @@ const (
 	Tolerance = 0.01
 	// Tick is the length of a clock tick (USER_HZ), to which start times are rounded.
 	Tick = 10 * time.Millisecond
-	// Batch is the amount in bytes per processor by which a peak may exceed a limit, because the
-	// kernel charges control groups in batches of 64 pages per processor.
+	// Batch is the number of bytes per processor by which a memory peak may exceed a limit. The kernel charges control
+	// groups in batches of 64 pages per processor.
 	Batch = 64 * 4096
 )
 
@@ -71,8 +71,8 @@ type Broken struct {
 	At           time.Time // of the example
 }
 
-// Ledger counts broken rules. Its zero value is ready for use; a nil Ledger withholds figures
-// without counting. It is safe for concurrent use.
+// Ledger counts the figures that exceeded their bounds, by rule. Its zero value is ready for use. A nil Ledger counts
+// nothing, but figures are still withheld. It is safe for concurrent use.
 type Ledger struct {
 	mu    sync.Mutex
 	rules map[[2]string]*Broken
@@ -82,8 +82,8 @@ type Ledger struct {
 // maxSeen limits the number of counted subjects that are remembered. Beyond it a subject may be counted again.
 const maxSeen = 100_000
 
-// Hold checks the figures of a subject against their bounds and withholds those that exceed them.
-// It checks all before it withholds any, and returns the number of withheld figures.
+// Hold checks the figures of a subject against their bounds, withholds those that exceed them, and returns their
+// number. It checks all before it withholds any, because a figure may be the bound of another.
 func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	var broken []*Check
 	for i := range checks {

@@ -12,8 +12,8 @@ import (
 const beganColumns = "SELECT site, id, kind, owner, account, partition_name, command, state, start_ms, seen_ms, until_ms, submit_ms, " +
 	"cpu_seconds, request_cores, key FROM workloads"
 
-// Began implements [store.Rollups]. It runs once a minute over ten minutes of workloads. The
-// list functions would read all columns for this, and hold all other rows in memory.
+// Began implements [store.Rollups]. It runs once a minute and selects ten minutes of workloads. The list functions
+// would read all columns for this query, and keep all other rows in memory.
 func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []string, f func(*store.Workload)) error {
 	w := &conditions{d: c.d}
 	text := ""

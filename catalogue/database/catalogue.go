@@ -37,8 +37,8 @@ import (
 //go:embed schema/*.sql
 var files embed.FS
 
-// schema is the version of the tables in the folder schema. Programs up to commit ad0587d9 (2026-11-26)
-// reached the same tables through 18 migrations. The table migrations records the version.
+// schema is the version of the tables in the folder schema, which the table migrations records. Programs up to commit
+// ad0587d9 (2026-11-26) reached the same tables through 18 migrations.
 const schema = 18
 
 // Catalogue is a database of workloads.
@@ -65,8 +65,8 @@ type Catalogue struct {
 
 var _ store.Facts = (*Catalogue)(nil)
 
-// checkAlways is the largest size of a file that is checked completely at every opening. A
-// larger file is checked only after an unclean shutdown.
+// checkAlways is the size of a file in bytes up to which every opening checks the whole file. A larger file is checked
+// only after an unclean shutdown.
 const checkAlways = 32 << 20
 
 // Open opens or creates the catalogue at path. log receives repairs; nil discards them.
@@ -153,9 +153,8 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	return c, nil
 }
 
-// private makes the file unreadable for other users, because it shows who ran what. SQLite gives
-// its auxiliary files the same mode. Errors are ignored, because SQLite reports them; a file of
-// another user stays unchanged.
+// private makes the database file unreadable for other users, because it shows who ran what. SQLite gives its auxiliary
+// files the same mode. It ignores errors, because SQLite reports them. It does not change a file of another user.
 func private(path string) {
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {
 		_ = f.Close() // nothing was written

@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// CopyTo copies everything to another catalogue: workloads, roll-ups, findings, forecasts,
-// MetricSet runs and the builder's state. It may be repeated, because rows that exist are kept or
-// replaced. The copy is complete when it returns without an error.
+// CopyTo copies workloads, roll-ups, findings, forecasts, MetricSet runs and the builder's state to another catalogue.
+// It may be repeated, because it keeps or replaces rows that exist. The copy is complete if CopyTo returns without an
+// error.
 func (c *Catalogue) CopyTo(ctx context.Context, to *Catalogue) (workloads, hours, findings int, err error) {
 	if workloads, err = c.copyWorkloads(ctx, to); err != nil {
 		return workloads, 0, 0, err

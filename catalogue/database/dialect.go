@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// dialect holds the differences between databases, apart from the schema file named after each. All
-// other SQL works in SQLite and PostgreSQL, with numbered parameters ($1).
+// dialect holds what differs between SQLite and PostgreSQL, apart from the schema file of each. All other SQL works in
+// both, with numbered parameters ($1).
 type dialect struct {
 	name string
 	// begin is run first in every transaction that writes; empty for nothing.
@@ -76,8 +76,8 @@ func sqliteDialect() *dialect {
 // driver is the name of SQLite in package database/sql.
 const driver = "sqlite"
 
-// dsn returns the data source name. Writers wait for a lock instead of failing. A commit is in the
-// write-ahead log of SQLite, which [settler] copies, so that a killed process loses none.
+// dsn returns the SQLite data source name for a file. With it, writers wait for a lock instead of failing. A commit is
+// in the write-ahead log, which [settler] copies into the file, so that a killed process loses no commit.
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{

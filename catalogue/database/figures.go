@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// Columns of figures come from package figure. Missing columns are added when the database is
-// opened; the schema defines all others.
+// The columns of figures are defined by package figure. When the database is opened, missing ones are added. The schema
+// defines all other columns.
 var (
 	figures      = figure.InScope(figure.Runs)
 	runColumns   = figure.Columns(figure.Runs)
@@ -37,7 +37,7 @@ func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Us
 const inexactColumn = "inexact"
 
 // sharesColumn holds the shares of users in a process group of several users ([store.Workload.Shares]) as JSON. It is
-// empty for all other runs and added like a column of figures.
+// empty for all other runs. Like a column of figures, it is added when the database is opened.
 const sharesColumn = "shares"
 
 // figureTables are the tables with columns of figures.
@@ -50,8 +50,8 @@ var figureTables = []struct {
 
 func withColumns(columns []string, more string) []string { return append(slices.Clip(columns), more) }
 
-// addColumns adds the missing columns of figures to the tables and records the time. An older
-// program can still use the database; it leaves them empty.
+// addColumns adds the missing columns of figures to the tables and records the time. An older program can still use the
+// database, but leaves these columns empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
 	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
 		return err

@@ -37,8 +37,8 @@ const (
 	numberSubmit  = 4 // the first one that may be unknown
 )
 
-// ownersSQL selects the owner of a row. For a process group of several users it selects all of
-// them on separate lines, so that filters match any.
+// ownersSQL selects the owner of a row. For a process group of several users, it selects each user on a separate line,
+// so that a filter matches any of them.
 const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
 
 // owners returns the same for a row.

@@ -42,10 +42,10 @@ func sortFields() map[string]string {
 // thenByStart are the columns with many equal rows, which are then ordered by start.
 var thenByStart = []string{"owner", "kind", "account", "partition_name", "state", "command"}
 
-// Workloads returns the workloads that the filter selects, and their number without the limit. The
-// default order is the latest start first; rows with unknown values come last in either direction.
-// For a process group of several users, a filter by owner returns the shares of that owner. Large
-// tables are filtered and sorted in memory, and only the rows of the page are read.
+// Workloads returns the workloads that the filter selects, and how many there are without the limit. By default, the
+// latest start comes first. Rows with an unknown value of the sort column come last in either direction. For a process
+// group of several users, a filter by owner returns the shares of that owner. Large tables are filtered and sorted in
+// memory, and only the rows of the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	rows, total, err := c.workloads(ctx, f)
 	if len(f.Owners) > 0 {
@@ -296,8 +296,8 @@ func (w *conditions) filter(f store.Filter) {
 	}
 }
 
-// family selects an array or heterogeneous job: its own id and those of its tasks (slurm/4_1) and
-// components (slurm/4+1). They are adjacent in the index, because ids are compared by bytes.
+// family selects the rows of an array or heterogeneous job: the row of its own id and those of its tasks (slurm/4_1)
+// and components (slurm/4+1). They are adjacent in the index, because ids are compared by bytes.
 func (w *conditions) family(id string) {
 	if id == "" {
 		return
@@ -339,8 +339,8 @@ func (w *conditions) shared(owners []string) string {
 	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }
 
-// short is the longest interval that is faster to query in two parts: workloads that started in
-// it or within the day before, and workloads longer than a day.
+// short is the longest time range for which two queries are faster than one. The first selects workloads that started
+// in the range or within a day before. The second selects workloads longer than a day.
 const short = 7 * day
 
 // interval selects workloads that existed between since and until.

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// manyRows is the number of rows from which lists are answered from columns in memory. Below
-	// it, a scan of all rows takes a few milliseconds and no memory.
+	// manyRows is the number of rows from which lists are answered from columns in memory. For fewer rows, a scan of
+	// the table takes a few milliseconds and no memory.
 	manyRows = 5000
 	// mostRows limits the memory of the columns: about 2 GB.
 	mostRows = 8_000_000
@@ -30,9 +30,8 @@ const (
 
 var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
 
-// lists keeps columns in memory. It reads them all at the first list and then applies this
-// program's writes. A counter of writes in the database reveals the writes of other programs, after
-// which the columns are read again.
+// lists keeps columns of the table in memory. It reads them at the first list and then applies this program's writes. A
+// counter of writes in the database shows whether other programs wrote; after that, it reads the columns again.
 type lists struct {
 	db    *sql.DB
 	log   *slog.Logger
@@ -80,8 +79,8 @@ func (l *lists) close() {
 
 const generationSQL = `SELECT n FROM generation`
 
-// table returns the current columns and reads them first if there are many rows. It returns nil if
-// there are few or the columns cannot be read.
+// table returns the current columns, and reads them first if the table has many rows. It returns nil if there are few
+// rows or the columns cannot be read.
 func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.lastWrite(ctx)

@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// DropSince empties the catalogue before it is rebuilt from series that begin at t. It keeps
-// earlier hours and workloads that ended before t, because no series has them any more.
+// DropSince empties the catalogue before it is rebuilt from series that begin at t. It keeps hours before t and
+// workloads that ended before t, because the series no longer contain them.
 func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	c.write.Lock()
 	defer c.write.Unlock()
@@ -129,8 +129,8 @@ func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Snapshot writes a consistent copy of the catalogue to a new file, while the catalogue is in use.
-// It does not support PostgreSQL, which has tools of its own.
+// Snapshot writes a consistent copy of the catalogue to a new file, while the catalogue is in use. It returns an error
+// for PostgreSQL, where pg_dump does this.
 func (c *Catalogue) Snapshot(ctx context.Context, file string) error {
 	if c.d.name != "sqlite" {
 		return fmt.Errorf("copy the catalogue in %s: back it up by the means of PostgreSQL, such as pg_dump", c.path)

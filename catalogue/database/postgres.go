@@ -75,10 +75,10 @@ func postgresAway(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// OpenURL opens a catalogue in PostgreSQL, at an address such as
-// postgres://USER@HOST/DATABASE?password_file=FILE. Other settings of libpq are allowed
-// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database
-// must exist; tables are created. Repairs are logged to log, unless it is nil.
+// OpenURL opens a catalogue in PostgreSQL, at an address such as postgres://USER@HOST/DATABASE?password_file=FILE. The
+// address may contain other settings of libpq
+// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database must exist; OpenURL
+// creates the tables. It logs repairs to log, unless that is nil.
 func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
 	c, err := dial(address, log, "")
 	if err != nil {
@@ -90,13 +90,13 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 	return c, nil
 }
 
-// onMember holds the connection settings for one of several servers. They make PostgreSQL release
+// onMember sets connection parameters for a server that shares the database with others. With them, PostgreSQL releases
 // the locks of a stopped or disconnected server within seconds.
 const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET ` +
 	`tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
 
-// DialMember prepares the connections of one of several servers to the database; see [OpenURL] for
-// the address. It does not connect yet.
+// DialMember returns a connection pool for a server that shares the database with others; see [OpenURL] for the
+// address. It does not connect yet.
 func DialMember(address string) (*sql.DB, error) {
 	c, err := dial(address, nil, onMember)
 	if err != nil {
@@ -105,8 +105,8 @@ func DialMember(address string) (*sql.DB, error) {
 	return c.db, nil
 }
 
-// OpenMember is like [OpenURL] for a catalogue with several writing servers. Every write
-// transaction begins with fence and fails if fence returns an error.
+// OpenMember is like [OpenURL] for a catalogue that several servers write to. Every write transaction calls fence first
+// and fails if fence returns an error.
 func OpenMember(ctx context.Context, address string, log *slog.Logger, fence func(context.Context, *sql.Tx) error) (*Catalogue, error) {
 	c, err := dial(address, log, onMember)
 	if err != nil {
@@ -206,8 +206,8 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 	return conf, shown, file, nil
 }
 
-// remake creates the tables again after some were dropped externally. It keeps tables that are not derived from the
-// series (forecasts, graph_*, metric_*), because the schema creates only missing ones.
+// remake creates all tables that are derived from the series anew, after some were dropped externally. It keeps the
+// other tables (forecasts, graph_*, metric_*), because the schema creates only missing ones.
 func (c *Catalogue) remake(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)

@@ -208,8 +208,8 @@ type levelSpan struct {
 	from, to int64
 }
 
-// coveringSpans covers an interval with as few rows as the span allows: whole months, then days, and
-// hours at both ends.
+// coveringSpans divides the interval of a query into as few rows as its span allows: whole months, then days, and hours
+// at both ends.
 func coveringSpans(q *store.RollupQuery) []levelSpan {
 	from := store.SpanStart(store.SpanHour, q.From)
 	to := store.SpanStart(store.SpanHour, q.To.Add(time.Hour-time.Nanosecond))

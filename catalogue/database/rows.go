@@ -33,8 +33,8 @@ var (
 		`start_ms = $2 AND site = $3`
 )
 
-// makeInsert returns the statement that writes a row from the parameters of some columns. All other
-// columns become NULL, also in an existing row.
+// makeInsert returns the statement that writes a row with the given columns. params lists their parameters. All other
+// columns become NULL, even in a row that exists.
 func makeInsert(params string, columns []string) string {
 	set := make([]string, 0, len(rowColumns))
 	for _, c := range rowColumns[3:] {

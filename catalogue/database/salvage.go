@@ -33,8 +33,8 @@ func parts() []part {
 	}
 }
 
-// salvage copies the parts without a page in bad from a damaged file, and returns the others as
-// lost. It never copies rows of a damaged page, because SQLite cannot detect changes in them.
+// salvage copies the parts of a damaged file that have no page in bad, and returns the others as lost. aside is the
+// damaged file. It never copies rows of a damaged page, because SQLite cannot detect changes in them.
 func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []part, err error) {
 	lost = parts()
 	if len(bad) == 0 {
@@ -82,8 +82,8 @@ func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]boo
 	return took, lost, err
 }
 
-// damagedTables returns the tables and indexes that have a page in bad (https://www.sqlite.org/dbstat.html).
-// Every page of a tree is reached through pages of the same tree, so all other trees are intact.
+// damagedTables returns the tables and indexes that have a page in bad (https://www.sqlite.org/dbstat.html). All other
+// trees are intact, because every page of a tree is reached only through pages of the same tree.
 func damagedTables(ctx context.Context, conn *sql.Conn, bad map[int64]bool) (map[string]bool, error) {
 	var size int64
 	if err := conn.QueryRowContext(ctx, `PRAGMA damaged.page_size`).Scan(&size); err != nil {

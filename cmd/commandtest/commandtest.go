@@ -25,9 +25,9 @@ type Command struct {
 	Words []string // the program without its folder, subcommands, flags, arguments
 }
 
-// Commands returns the calls of program in a Markdown page, in code spans and in code blocks,
-// fenced or indented by four spaces. A call starts with the program, or with `$`, sudo or a pipe
-// before it; other lines are output.
+// Commands returns the calls of program in a Markdown page, in code spans and in code blocks, fenced or indented by
+// four spaces. In a code block, a call is a line that starts with the program, or with `$`, sudo or a pipe before it.
+// All other lines are output.
 func Commands(page, program string) (out []Command) {
 	fenced := false
 	span := regexp.MustCompile("`([^`]+)`")
@@ -72,8 +72,8 @@ func cutPrefix(words []string, program string) []string {
 	return append([]string{program}, words[1:]...)
 }
 
-// simpleCommands splits a shell line into simple commands, each a list of words. It handles quotes,
-// comments, pipes, && and ;, and drops redirections. A substitution remains one unchanged word.
+// simpleCommands splits a shell line into simple commands, each a list of words. It handles quotes, comments, pipes, &&
+// and ;, and drops redirections. A command substitution stays one word.
 func simpleCommands(line string) (out [][]string) {
 	var words []string
 	var word strings.Builder
@@ -163,8 +163,8 @@ func Check(root *cobra.Command, c Command) error {
 	return nil
 }
 
-// Settings checks that the settings page has the table of a program's keys under its name. With
-// update it writes the table.
+// Settings checks that page, the reference of settings, has the table of program's keys under the program's name. If
+// update is set, it writes the table.
 func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(page)

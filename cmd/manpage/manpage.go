@@ -120,7 +120,7 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// manText escapes text for roff: backslashes, hyphens that must be copyable, and dots and quotes at
+// manText returns s escaped for roff: backslashes, hyphens that a reader must be able to copy, and dots and quotes at
 // the start of a line.
 func manText(s string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")

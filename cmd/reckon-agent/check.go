@@ -119,8 +119,8 @@ func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []ag
 	return broken
 }
 
-// checkOwn reports the status of each file and address with external figures. It returns the number
-// that are not fully accepted.
+// checkOwn writes the status of each file and address with external figures to out. It returns how many of them have
+// errors or figures that were not accepted.
 func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
 	inputs := a.Inputs()
 	if len(inputs) > 0 {

@@ -23,9 +23,9 @@ import (
 	"reckon/sensor/task"
 )
 
-// gpuKnown lists the loads of a GPU report: the share of the device, the seconds per process, the
-// number of consecutive processes in a group, the number of simultaneous groups, and the largest
-// relative difference allowed between the accounts and the CUDA events of the loads.
+// gpuKnown lists the loads of a GPU report. share is the used share of the device, seconds the duration of a process,
+// times the number of processes in a group, one after the other, and groups the number of simultaneous groups. most is
+// the largest relative difference allowed between the accounts and the CUDA events of the loads.
 var gpuKnown = []struct {
 	name           string
 	share, seconds float64
@@ -137,8 +137,8 @@ func (r *gpuReporter) tick() error {
 	return err
 }
 
-// load runs one of the known loads. It returns the seconds charged to its groups, the mark if they
-// are estimated, and the seconds that the groups measured themselves.
+// load runs one of the known loads. got is the GPU time in seconds charged to its groups, and mark shows whether it is
+// estimated. truth is the GPU time that the groups measured themselves.
 func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got float64, mark string, truth float64, err error) {
 	var accounts []*energy.Account
 	found := ""
@@ -192,8 +192,8 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 // gpuLoad is the hidden command that a report runs.
 const gpuLoad = "gpu-load"
 
-// newGPULoad returns the command for a load on the first GPU with a share, a duration and a number
-// of consecutive processes. It prints the computing seconds of each process by CUDA events.
+// newGPULoad returns a command that puts a load on the first GPU. Its arguments are a share, a duration and a number of
+// consecutive processes. It prints the computing seconds of each process, measured by CUDA events.
 func newGPULoad() *cobra.Command {
 	return &cobra.Command{
 		Use: gpuLoad + " SHARE SECONDS TIMES", Hidden: true, Args: cobra.ExactArgs(3),

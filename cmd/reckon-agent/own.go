@@ -11,8 +11,8 @@ import (
 	"reckon/agent"
 )
 
-// listenOwn opens the socket for figures of local scripts. It returns nil if the socket is
-// unavailable and was not requested explicitly.
+// listenOwn opens the socket to which local scripts send figures. It returns nil if the socket is unavailable and no
+// flag requested it.
 func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, error) {
 	path := o.Socket
 	if o.Replay != "" || path == "none" {

@@ -85,8 +85,8 @@ func (o *probeOptions) serve(ctx context.Context, p *probe.Probe, run func(conte
 	return p.Serve(ctx, l, o.ending, run)
 }
 
-// commandsOf returns the commands for the pod with an index. INDEX=COMMAND takes precedence over
-// all=COMMAND. A command without an index applies to every pod.
+// commandsOf returns the commands for the pod with an index. given has elements of the forms INDEX=COMMAND, all=COMMAND
+// and COMMAND. INDEX=COMMAND takes precedence over all=COMMAND. A command without an index applies to every pod.
 func commandsOf(given []string, index string) (out []string, err error) {
 	all, own := "", ""
 	for _, text := range given {

@@ -98,8 +98,8 @@ func (o *pushOptions) read() error {
 	return nil
 }
 
-// localToken returns the file of the token that the package created for a local server (LoadCredential=,
-// systemd.exec(5)). It is empty if there is none or the address is another machine's.
+// localToken returns the path of the token that the package created for a local server (LoadCredential=,
+// systemd.exec(5)). It returns an empty string if there is no token or address is not on this machine.
 func localToken(address string) string {
 	u, err := push.ParseURL(address)
 	dir := os.Getenv("CREDENTIALS_DIRECTORY")
@@ -163,8 +163,8 @@ type pushing struct {
 	done   chan struct{}
 }
 
-// start opens the queues, starts to send, and reports the status of each endpoint. An unreachable
-// endpoint is no error, because samples wait in its queue.
+// start opens the queues, starts to send to each endpoint, and writes the status of each to stderr. It returns no error
+// for an unreachable endpoint, because samples wait in its queue.
 func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
 	config := o.config(a.Node(), log)
 	var err error

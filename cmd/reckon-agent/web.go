@@ -136,9 +136,9 @@ func knownOnly(h http.Handler) http.Handler {
 	})
 }
 
-// seriesFilter returns a filter for the series that the sender of a request may see. Root, the agent's user, system
-// accounts (such as Prometheus's) and members of metrics-users see all. Other users see their own work and the
-// machine's series.
+// seriesFilter returns a function that reports whether the sender of a request may see a series. Root, the agent's
+// user, system accounts (such as Prometheus's) and members of metrics-users may see all series. Other users may see
+// their own work and the machine's series.
 func (d *door) seriesFilter(r *http.Request) func(*metric.Series) bool {
 	uid, known := r.Context().Value(peerKey{}).(uint32)
 	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {

@@ -97,8 +97,8 @@ func (g *globals) options() ([]client.Option, error) {
 	return out, nil
 }
 
-// token reads the user's token. It never comes from an argument or an environment variable, which
-// other users can see.
+// token reads the user's token from a file. It does not accept a token in an argument or an environment variable,
+// because other users may see these.
 func (g *globals) token() (string, error) {
 	file, named := g.tokenFile, true
 	if file == "" {

@@ -15,8 +15,8 @@ import (
 	"reckon/web/client"
 )
 
-// jobWords returns aliases for workload columns: short names, and the equivalent sacct fields. CPUTime and AveRSS are
-// missing, because allocated core time and a mean over tasks are no columns here.
+// jobWords returns aliases for workload columns: short names, and sacct's names of the same fields. It has none for
+// CPUTime and AveRSS, because no column has allocated core time or a mean over tasks.
 func jobWords() map[string]string {
 	words := map[string]string{
 		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds",

@@ -145,8 +145,8 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// spacing returns the time between rows in seconds. It returns 0 if the time varies within a
-// recording, because a lag in rows is then no fixed time.
+// spacing returns the time between rows in seconds. It returns 0 if the time varies within a recording. A lag of some
+// rows is then not a fixed time.
 func spacing(f *dataset.Frame) float64 {
 	cuts, step := breaks(f), int64(0)
 	for i := 1; i < f.Rows(); i++ {

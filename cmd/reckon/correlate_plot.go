@@ -37,7 +37,7 @@ const (
 	top                   = 110
 )
 
-// matrixSVG draws each pair as a cell with the coefficient, the lag of the strongest correlation,
+// matrixSVG draws a table of all pairs of columns. Each cell has the coefficient, the lag of the strongest correlation,
 // and the number of points.
 func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	n := len(m.Names)

@@ -142,8 +142,8 @@ func (o *datasetOptions) all() ([]string, error) {
 // piece is the time range per query: client and server both limit the size of a response.
 const piece = time.Hour
 
-// fetchSeries reads the stored samples, including earlier ones that the first step needs. A series
-// that matches several selectors counts once.
+// fetchSeries reads the stored samples of the selected series. It includes samples before from that the first step
+// needs. A series that matches several selectors is returned once.
 func fetchSeries(ctx context.Context, c *client.Client, selectors []string, from, to time.Time) ([]dataset.Series, error) {
 	from = from.Add(-5 * time.Minute)
 	found := map[string]*dataset.Series{}

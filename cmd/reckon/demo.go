@@ -146,8 +146,8 @@ type sink func(ctx context.Context, node string, b *metric.Batch) error
 // Put implements simulation.Sink.
 func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { return s(ctx, node, b) }
 
-// clearDemo empties the data directory of a demonstration. It refuses a directory with any other
-// content or one that is in use.
+// clearDemo empties the data directory of a demonstration. It returns an error if the directory has any other content
+// or is in use.
 func clearDemo(o demoOptions, seed uint64, now time.Time) error {
 	list, err := os.ReadDir(o.data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// demoProgress serves the address of a demonstration while its history is written. It serves a self-reloading page
-// with a progress bar, and answers all other requests with 503 and the progress.
+// demoProgress answers at the address of a demonstration while its history is written. It serves a page with a progress
+// bar that reloads itself, and answers all other requests with 503 and the progress.
 type demoProgress struct {
 	share atomic.Uint64 // in thousandths
 	http  *http.Server
 	begun time.Time
 }
 
-// startProgress serves on a copy of the listener. The original stays open for the server, so that
-// no connection is refused during the switch.
+// startProgress serves the progress on a copy of the listener. The original listener stays open for the server, so that
+// no connection is refused when the server takes over.
 func startProgress(ln net.Listener) (*demoProgress, error) {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {

@@ -181,12 +181,12 @@ func newExportTotals() exportTotals {
 	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
 }
 
-// carriedFor is the time in seconds that the counters of ended parts stay in the readings of a job without
-// new samples.
+// carriedFor is the time in seconds for which a job without new samples keeps its last counters in the readings.
+// Without it, the use of its ended parts would disappear.
 const carriedFor = 3600
 
-// addEnded adds the use of ended parts to a job's later readings. They include all its use so far, as
-// in sonar, which counts children with their parents.
+// addEnded adds the use of ended parts to a job's later readings. In sonar's format, a reading includes all use so far,
+// because sonar counts children with their parents.
 func (x *sonarExport) addEnded(k readingKey, id string, j *exportJob) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]
@@ -326,8 +326,8 @@ func (x *sonarExport) exportRange(ctx context.Context, from, to time.Time, step 
 	return nil
 }
 
-// record returns a job as one process per program. Figures known only for the whole job are assigned
-// to the program with the highest use.
+// record returns a job as one sonar process per program. It assigns figures that are known only for the whole job to
+// the program with the most use.
 func (j *exportJob) record(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)

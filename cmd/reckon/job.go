@@ -247,8 +247,8 @@ func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err 
 	return cmp.Or(err, printHeld(g.screen(), list.Nodes, id))
 }
 
-// writeNext adds the forecast of the next run to the page of an ended batch job, if the server has
-// forecasts. For short work it adds the processes that are still running.
+// writeNext writes the forecast of the next run below an ended batch job, if the server has forecasts. For short work,
+// it writes the processes that are still running.
 func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
 	if workload.Kind(d.Kind).Folded() && o.format.value == "table" {
 		return withHeld(ctx, g, c, d.ID, nil)
@@ -265,8 +265,8 @@ func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, 
 	return printNext(g, list.Next)
 }
 
-// lastJobs returns the runs that started last, including each run of a reused id. Pending jobs are included only if
-// there is nothing else. The waiting part of an array is excluded, because it never starts.
+// lastJobs returns the runs that started last, including each run of a reused id. It returns pending jobs only if there
+// is no other run. It omits the waiting part of an array, because that record never starts.
 func lastJobs(ctx context.Context, c *client.Client, f client.Filter, site string) ([]client.Workload, error) {
 	const more = 200 // read at a time: many may be pending
 	want := f.Limit

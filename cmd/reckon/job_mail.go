@@ -11,8 +11,8 @@ import (
 
 const mailWidth = 72
 
-// printMail writes a page for the mail of a job epilogue, with at most 72 columns of ASCII and
-// without charts or colour.
+// printMail writes a page for the mail of a job epilogue. It uses ASCII, at most 72 columns, and neither charts nor
+// colour.
 func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
 	p.header(d.Workload, now)

@@ -7,8 +7,8 @@ import (
 	"reckon/web/client"
 )
 
-// signs are the marks of events below a chart. The most important is last, because it hides the
-// others in its column.
+// signs lists the marks of events below a chart. Of several marks in one column, the last in this list is visible, so
+// it is in order of importance.
 var signs = []struct {
 	kind, text string
 	sign       rune
@@ -21,8 +21,8 @@ var signs = []struct {
 	{"oom_kill", "killed for lack of memory", '✗', 'x', term.Red},
 }
 
-// chart draws a figure over time with the start, the end and the events below. drawn collects the
-// kinds of drawn events for legend.
+// chart draws a figure over time, with the start, the end and the events below. It adds the kinds of events that it
+// drew to drawn, for the legend.
 func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]bool) {
 	p.b.WriteString("\n" + p.Draw(c))
 	at := map[string][]term.Mark{"start": {{From: d.Start, To: d.Start}}}

@@ -265,8 +265,8 @@ func (p *page) advice(a *client.Advice) {
 // fewDisks is the number of disks that a line names.
 const fewDisks = 3
 
-// disksText lists the disks that a workload waited for a tenth of a second or more, most first. It adds the remaining
-// storage wait, which includes network file systems, if that is a tenth of all or more.
+// disksText lists the disks that a workload waited for, the longest wait first. It omits waits below a tenth of a
+// second. It adds the remaining storage wait, which includes network file systems, if that is a tenth of all or more.
 func disksText(waits []client.DiskWait, all *float64) string {
 	var words []string
 	rest := 0.0

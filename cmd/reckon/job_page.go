@@ -364,8 +364,8 @@ type mergedProfile struct {
 	max    *float64
 }
 
-// merge sums the profiles of one figure over nodes and parts, unless the server already returned
-// the sum. A step is unknown if all its parts are.
+// merge sums the profiles of each figure over nodes and parts, unless the server returned the sum. A step is unknown
+// only if it is unknown for all of them.
 func merge(profiles []client.Profile) []mergedProfile {
 	var out []mergedProfile
 	whole := map[string]bool{}

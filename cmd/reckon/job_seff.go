@@ -13,9 +13,9 @@ import (
 	"reckon/workload"
 )
 
-// printSeff writes the output of Slurm's seff in its order and units (1 GB is 1024 MB there), so
-// that scripts can parse it. Lines with an unmeasured figure are omitted and listed at the end,
-// because scripts expect a number and 0 would be wrong.
+// printSeff writes the output of Slurm's seff in its order and units (1 GB is 1024 MB there), so that scripts can parse
+// it. A line with an unmeasured figure is omitted and named at the end. Scripts expect a number there, and 0 would be
+// wrong.
 func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	var b strings.Builder
 	var missing []string

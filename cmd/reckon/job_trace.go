@@ -27,8 +27,8 @@ func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	return stress.WriteTrace(g.stdout, p, d.ID, format)
 }
 
-// traceOf converts the profiles of a workload to a program. A step without any figure repeats the
-// previous one and counts as a gap; at the start such steps are dropped.
+// traceOf converts the profiles of a workload to a program. A step without any figure repeats the previous step and
+// counts as a gap. Such steps at the start are dropped.
 func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
 	step := time.Duration(math.Round(d.StepSeconds * 1e9))
 	if step <= 0 {

@@ -264,8 +264,8 @@ func gpuMean(total *float64, w *client.Workload) *float64 {
 	return new(*total / w.WallSeconds)
 }
 
-// calledName returns the display name of a workload: its name, else its command, else the last
-// segment of its id. Sums beside a node's workloads have the titles that the pages use.
+// calledName returns the display name of a workload: its name, its command, or the last segment of its id. Sums that
+// are listed beside a node's workloads have the titles of the web pages.
 func calledName(w client.Workload) string {
 	return cmp.Or(workload.Kind(w.Kind).Title(), w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }

@@ -77,9 +77,9 @@ func (p *plugin) output(ctx context.Context, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// executePlugin runs a command against the server in a cluster, through a port forwarded by kubectl and with a
-// token of the server's service account. Users who may create that token are admins of the server. Port and
-// token end with the command.
+// executePlugin runs a command against the server in a cluster. It connects through a port that kubectl forwards, with
+// a token of the server's service account. Users who may create that token are admins of the server. The forwarding and
+// the token end with the command.
 func executePlugin(ctx context.Context, d deps, args []string) int {
 	p := &plugin{}
 	rest, err := p.parse(args)

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommandOnly rejects arguments of a command that only has subcommands, because an unknown
-// subcommand is an error.
+// subcommandOnly returns an error for the arguments of a command that has only subcommands. Without it, an unknown
+// subcommand would be ignored.
 func subcommandOnly(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -69,8 +69,8 @@ func slurmFlag(name string) string {
 	}[name]
 }
 
-// flagError explains the values that a flag accepts if the library only reports a parse error, and
-// the replacement of Slurm flags in lists.
+// flagError adds to the error of a flag which values it accepts, if the library only reports a parse error. For a Slurm
+// flag in a list command, it adds the flag to use instead.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil && slurmFlag(unknown.GetSpecifiedName()) != "" {
@@ -101,8 +101,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// hyphenID moves the id of `token revoke` behind a double hyphen if it starts with a hyphen, so
-// that it is not parsed as a flag. Some ids from before 2026-11-22 start with one.
+// hyphenID inserts a double hyphen before the id of `token revoke` if the id starts with a hyphen, so that it is not
+// parsed as a flag. Some ids from before 2026-11-22 start with a hyphen.
 func hyphenID(args []string) []string {
 	if len(args) == 0 || !slices.Contains(args, "revoke") {
 		return args

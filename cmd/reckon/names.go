@@ -20,8 +20,8 @@ type filterValues map[string][]string
 // longAgo is the time over which names are searched: a name that ever occurred is not an error.
 const longAgo = 400 * 24 * time.Hour
 
-// strangeNames returns an error for the first name unknown to the server, with the nearest known
-// name. Use it for answers without rows. Failed lookups are ignored.
+// strangeNames returns an error for the first name in a filter that the server does not know, with the most similar
+// known name. Use it if an answer has no rows. It ignores failed requests.
 func strangeNames(ctx context.Context, c *client.Client, now time.Time, of filterValues) error {
 	for _, what := range slices.Sorted(maps.Keys(of)) {
 		if len(of[what]) == 0 {

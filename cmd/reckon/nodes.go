@@ -407,8 +407,8 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	return err
 }
 
-// notThere reports whether a sensor has nothing to read, because the hardware is absent or not set
-// up. The reasons of such sensors have these prefixes; other reasons name an obstacle.
+// notThere reports whether a sensor has nothing to read, because the hardware is absent or not set up. The reasons of
+// such sensors start with one of these prefixes. Other reasons name an obstacle.
 func notThere(reason string) bool {
 	return slices.ContainsFunc([]string{"no ", "not a ", "the kernel shows no "},
 		func(s string) bool { return strings.HasPrefix(reason, s) })

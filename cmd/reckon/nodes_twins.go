@@ -10,8 +10,8 @@ import (
 // sharedJobs is the number of shared jobs at which two nodes count as one.
 const sharedJobs = 3
 
-// twins finds nodes without an agent that may be a second name of another node. They must have at least three jobs,
-// each of which names one node more than it was allocated, including a node with an agent.
+// twins returns lines about nodes without an agent that may be a second name of another node. Such a node must have at
+// least three jobs. Each of these must name one node more than it was allocated, and a node with an agent.
 func twins(nodes []client.Node, jobs []client.Workload) (lines []string) {
 	for i := range nodes {
 		n, with, shared := &nodes[i], "", 0

@@ -76,8 +76,8 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	return d, filepath.Base(name), nil
 }
 
-// readFrame reads a data set, CSV (optionally gzipped) or Parquet as detected by its first bytes.
-// It reports anomalies of the data on standard error.
+// readFrame reads a data set from a file: CSV, which may be gzipped, or Parquet. It detects the format by the first
+// bytes. It writes anomalies of the data to standard error.
 func readFrame(g *globals, name string) (*dataset.Frame, error) {
 	text, err := readInput(g, name)
 	if err != nil {

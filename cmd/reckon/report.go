@@ -76,8 +76,8 @@ mails it weekly (setting digest).`,
 	return cmd
 }
 
-// reportTables are the tables of a report that can be printed individually. Each has usage,
-// allocation (the difference is waste), capacity, energy and uptime.
+// reportTables lists the tables of a report that can be printed individually. Each has usage, allocation (allocation
+// minus usage is waste), capacity, energy and uptime.
 var reportTables = []string{"owners", "accounts", "software", "kinds", "nodes", "time", "week", "total"}
 
 func reportTable(r *client.Report, table string) []client.Usage {

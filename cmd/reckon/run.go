@@ -172,8 +172,8 @@ func gpuSensors() (out []sensor.Sensor) {
 	return out
 }
 
-// openExits opens the machine's exit records. By default it uses them only if they are available at
-// once; without privilege the report omits them.
+// openExits opens the machine's source of exit records; word is the value of the flag. By default, it uses exit records
+// only if they are available at once. Without the privilege to read them, the report omits them.
 func openExits(word string) (sensor.ExitSource, error) {
 	switch word {
 	case "none":

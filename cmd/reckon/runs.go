@@ -131,8 +131,8 @@ func runsCSV(g *globals, list []client.MetricRun) error {
 	return client.WriteCSV(g.stdout, rows)
 }
 
-// runOf returns the run NAMESPACE/NAME, or NAME if only one namespace has it. The name of a
-// MetricSet selects its latest run.
+// runOf returns the namespace and name of the run that word names: NAMESPACE/NAME, or NAME if only one namespace has
+// such a run. The name of a MetricSet selects its latest run.
 func runOf(ctx context.Context, c *client.Client, word string) (namespace, name string, err error) {
 	if namespace, name, ok := strings.Cut(word, "/"); ok {
 		return namespace, name, nil

@@ -50,8 +50,8 @@ func usedTime(r *client.ScaleRun, unit string) *float64 {
 	return r.CPUSeconds
 }
 
-// sizes lists the runs at each number of cores. It compares them with the law if there is one, or
-// with the fewest cores if the work appears to grow.
+// sizes lists the runs at each number of cores. It compares them with the law in fit. If the work appears to grow with
+// the cores, it compares them with the run with the fewest cores.
 func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 	if len(d.Runs) == 0 {
 		return nil

@@ -41,8 +41,8 @@ With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 	return cmd
 }
 
-// aSite is the number of live series that the store's tables are sized for at the first start. A
-// thousand nodes have as many, in 10 MB.
+// aSite is the number of live series for which the store allocates its tables at the first start. A thousand nodes have
+// that many, and the tables take 10 MB.
 const aSite = 300_000
 
 func runServe(ctx context.Context, g *globals, o siteOptions) error {

@@ -152,8 +152,8 @@ func sees(root, io, ends, inside bool) string {
 	return who + ": " + unseen + "; with root it sees them."
 }
 
-// showNotes lists the unavailable sensors. Those with a remedy and those refused by the kernel have
-// a line each; the others are only named, because most machines lack most hardware.
+// showNotes lists the unavailable sensors. A sensor with a remedy, or one that the kernel refused, has a line. The
+// others are only named, because most machines lack most hardware.
 func showNotes(w io.Writer, notes []agent.Note) {
 	var absent []string
 	title, wide := "\nNot available here:\n", 12

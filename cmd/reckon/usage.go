@@ -340,8 +340,8 @@ func (m marked) totals(s term.Screen, list client.UsageList) error {
 	return nil
 }
 
-// printWeek draws each hour of the week: the used share of capacity, or per group the mean of the cores in use. With
-// held, and for imported time without machine measurements, it draws the mean of the allocated cores.
+// printWeek draws each hour of the week: the used share of capacity or, for a group, the mean number of cores in use.
+// It draws the mean number of allocated cores if held is set, and for imported time without measurements of machines.
 func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error {
 	held = held || list.Total.CoreSeconds == nil
 	groups, order := map[string]*[7 * 24]*float64{}, []string{}

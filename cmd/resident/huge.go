@@ -18,8 +18,8 @@ import (
 const (
 	// hugePage is the size of a huge page, bytes (x86-64, and arm64 with pages of 4 KiB).
 	hugePage = 2 << 20
-	// leastHuge is the smallest live heap for which huge pages are worth copying, because smaller heaps fit the
-	// processor's caches better.
+	// leastHuge is the smallest live heap in bytes for which copying into huge pages is worth its cost. Smaller heaps
+	// fit the processor's caches better.
 	leastHuge = 256 << 20
 	// leastMapping is the minimum size of a mapping that may hold the heap, which grows by 64 MiB.
 	leastMapping = 32 << 20
@@ -27,10 +27,10 @@ const (
 	dense = 480
 )
 
-// HugePages collapses a large heap into huge pages once a minute until ctx ends, unless the
-// administrator disabled them (never in /sys/kernel/mm/transparent_hugepage/enabled). With a heap
-// of gigabytes, the garbage collector and queries spend most of their time on page table walks,
-// twice as much in a virtual machine. It needs Linux 6.1 and returns at once.
+// HugePages starts to collapse a large heap into huge pages once a minute until ctx ends, and returns at once. It does
+// nothing if the administrator disabled huge pages (never in /sys/kernel/mm/transparent_hugepage/enabled), or before
+// Linux 6.1. With a heap of gigabytes, the garbage collector and queries spend most of their time on page table walks,
+// twice as much in a virtual machine.
 func HugePages(ctx context.Context) {
 	enabled, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(enabled, []byte("[never]")) || os.Getpagesize() != hugePage/512 {
@@ -55,8 +55,8 @@ func HugePages(ctx context.Context) {
 	}()
 }
 
-// restAfter returns a function that calls collapse and then pauses for three times its duration.
-// While the kernel copies pages, no thread of the program gets new memory.
+// restAfter returns a function that calls collapse and then pauses for three times the duration of the call. The pause
+// is needed because no thread of the program gets new memory while the kernel copies pages.
 func restAfter(ctx context.Context, collapse func(from, length uint64) error) func(from, length uint64) error {
 	return func(from, length uint64) error {
 		began := time.Now()
@@ -95,9 +95,9 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}, collapse)
 }
 
-// join calls collapse for the resident ranges of large anonymous mappings (proc_pid_maps(5)). It
-// queries residency in units of at most leastMapping bytes. It returns EINVAL if every call failed
-// with it, because the kernel does not support the request.
+// join calls collapse for the resident ranges of large anonymous mappings, which it reads from maps (proc_pid_maps(5)).
+// It queries residency in units of at most leastMapping bytes. If every call returned EINVAL, the kernel does not
+// support the request, and join returns EINVAL.
 func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64,
 	err error) {
 	var refused error

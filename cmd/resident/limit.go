@@ -12,9 +12,9 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// LimitMemory makes the garbage collector work harder before the control group's memory is
-// exhausted. It sets the soft limit to nine tenths of the lowest limit of the group and its
-// ancestors. GOMEMLIMIT takes precedence; without limits nothing changes.
+// LimitMemory sets the soft memory limit of the garbage collector to nine tenths of the lowest limit of the control
+// group and its ancestors. The collector then works harder before the group's memory is exhausted. It changes nothing
+// if GOMEMLIMIT is set or there is no limit.
 func LimitMemory() {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // the runtime's own variable, which it has read already
 		return
@@ -32,8 +32,8 @@ func LimitMemory() {
 	}
 }
 
-// groupLimit returns the lowest memory limit in bytes of the control groups in own
-// (/proc/PID/cgroup) and their ancestors, or 0 if there is none.
+// groupLimit returns the lowest memory limit in bytes of the control groups in own, the text of /proc/PID/cgroup, and
+// their ancestors. It returns 0 if there is no limit.
 func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
 	lowest := int64(math.MaxInt64)
 	for line := range bytes.Lines(own) {

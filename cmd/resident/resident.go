@@ -52,16 +52,16 @@ func areas(maps io.Reader, exe string) (all []area, err error) {
 	return all, lines.Err()
 }
 
-// shed unmaps the pages of areas. Pages are reloaded on use from the page cache or the file (madvise(2),
-// MADV_DONTNEED on a private file mapping). It is safe beside other goroutines.
+// shed releases the resident pages of areas. On use, the kernel reloads them from the page cache or the file
+// (madvise(2), MADV_DONTNEED on a private file mapping). Other goroutines may use the areas at the same time.
 func shed(all []area) {
 	for _, a := range all {
 		_ = a.advise(unix.MADV_DONTNEED) // pages that cannot be unmapped stay resident
 	}
 }
 
-// split divides areas into mappings of a chunk: the kernel maps pages around a touched one only within its
-// mapping. Every other chunk is left out of core dumps, where unmodified pages of files are not anyway.
+// split divides areas into mappings of a chunk, because the kernel maps pages around a touched page only within its mapping. To make
+// mappings differ, it excludes every other chunk from core dumps, which omit unmodified pages of files anyway.
 func split(all []area) {
 	for _, a := range all {
 		for at := (a.from + chunk) &^ (2*chunk - 1); at < a.from+a.length; at += 2 * chunk {

@@ -10,10 +10,10 @@ import (
 // shedEvery is the time between two times that pages of the program are unmapped; each trimEvery-th time its heap is looked at.
 const shedEvery, trimEvery = 10 * time.Second, 6
 
-// Trim keeps the resident memory of a small program near its need until ctx ends. It unmaps the program's pages every
-// 10 s. Once a minute, it collects garbage and releases free memory if these exceed spare bytes, as after
-// a block was written. A collection takes about half a millisecond per live megabyte, and reloading pages about a
-// millisecond in total. It returns at once.
+// Trim starts to keep the resident memory of a small program near its need until ctx ends, and returns at once. It
+// unmaps the program's pages every 10 s. Once a minute, it collects garbage and releases free memory if both exceed
+// spare bytes, as after a block was written. A collection takes about half a millisecond per live megabyte, and
+// reloading pages about a millisecond in total.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
 		all, _ := program() // none if /proc is missing

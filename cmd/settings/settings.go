@@ -57,8 +57,8 @@ func (s *Set) Visit(f func(*pflag.Flag)) {
 	s.Keys.VisitAll(f)
 }
 
-// Attach adds the flags to a command, including --config and --set, and reads the file before the command runs. wrong
-// creates a usage error. A flag of an earlier version returns an error that names the new key.
+// Attach adds the flags to a command, including --config and --set, and makes the command read the settings file before it runs. wrong
+// converts an error to a usage error. A flag of an earlier version returns an error that names the new key.
 func (s *Set) Attach(cmd *cobra.Command, wrong func(error) error) {
 	f := cmd.Flags()
 	f.AddFlagSet(s.Flags)

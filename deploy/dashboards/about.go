@@ -74,8 +74,8 @@ var about = map[string]string{
 
 var metricName = regexp.MustCompile(`[a-z][a-zA-Z0-9_]*_[a-zA-Z0-9_]+|node_load1`)
 
-// describe returns the description of a panel. If it has none, it returns that of the first
-// metric in its queries that has one.
+// describe returns the description of a panel. For a panel without one, it returns the description of the first metric
+// in its queries that has one.
 func (p *Panel) describe() string {
 	if p.Help != "" {
 		return p.Help

@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run on any
-// Linux, and a bill of materials for each beside it.
+// archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run on any Linux. It writes a bill
+// of materials for each binary beside the archive.
 func (r *release) archive(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {

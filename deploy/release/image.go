@@ -16,10 +16,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// images writes a container image of each command that contains only its static binary. `docker
-// load`, `podman load` and `ctr images import` accept it, and no builder is needed. To connect to
-// other servers over TLS, mount certificates at /etc/ssl/certs, or build with
-// deploy/packages/Dockerfile.
+// images writes a container image for each command, which contains only the static binary of the command. `docker
+// load`, `podman load` and `ctr images import` accept it, and no builder is needed. To connect to other servers over
+// TLS, mount certificates at /etc/ssl/certs, or build with deploy/packages/Dockerfile.
 func (r *release) images(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {

@@ -132,8 +132,8 @@ func (r *release) stated() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// version returns the stated version if the commit has its tag, and otherwise appends the commit:
-// 0.1.0+20261121.083000.gabc. A commit with another version's tag is an error.
+// version returns stated, the version in the source, if the commit has its tag. For other commits it appends the time and the commit:
+// 0.1.0+20261121.083000.gabc. described is the output of git describe. It returns an error if the commit has the tag of another version.
 func version(stated, described string, at time.Time) (string, error) {
 	described, isDirty := strings.CutSuffix(described, "-dirty")
 	commit := described[strings.LastIndexByte(described, '-')+1:]

@@ -13,8 +13,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes the components of a binary as recorded in the binary (runtime/debug) in CycloneDX
-// format (https://cyclonedx.org/docs/1.6/json/).
+// bill writes a bill of materials of the binary bin to the file out, in CycloneDX format
+// (https://cyclonedx.org/docs/1.6/json/). It lists the modules that the binary records (runtime/debug).
 func (r *release) bill(bin, out string) error {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"reckon/figure"
 )
 
-// Qualifier returns the words before an inexact figure in a sentence, such as "at least ". It is
-// empty for an exact figure.
+// Qualifier returns the words to write before an inexact figure in a sentence, such as "at least ". It returns an empty
+// string for an exact figure.
 func Qualifier(e figure.Exactness) string {
 	switch e {
 	case figure.Exact:
@@ -36,8 +36,8 @@ func Mark(e figure.Exactness) string {
 	return "~"
 }
 
-// Marked prefixes the text of a figure with its mark. A text that is already a bound, such as "< 0.001", gets
-// no mark, nor does an upper bound of 0, which is exact. A lower bound that rounds to 0 is shown as unknown.
+// Marked returns the text of a figure with its mark before it. A text that is already a bound, such as "< 0.001", gets
+// no mark. An upper bound of 0 gets none, because it is exact. A lower bound that rounds to 0 is shown as unknown.
 func Marked(e figure.Exactness, text string) string {
 	none, tiny := text == "0" || strings.HasPrefix(text, "0 "), strings.HasPrefix(text, "<")
 	switch {

@@ -200,8 +200,8 @@ func Figure(v float64, unit metric.Unit) string {
 	return Count(v)
 }
 
-// scaled formats three significant digits with the unit that keeps the number below base. Rounding
-// up never yields 1024 of a unit.
+// scaled formats v with three significant digits and the unit that keeps the number below base. A number that rounds up
+// to base, such as 1024 KiB, gets the next unit.
 func scaled(v, base float64, units ...string) string {
 	i := 0
 	for math.Abs(v) >= base-0.5 && i < len(units)-1 {

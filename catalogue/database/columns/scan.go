@@ -1,7 +1,7 @@
 package columns
 
-// Batch is the selected rows of a part of the table. It is valid until the function of [Table.Scan]
-// returns. A column with the same number in all rows has a single element.
+// Batch is the selected rows of a part of the table. It is valid until the function passed to [Table.Scan] returns. A
+// column with the same number in all rows has a single element.
 type Batch struct {
 	Rows    []uint16    // the selected ones: places in the slices below
 	Words   [][]float64 // the numbers of the texts of each wanted column of words: see [Table.Scan]
@@ -21,9 +21,9 @@ func (x Texts) Names(code int) []uint32 { return x.t.sets.list(uint32(code)) }
 // Name returns the name with a number.
 func (x Texts) Name(code uint32) string { return x.t.sets.names.text[code] }
 
-// Scan calls f with the rows that match the tests of a query, in key order and some thousand at a time, with
-// the given columns. It ignores the order, offset and limit of the query. The table is locked meanwhile, so f
-// must not call it.
+// Scan calls f with the rows that match the conditions of a query, some thousand rows at a time, in key order. words
+// and numbers are the columns that f gets. Scan ignores the order, offset and limit of the query. It locks the table,
+// so f must not call methods of it.
 func (t *Table) Scan(q *Query, words, numbers []int, f func(*Batch, Texts)) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -48,8 +48,8 @@ type Query struct {
 	Offset, Limit int // a limit of 0 means unlimited
 }
 
-// entry is a candidate row for the page. The smaller entry always comes first; descending order
-// inverts the bits of both numbers.
+// entry is a candidate row for the page. The entry with the smaller order comes first. For descending order, the bits
+// of both fields are inverted.
 type entry struct {
 	order uint64
 	at    uint32 // chunk and row
@@ -271,8 +271,8 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 	}
 }
 
-// lead8 returns a sort key of an id: its prefix, which is one of a few, and the next seven bytes.
-// No prefix with its slash is a prefix of another, so the keys sort like the ids.
+// lead8 returns a sort key for the id in row i: one byte for its prefix, which is one of a few, and the next seven
+// bytes. No prefix, including its slash, begins with another one, so the keys sort like the ids.
 func (s *search) lead8(c *chunk, i int) uint64 {
 	id := c.rowID(i)
 	if s.lead == nil {

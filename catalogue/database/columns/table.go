@@ -82,8 +82,8 @@ func (t *Table) Len() int {
 	return t.rows
 }
 
-// Apply makes changes in order and atomically for concurrent queries. After an error the table is
-// inconsistent and must not be used.
+// Apply makes changes in order. A concurrent query sees all of them or none. After an error, the table is inconsistent
+// and must not be used.
 func (t *Table) Apply(changes []Change) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
