@@ -41,8 +41,8 @@ type Sensor interface {
 // ErrUnavailable matches every [UnavailableError] by errors.Is.
 var ErrUnavailable = errors.New("not available on this machine")
 
-// UnavailableError reports that a source is unavailable: no such hardware, an older kernel, or no
-// permission. It is reported once, with reckon_sensor_up 0.
+// UnavailableError is the error of a source that cannot be used, because the hardware, a newer kernel or a permission
+// is missing. The agent reports it once, with reckon_sensor_up 0.
 type UnavailableError struct {
 	// Reason is a short clause for the label reason: "no permission to load BPF".
 	Reason string

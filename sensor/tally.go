@@ -5,11 +5,11 @@ import (
 	"reckon/metric"
 )
 
-// Tally counts amounts per process, such as bytes, calls, times and processor events. To add one,
-// write a folder with a [TallySpec] and a Read, and add it to the list in reckon/sensor/task. The
-// account charges, exports, saves and restores it by its specification.
+// Tally counts amounts per process, such as bytes, calls, times and processor events. To add one, write a folder with a
+// [TallySpec] and a Read, and add it to the list in reckon/sensor/task. The agent charges, exports, saves and restores
+// the amounts according to the specification.
 //
-// It is used from one goroutine, and Read does not allocate after warm-up.
+// A Tally is used from one goroutine, and Read does not allocate after warm-up.
 type Tally interface {
 	Spec() *TallySpec
 	// Read appends the amounts since the previous call of each process that has any, including ended ones, to p. After
@@ -96,8 +96,8 @@ const (
 	TallyRates int = iota
 )
 
-// Octave i of a histogram counts observations of at most 2^(TallyFirst+i) seconds and more than
-// half of that. The first octave includes all shorter ones, the last all longer ones.
+// A histogram of durations has TallyOctaves buckets. Bucket i counts durations of up to 2^(TallyFirst+i) seconds and
+// more than half of that. The first bucket also counts all shorter ones, and the last all longer ones.
 const (
 	TallyOctaves = 25
 	TallyFirst   = -20
@@ -178,8 +178,8 @@ func Charged(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 
-// emptied returns list without its elements. It frees the memory if the last reading used only a
-// small part of it, because a burst of short-lived processes would otherwise occupy it forever.
+// emptied returns an empty list that reuses the memory of list. If the last reading used only a small part of the
+// memory, it returns nil, so that a burst of short-lived processes does not occupy memory forever.
 func emptied[T any](list []T) []T {
 	if cap(list) > spareElements && len(list) < cap(list)/8 {
 		return nil

@@ -44,8 +44,8 @@ type Access struct {
 	Limits string
 }
 
-// openAccess opens the file of users and tokens. It refuses an address that is reachable from
-// outside if no password is required.
+// openAccess opens the file of users and tokens. It returns an error if the server listens on an address that other
+// machines can reach but requires no password.
 func (s *Server) openAccess(ctx context.Context) error {
 	c := s.config.Access
 	users, err := s.openUsers(ctx)

@@ -13,8 +13,8 @@ import (
 	"reckon/store/tsdb"
 )
 
-// noteLostAccounts warns that the agent's accounts start anew because their file is missing, if
-// this node was measured since it booted. An earlier boot's file would not be used.
+// noteLostAccounts warns that the agent's accounts start at zero because their file is missing. It warns only if this
+// node was measured since its last boot, because a file from an earlier boot would not be used.
 func (s *Server) noteLostAccounts(state string) {
 	local, ok := s.samples.(*tsdb.Store)
 	if !ok || s.config.Agent.Replay != "" {

@@ -94,8 +94,8 @@ func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	return out, nil
 }
 
-// severity returns the alert severity of a finding. It is never critical, because findings are
-// about waste and nothing breaks at once.
+// severity returns the alert severity for the severity of a finding. It is never critical, because a finding is about
+// waste and needs no immediate action.
 func severity(of string) string {
 	if of == "low" {
 		return "info"

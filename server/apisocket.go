@@ -15,8 +15,8 @@ import (
 	"reckon/access/peer"
 )
 
-// openAPISocket opens the Unix socket that serves the whole API to each local user as identified by
-// the kernel. A failure is an error only if the socket was configured explicitly.
+// openAPISocket opens the Unix socket that serves the whole API to local users. The kernel identifies the user. If the
+// socket cannot be opened, that is an error only if it was configured explicitly.
 func (s *Server) openAPISocket() error {
 	if s.config.APISocket == "" {
 		return nil
@@ -37,8 +37,8 @@ func (s *Server) openAPISocket() error {
 	return nil
 }
 
-// listenUnix opens a socket that all users may connect to. It replaces the socket of a killed
-// server, but not of one that responds.
+// listenUnix listens on a Unix socket at path that all users may connect to. It replaces the socket of a server that
+// was killed. It returns an error if another server still responds there.
 func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("the directory of the socket: %w", err)
@@ -90,8 +90,8 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-// bySocket returns the sender of a request on the Unix socket, or false for a request from the
-// network. A sender that the kernel does not name is foreign.
+// bySocket returns the sender of a request on the Unix socket, or false for a request from the network. If the kernel
+// does not identify the sender, the sender is Foreign.
 func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false

@@ -67,8 +67,8 @@ func (s *Server) copier() *copier {
 
 const copyPrefix = "backup-"
 
-// Backup implements api.Backup. It copies data derived from the series before the series, so that
-// the copy of the series is at least as recent.
+// Backup implements api.Backup. It copies the series last, so that they are at least as recent as the copies of the
+// data that is derived from them.
 func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if !c.mu.TryLock() {
 		return answer.Busy("wait until it is done", errors.New("another backup is being made"))

@@ -31,8 +31,8 @@ type begunBounds struct {
 	Series int            `json:"series"` // limit of the server; 0 derives it from the memory
 }
 
-// boundBegun activates the limits on new series. Nodes that existed before keep twice their earlier
-// number, so that an upgrade refuses nothing that was accepted.
+// boundBegun enables the limits on new series per node. The limit of a node that the store already has is at least
+// twice its present number of series, so that an upgrade rejects nothing that was accepted before.
 func (s *Server) boundBegun() (err error) {
 	embedded, ok := s.samples.(*tsdb.Store)
 	if !ok {

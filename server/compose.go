@@ -69,8 +69,8 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 	return nil
 }
 
-// buildCatalogue updates the catalogue after every export, and periodically for data from other
-// senders; see [pause] and [builderRest].
+// buildCatalogue updates the catalogue after every export of this node, and at intervals for data from other senders.
+// [pause] and [builderRest] limit the frequency.
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
@@ -126,24 +126,24 @@ func (s *Server) countedUntil(ctx context.Context) time.Time {
 	return at
 }
 
-// roundInterval returns the builder's pause after a round. The cost of a round depends on all live series, even if few
-// are new. Rounds of a large site are therefore less frequent, so that they take one percent of a core, but at
-// least once a minute.
+// roundInterval returns the interval between two rounds of the catalogue builder. every is the shortest interval, and
+// round the duration of the last round. A round takes time for each live series, even if few of them are new. On a
+// large site, rounds are less frequent, so that they take one percent of a core, but there is one per minute.
 func roundInterval(every, round time.Duration) time.Duration {
 	const share, longest = 100, time.Minute
 	return max(every, min(share*round, longest))
 }
 
-// builderRest returns the builder's minimum pause after a round that wrote some rows, even if this node
-// exported meanwhile. Each live workload is a row of each round. With more than 200 of them, one
-// round covers several exports.
+// builderRest returns the minimum pause of the catalogue builder after a round that wrote the given number of rows,
+// even if this node has exported since. Each live workload is a row in every round. With more than 200 workloads, one
+// round therefore covers several exports.
 func builderRest(rows int) time.Duration {
 	const row, longest = 75 * time.Millisecond, time.Minute
 	return min(time.Duration(rows)*row, longest)
 }
 
-// minDelay returns the part of a rest that remains if a request waits. Rounds may then take a
-// twentieth of the time, at most every 15 seconds.
+// minDelay returns the minimum pause after a round if a request waits for the next one. least is the usual minimum, and round the
+// duration of the last round. Rounds take no more than a twentieth of the time then, and begin at most every 15 seconds.
 func minDelay(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))
 }
@@ -303,8 +303,8 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	return mux, nil
 }
 
-// backend serves the requests that passed the access checks of the API: lists from the catalogue,
-// details from the series.
+// backend answers the requests that have passed the access checks of the API. Lists come from the catalogue, and
+// details come from the series.
 type backend struct {
 	*answer.Jobs
 	nodes *answer.Nodes

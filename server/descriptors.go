@@ -15,7 +15,7 @@ import (
 	"reckon/internal/durable/filelimit"
 )
 
-// Number of descriptors that a server opens: about 60 at start, plus connections, two or three per
+// Numbers of files that a server opens. It opens about 60 at the start, one for each connection, two or three for each
 // block, and those of its agent.
 const (
 	leastFiles    = 64
@@ -23,8 +23,8 @@ const (
 	filesPerBlock = 3
 )
 
-// checkFileLimit returns an error if the limit is too low to open the files at all. It logs a
-// warning if the limit may be too low later.
+// checkFileLimit returns an error if the limit of open files is too low to start. It logs a warning if the limit may
+// become too low later.
 func (s *Server) checkFileLimit() error {
 	blocks := 0
 	for _, dir := range []string{seriesDir, HourlyDir} {

@@ -29,8 +29,8 @@ type rate struct {
 	looked  time.Time
 }
 
-// OpenFootprint parses the settings grid-intensity and tariff: a number with a unit, or a file of
-// values over time. Empty means unknown.
+// OpenFootprint parses the settings grid-intensity and tariff. Each is a number with a unit, or the path of a file with
+// values over time. An empty setting means that the value is unknown.
 func OpenFootprint(grid, tariff string, log *slog.Logger) (*Footprint, error) {
 	f := new(Footprint)
 	var err error

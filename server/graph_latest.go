@@ -48,8 +48,8 @@ func (l *latestValues) answers(s vocabulary.Series) bool {
 	return strings.HasPrefix(s.Name, "reckon_") || s.Source != "" && strings.TrimSuffix(s.Source, "/") == strings.TrimSuffix(l.url(), "/")
 }
 
-// query returns the result of a query with exactly one value. Other results have no latest value.
-// An invalid query has none either, because any author of the graph may have written it.
+// query returns the value of a query for the time at. ok is false if the result does not have exactly one value. It is
+// also false for an invalid query, because anyone who writes to the graph can store such a query.
 func (l *latestValues) query(ctx context.Context, text string, at time.Time) (value float64, ok bool, err error) {
 	q, err := l.engine.NewInstantQuery(ctx, l.series, nil, text, at)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"reckon/graph"
 )
 
-// stamps writes graphs named timestamp:MS to a remote store, which cannot create them on demand.
-// There is one per minute in which the graph changed. The previous one is dropped only after a new
-// one exists, so that clients always find one. It is not safe for concurrent use.
+// stamps writes graphs named timestamp:MS to a remote store, which cannot create them on demand. It writes one graph
+// per minute in which the graph changed. It deletes the previous one only after the new one exists, so that clients
+// always find one. It is not safe for concurrent use.
 type stamps struct {
 	to      graph.Store
 	from    *snapshots

@@ -60,8 +60,8 @@ func (s *Server) stuck() int {
 	return 0
 }
 
-// openEmbedded opens the store in the data directory and, unless disabled, the hourly store beside
-// it. The hourly store gets at most a quarter of a size limit.
+// openEmbedded opens the store in the data directory. It also opens the hourly store beside it, unless that is
+// disabled. If the size of the data is limited, the hourly store gets no more than a quarter of the limit.
 func (s *Server) openEmbedded() error {
 	c := &s.config
 	var hours atomic.Pointer[hourly.Store]
@@ -97,8 +97,8 @@ func (s *Server) openEmbedded() error {
 	return nil
 }
 
-// keptHours opens the hourly store of a data directory with an open sample store. It returns nil if
-// there is none. It deletes nothing.
+// keptHours opens the hourly store of a data directory, or returns nil if there is none. samples is the open store of
+// the same directory. keptHours deletes no data.
 func keptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
 	dir := filepath.Join(data, HourlyDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"reckon/access"
 )
 
-// InProcessClient returns an HTTP client that calls this server within the process as admin, without the
-// authentication that the network requires.
+// InProcessClient returns an HTTP client that calls this server in the same process with the rights of an admin. It
+// needs no authentication, because it does not use the network.
 func (s *Server) InProcessClient() *http.Client { return &http.Client{Transport: inside{s}} }
 
 type inside struct{ s *Server }

@@ -106,9 +106,8 @@ type limitsFile struct {
 	logged string // last error that was logged
 }
 
-// reload reads the limits again if their file changed or asked is set. A change applies only after it
-// was seen twice, because the file may be in the middle of a write. An invalid file is logged once,
-// and the previous limits stay.
+// reload reads the file of limits if it changed or if asked is set. A change applies only after it was seen twice,
+// because the file may still be written. An invalid file is logged once, and the previous limits remain in use.
 func (f *limitsFile) reload(asked bool) {
 	file := f.s.config.Access.Limits
 	now, err := os.ReadFile(file)

@@ -21,8 +21,8 @@ type Simulated struct {
 	Seed    uint64    `json:"seed"`
 }
 
-// MarkSimulated marks a data directory, which it creates if needed, as simulated data. The server then
-// shows this to every user.
+// MarkSimulated marks a data directory as simulated data, and creates it if needed. The server then shows this mark to
+// every user.
 func MarkSimulated(data string, m Simulated) error {
 	if err := os.MkdirAll(data, 0o750); err != nil {
 		return fmt.Errorf("make the data directory: %w; choose another one with --data", err)

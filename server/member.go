@@ -27,8 +27,8 @@ import (
 	"reckon/web/client"
 )
 
-// membership is the state of one of several servers. A server is opened as a leader or a follower,
-// and reopened when that changes.
+// membership is the state of one of several servers that share a database. Each of them is opened as leader or
+// follower, and reopened when that changes.
 type membership struct {
 	lease  *cluster.Lease
 	epoch  int64    // of this leader; 0 follows
@@ -38,8 +38,8 @@ type membership struct {
 // errRole ends a server after a change of its role.
 var errRole = errors.New("another server leads now")
 
-// Serve opens a server, passes it to opened, and runs it until ctx ends. One of several servers
-// ([Config.Member]) is reopened whenever it becomes or stops being the leader.
+// Serve opens a server, passes it to opened, and runs it until ctx ends. With [Config.Member], it reopens the server
+// whenever the server becomes or stops being the leader, and calls opened again.
 func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 	if c.Member == "" {
 		s, err := Open(ctx, c)
@@ -168,8 +168,8 @@ func (s *Server) watchLeader(ctx context.Context) error {
 	}, nil)
 }
 
-// own is the store for the leader's own writes: samples of rules, scrape targets and the batch
-// system. It rejects them while this server does not lead.
+// own is the store for writes of the leader: samples of rules, scrape targets and the batch system. It rejects them
+// while this server is not the leader.
 type own struct {
 	storage.AppendableV2
 	leads func() error
@@ -219,9 +219,8 @@ func (a ownAppender) Commit() error {
 // usersElsewhere is the file of a data directory with the location of users and tokens, if they are stored elsewhere.
 const usersElsewhere = "users.elsewhere"
 
-// Users opens the users and tokens of a server, which may be running. They are in its data
-// directory or, for one of several servers, in the catalogue database. In that case the directory
-// contains the address of the database.
+// Users opens the users and tokens of a server, which may be running. They are in its data directory, or in the
+// catalogue database if several servers share one. In that case the data directory holds the address of the database.
 func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	if catalogue == "" {
 		raw, err := os.ReadFile(filepath.Join(data, usersElsewhere))
@@ -311,8 +310,8 @@ func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 // passedOn marks a request that one member forwarded to another, so that it is not forwarded again.
 const passedOn = "X-Reckon-Passed-On"
 
-// ledOnly reports whether only the leader can serve a request: rules, alerts, silences, proofs, and
-// changes of findings.
+// ledOnly reports whether only the leader can serve a request. These are requests for rules, alerts, silences and
+// proofs, and changes of findings.
 func ledOnly(r *http.Request) bool {
 	path := r.URL.Path
 	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts",

@@ -26,8 +26,8 @@ type Migrated struct {
 	Hours     int // of roll-ups
 }
 
-// Migrate copies the series of a closed data directory to another store, and its catalogue to a
-// PostgreSQL database. An empty address skips either. progress may be nil.
+// Migrate copies the series of a stopped server's data directory to another store, and its catalogue to a PostgreSQL
+// database. An empty address skips that copy. progress may be nil.
 func Migrate(ctx context.Context, data, series, catalogue string, log *slog.Logger, progress func(migrate.Result, time.Time)) (m Migrated,
 	err error) {
 	if err := CheckStores(series, catalogue); err != nil {

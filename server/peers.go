@@ -18,8 +18,8 @@ func newPeers() peers { return peers{unixusers.New("/")} }
 
 type peerKey struct{}
 
-// recordPeer identifies the process when a connection is accepted, because later the other end may be
-// gone and its port reused.
+// recordPeer identifies the user of a new connection and adds the user to ctx. It does so when the connection is
+// accepted, because later the other process may be gone and its port reused.
 func (p *peers) recordPeer(ctx context.Context, c net.Conn) context.Context {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

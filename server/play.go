@@ -9,8 +9,8 @@ import (
 	"reckon/store/tsdb"
 )
 
-// Play simulates a site instead of measuring this machine. It calls put for each export until ctx
-// ends, also concurrently for different nodes. node is empty for data that belongs to no node.
+// Play simulates a site instead of measuring this machine. It calls put for each export until ctx ends, concurrently
+// for different nodes. node is empty for data that belongs to no node.
 type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error
 
 // play lets the simulated site write to the store.

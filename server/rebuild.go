@@ -22,8 +22,8 @@ import (
 // Places are the locations of a stopped server's data; see Config.
 type Places struct{ Data, Store, Catalogue string }
 
-// Rebuild empties a catalogue, builds it from the series, and returns the number of rows. Data
-// older than the series is kept. No server may have the directory open.
+// Rebuild deletes the rows of a catalogue and builds them again from the series. It keeps rows that are older than the
+// series. It returns the number of rows. No server may use the data directory.
 func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at time.Time, rows int)) (n int, err error) {
 	if err := CheckStores(at.Store, at.Catalogue); err != nil {
 		return 0, err

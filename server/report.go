@@ -10,8 +10,8 @@ import (
 	"reckon/web/report"
 )
 
-// reportPath is the path of HTML reports: of the site (period, until, public, title), and of one
-// owner (owner, since, until).
+// reportPath is the path of HTML reports. The parameters period, until, public and title select a report about the
+// site, and owner, since and until one about an owner.
 const reportPath = "/report"
 
 // ownerSpan is the default time range of a report on an owner.

@@ -10,8 +10,8 @@ import (
 // shareEvery is the interval at which the members of a cluster exchange their senders.
 const shareEvery = 5 * time.Second
 
-// shareSenders exchanges senders with the other servers. While their database is unavailable, each
-// server uses its own knowledge.
+// shareSenders exchanges the known senders with the other servers. While the database is unavailable, each server uses
+// only the senders that it knows.
 func (s *Server) shareSenders(ctx context.Context) {
 	all, err := s.config.member.lease.Share(ctx, s.senders.Claims())
 	if err != nil {

@@ -318,8 +318,8 @@ func (s *Server) Agent() *agent.Agent { return s.agent }
 // Notes returns the sensors that are not available.
 func (s *Server) Notes() []agent.Note { return s.notes }
 
-// First returns a channel that is closed when the catalogue holds the first workloads measured
-// since the start. Workloads of an earlier run do not count.
+// First returns a channel that is closed when the catalogue contains the first workloads that were measured since the
+// start of the server. Workloads of an earlier start do not count.
 func (s *Server) First() <-chan struct{} { return s.first }
 
 // Run serves until ctx ends or an essential part fails, and then closes the server.

@@ -110,8 +110,8 @@ func (s *Server) openDatabase(ctx context.Context) error {
 	return c.Warm(ctx)
 }
 
-// openAlone opens a PostgreSQL catalogue for an exclusive writer. It fails if several servers share
-// the catalogue, because an outside writer would duplicate their work.
+// openAlone opens a PostgreSQL catalogue for a program that is the only writer. It returns an error if several servers
+// share the catalogue, because they and the writer would do the same work twice.
 func openAlone(ctx context.Context, address string, log *slog.Logger) (*database.Catalogue, error) {
 	c, err := database.OpenURL(ctx, address, log)
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Server) changed() {
 	}
 }
 
-// reportViewer records that a user looks at the catalogue and, if usage is set, at usage. The catalogue is
-// then kept current, so that a repeated request finds newer data.
+// reportViewer records that a user reads the catalogue and, if usage is set, the usage. The server then keeps the
+// catalogue up to date for some time, so that a repeated request returns newer data.
 func (s *Server) reportViewer(usage bool) {
 	if usage && s.builder != nil {
 		s.builder.Want()
@@ -149,16 +149,16 @@ func (s *Server) reportViewer(usage bool) {
 	}
 }
 
-// catalogueLag holds the reason why the catalogue is not updated, such as a full disk or a database that
-// hangs. Answers include it.
+// catalogueLag holds the reason why the catalogue is not up to date, such as a full disk or a database that does not
+// respond. Answers of the API include the reason.
 type catalogueLag struct {
 	mu     sync.Mutex
 	err    error
 	logged time.Time
 }
 
-// record records the result of an update and reports whether to log it. A failure is logged when
-// it begins, and every ten minutes while it lasts, even if the message changes.
+// record records the result of an update of the catalogue. It reports whether the caller should log it. That is so when
+// a failure begins, and every ten minutes while it lasts, even if the message changes.
 func (b *catalogueLag) record(err error, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,13 +6,13 @@ import (
 	"reckon/internal/dirty"
 )
 
-// LateAfter is the lateness, relative to the newest sample of a store, from which a sample makes
-// its hour dirty. Figures derived from a dirty hour are derived again.
+// LateAfter is the age of a sample, relative to the newest sample of the store, above which the sample is late. A late
+// sample makes its hour dirty, and figures that were derived from the hour are derived again.
 const LateAfter = 2 * time.Minute
 
-// DirtyHours are the hours that received samples after figures may have been derived from them. A
-// store records them durably before it commits the samples and keeps them until [Series.Clean], so
-// that no crash or power cut loses one.
+// DirtyHours are the hours that received samples after figures may have been derived from them. A store records them
+// durably before it commits the samples. It keeps them until [Series.Clean], so that a crash or power failure loses
+// none.
 type DirtyHours = dirty.Snapshot
 
 // DirtyHour is one hour of [DirtyHours].

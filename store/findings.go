@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Finding is a detected case of misuse and its history. Unlike catalogue rows it cannot be rebuilt
-// from the series, because people acknowledge and mute findings.
+// Finding is a detected case of misuse with its history. Unlike a row of the catalogue, it cannot be rebuilt from the
+// series, because people acknowledge and mute findings.
 type Finding struct {
 	ID       string // unchanged as long as the case lasts, and when it recurs
 	Rule     string

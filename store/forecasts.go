@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Forecast is a forecast of one figure of a subject, made at one time. Unlike catalogue rows it
-// cannot be rebuilt from the series, because it depends on the data available then.
+// Forecast is a forecast of one figure, made at one time. Unlike a row of the catalogue, it cannot be rebuilt from the
+// series, because it depends on the data that was available at that time.
 type Forecast struct {
 	Subject string // site, node, owner, workload or filesystem
 	Site    string

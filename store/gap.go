@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Gap is a time range with samples of one file that were lost to damage. Answers about the range
-// are incomplete but not wrong.
+// Gap is a time range in which samples of one file were lost through damage. Answers about this range are incomplete.
 type Gap struct {
 	// From and To enclose the lost samples. A zero From is the beginning of the stored data.
 	From, To time.Time

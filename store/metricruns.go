@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// MetricRun is one run of a MetricSet in a namespace. It is not derived from the series, so it is
-// kept when the catalogue is dropped. The store does not interpret the documents.
+// MetricRun is one run of a MetricSet in a namespace. It is not derived from the series and remains when the catalogue
+// is dropped. The store does not interpret the field Document.
 type MetricRun struct {
 	Namespace, Name string // its key
 	Site, Set       string

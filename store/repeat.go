@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Repeat calls f after first and then at every interval, measured from the start of a call, until ctx ends. It
-// pauses after each call for at least rest times its duration. failed is called with an error that differs from
-// the previous one.
+// Repeat calls f after the duration first and then at the interval every, measured from the start of a call, until ctx
+// ends. After each call it pauses for at least rest times the duration of the call. failed is called with each error
+// that differs from the previous one.
 func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(context.Context) error, failed func(error)) error {
 	timer := time.NewTimer(first)
 	defer timer.Stop()

@@ -19,8 +19,8 @@ type Use struct {
 	Used
 }
 
-// NodeUse is the capacity of a node and its use in one span of time. Capacity counts only while the
-// node is up, because a node that is down is not idle.
+// NodeUse is the capacity and the use of a node in one span of time. The capacity counts only while the node is up,
+// because a node that is down is not idle.
 type NodeUse struct {
 	At         time.Time
 	Site, Node string
@@ -33,8 +33,8 @@ type NodeUse struct {
 // Span is the length of a time span, in UTC. Weeks begin on Monday.
 type Span string
 
-// Spans. SpanWhole is the whole range. SpanHourOfWeek sums the same hour of all weeks; its times
-// lie in the week from Monday 1970-01-05.
+// Spans of time for roll-ups. SpanWhole is the whole queried range. SpanHourOfWeek sums the same hour of all weeks, and
+// its times are in the week from Monday 1970-01-05.
 const (
 	SpanHour       Span = "hour"
 	SpanDay        Span = "day"
@@ -44,8 +44,8 @@ const (
 	SpanHourOfWeek Span = "hour-of-week"
 )
 
-// RollupQuery selects and groups roll-ups. From and To are rounded outwards to whole hours. Empty
-// fields select everything.
+// RollupQuery selects roll-ups and groups them. From and To are rounded outwards to whole hours. An empty field selects
+// all values.
 type RollupQuery struct {
 	From, To time.Time // To is exclusive; both are required
 	Span     Span
@@ -57,8 +57,8 @@ type RollupQuery struct {
 	Command                                           string // shell pattern
 }
 
-// Rollups stores hourly use. Like the catalogue it is derived from the series and is emptied with
-// it. It is safe for concurrent use.
+// Rollups stores the use of each hour. It is derived from the series, like the catalogue, and is emptied together with
+// the catalogue. It is safe for concurrent use.
 type Rollups interface {
 	// ReplaceHours replaces all rows of the whole hours in [from, to). The new rows must lie within
 	// them. Rows of the same hour and group are summed.

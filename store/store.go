@@ -33,10 +33,9 @@ type Writer interface {
 	Append(ctx context.Context, external map[string]string, b *metric.Batch) error
 }
 
-// Series is the contract of a local or remote time series store. It is all that the server needs
-// from a store. [Reachable], [Local] and the interfaces declared by importers and status pages are
-// optional and found by type assertion. storetest.Series tests it. It is safe for concurrent use.
-// Every method but Close may return ErrClosed or [ErrUnavailable].
+// Series is a local or remote time series store. It has all methods that the server requires. [Reachable], [Local], and
+// interfaces that importers and status pages declare are optional, and found by type assertion. storetest.Series tests
+// an implementation. It is safe for concurrent use. Every method except Close may return ErrClosed or [ErrUnavailable].
 type Series interface {
 	Writer
 	storage.SampleAndChunkQueryable
@@ -116,8 +115,8 @@ type Run struct {
 	Start    time.Time
 }
 
-// Catalogue stores facts about workloads. It is derived from the series, so it can be dropped and
-// rebuilt. It is safe for concurrent use.
+// Catalogue stores facts about workloads. They are derived from the series, so a catalogue can be dropped and rebuilt.
+// It is safe for concurrent use.
 type Catalogue interface {
 	// Upsert writes rows, each replacing the stored row of the workload.
 	Upsert(ctx context.Context, rows []Workload) error
@@ -150,8 +149,8 @@ type Least struct {
 	CPUSeconds, MemoryPeakBytes float64
 }
 
-// Facts is the contract of a fact database, which stores everything but the series. storetest.Facts
-// tests it. It is safe for concurrent use.
+// Facts is a database that stores everything except the series. storetest.Facts tests an implementation. It is safe for
+// concurrent use.
 type Facts interface {
 	Catalogue
 	Rollups

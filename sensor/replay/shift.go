@@ -8,9 +8,9 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// shift is the offset that earlier rounds of a loop add to the figures of this one, so that readers
-// see a machine that keeps running. Time and all counters of processes that live through the whole
-// recording grow by one round's increase each time.
+// shift is the offset that earlier rounds of a looped recording add to the figures of the current round, so that
+// readers see a machine that keeps running. In each round, the time grows by the length of the recording. Counters of
+// processes that live through the whole recording grow by their increase in it.
 type shift struct {
 	round    uint64
 	boot     uint64
@@ -56,8 +56,8 @@ func add(to, sum []*uint64) {
 	}
 }
 
-// lap adds the increase of one round, from its first to its last pass. One interval separates the
-// last pass from the first pass of the next round.
+// lap adds the increases of one round to the offset. first and last are the first and the last pass of the recording.
+// interval is the time in seconds between the last pass and the first pass of the next round.
 func (s *shift) lap(first, last *recording.PassData, interval float64) {
 	s.round++
 	if first.Tasks != nil && last.Tasks != nil {

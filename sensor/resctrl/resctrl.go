@@ -107,9 +107,8 @@ func (s *Sensor) scan() error {
 	return nil
 }
 
-// addIncrease adds the traffic in a domain since the last reading: the counts of existing control
-// groups and the last counts of removed groups. Traffic between the last reading of a group and its
-// removal is lost.
+// addIncrease adds the traffic in a domain since the last reading. It uses the counts of existing control groups and
+// the last counts of removed groups. The traffic between the last reading of a group and its removal is lost.
 func (t *total) addIncrease(domain int, groups, removed []*group) {
 	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {
 		sum := value{ok: true}
@@ -172,8 +171,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// ReadMonitors appends the groups of threads that are monitored separately. These are monitoring
-// groups, and control groups without monitoring groups.
+// ReadMonitors appends the groups of threads with separate monitoring counters. These are the monitoring groups, and
+// control groups that contain no monitoring group.
 func (s *Sensor) ReadMonitors(p *sensor.MonitorPass) error {
 	if err := s.scan(); err != nil {
 		return err

@@ -185,8 +185,8 @@ type domain struct {
 	socket string
 }
 
-// domains returns the last-level caches that are monitored. Folders of a part of one (sub-NUMA
-// clusters) are below the folder of the whole.
+// domainsOf returns the last-level caches that are monitored. If a cache is divided (sub-NUMA clusters), the folders of
+// its parts are inside the folder of the whole cache.
 func domainsOf(root, dir string) (out []domain) {
 	sockets := map[string]string{}
 	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed

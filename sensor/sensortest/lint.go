@@ -25,9 +25,8 @@ var notBase = []string{
 // reservedLabels are set by the agent, by a server, or by the format.
 var reservedLabels = []string{"site", "node", "job", "instance", "le", "quantile"}
 
-// Lint returns the violations of promtool check metrics and of
-// https://prometheus.io/docs/practices/naming/ in a description. If foreign is set, names only need
-// to be valid.
+// Lint returns the faults that promtool check metrics or https://prometheus.io/docs/practices/naming/ would find in a
+// description. If foreign is set, the names are given by another program and need only be valid.
 func Lint(d *metric.Desc, foreign bool) []string {
 	var problems []string
 	add := func(format string, a ...any) { problems = append(problems, fmt.Sprintf(format, a...)) }

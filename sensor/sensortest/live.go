@@ -21,8 +21,8 @@ func ownCPU() uint64 {
 	return uint64(ts.Nano())
 }
 
-// burn uses about d of CPU time on each of n threads. It returns after they have ended, because a
-// source may report old figures while a thread ends.
+// burn uses CPU time of about d on each of n threads. It returns after the threads have ended, because a source may
+// report old figures of a thread that is ending.
 func burn(n int, d time.Duration) {
 	var all sync.WaitGroup
 	threads := make([]int, n)
@@ -45,8 +45,8 @@ func burn(n int, d time.Duration) {
 	}
 }
 
-// cpuTime tests that exactly the CPU time of live and ended threads is counted. The figure must lie
-// between our own readings before and after the pass.
+// cpuTime tests that the CPU time of live and ended threads is counted exactly. The figure must lie between two
+// readings of the test itself, before and after the pass.
 func cpuTime(b *table, o TaskOptions) {
 	for range 3 {
 		burn(8, 10*time.Millisecond)
@@ -216,8 +216,8 @@ func shortLives(b *table) {
 	}
 }
 
-// childCPU tests that a parent is not charged for its children. Their CPU time is in their own
-// records and would count twice.
+// childCPU tests that the CPU time of a parent excludes its children. Their time is in the children's own records, and
+// would be counted twice.
 func childCPU(b *table, o TaskOptions) {
 	sh := program(b.t, "sh")
 	own := ownCPU()

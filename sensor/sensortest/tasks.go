@@ -26,8 +26,8 @@ type TaskOptions struct {
 	Passes int
 }
 
-// RunTasks tests a source of processes against the contract of [sensor.TaskSource]. It starts and
-// reaps a few short-lived child processes.
+// RunTasks tests that a source of processes fulfils the contract of [sensor.TaskSource]. It starts a few short-lived
+// child processes.
 func RunTasks(t *testing.T, open func(t *testing.T) sensor.TaskSource, o TaskOptions) {
 	if o.CPUResolution == 0 {
 		o.CPUResolution = 20e6

@@ -2,9 +2,9 @@ package task
 
 import "reckon/sensor"
 
-// Lacks appends the figures that the task sources cannot count. live and exits are the names of
-// the sources of living and of ended processes. If a figure is missing for single processes only,
-// the process itself marks that (Partial, Have).
+// Lacks appends to all the figures that the task sources cannot count. live and exits are the names of the sources of
+// live and of ended processes. A figure that is missing only for some processes is marked in their records (Partial,
+// Have).
 func Lacks(all []sensor.Lack, live, exits string) []sensor.Lack {
 	switch live {
 	case EBPF, Procfs: // threads that ended before the agent began, for which there was no room, or that no reading saw

@@ -28,16 +28,16 @@ func nested() bool {
 	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
 }
 
-// foreignIDs reports whether the process ids under root differ from those of our namespace. In
-// that case the link proc/self shows another id for us, or none.
+// foreignIDs reports whether process ids in /proc below root are of another pid namespace than ours. The link proc/self
+// then shows another id for this process, or is invalid.
 func foreignIDs(root string) bool {
 	us, err := os.Readlink(filepath.Join(root, "proc/self"))
 	return err != nil || us != strconv.Itoa(os.Getpid())
 }
 
-// namespaces checks that the readable processes are the intended ones. It returns an error if an
-// agent with automatic sources would measure only itself, or would mix the process ids of two
-// namespaces. The note reports processes outside our namespace, which are invisible.
+// namespaces checks that the agent can read the intended processes. It returns an error if automatically chosen sources
+// would show only the agent itself, or would mix process ids of two namespaces. note reports that processes outside our
+// namespace are invisible.
 func namespaces(o Options) (note, err error) {
 	if sameMachine(o.Root) != nil {
 		return nil, nil // a recorded tree

@@ -37,14 +37,14 @@ func (s *Source) Exits() string {
 	return ""
 }
 
-// Read fills p. With two sources it reads the table first, so that all processes missing from it have already sent their records. The
-// record of a process still in the table, dead or about to end, waits until the process has left, so that no process is reported alive
-// after its end.
+// Read fills p. If live and ended processes come from two sources, it reads the process table first, so that every process that is
+// missing from the table has already sent its record. The record of a process that is still in the table waits until the process has left
+// it. A process is therefore never reported alive after its end.
 //
-// A record without a process group also waits for the next reading if its parent is neither in the table nor ended. So does a record of a
-// process that began during the reading. The parent then began meanwhile, too; without it the owner is unknown, and the parent's child
-// times would charge the process again. Start times are no help, because they are only exact to a second. A record with a parent in the
-// table does not wait, because the child times may already include it.
+// A record without a process group also waits for the next reading if its parent is neither in the table nor ended, and so does a record
+// of a process that began during the reading. Its parent began during the reading as well. Without the parent the owner is unknown, and
+// the parent's child times would charge the process again. Start times do not help, because they are exact only to a second. A record
+// with a parent in the table does not wait, because the parent's child times may already include it.
 func (s *Source) Read(p *sensor.Pass) error {
 	if err := s.live.Read(p); err != nil {
 		return err

@@ -49,9 +49,8 @@ func opened[T sensor.Tally](s T, err error) (sensor.Tally, error) {
 	return s, nil
 }
 
-// Open opens the source, or returns nil if it is not wanted. It returns [sensor.ErrUnavailable] if programs
-// cannot be loaded into the kernel, or must not be loaded because procfs was selected by name. The note lists
-// the counts that are missing.
+// Open opens the source, or returns nil if it is not wanted. If programs cannot be loaded, or must not be because
+// procfs was selected by name, the error matches [sensor.ErrUnavailable]. The note lists counts that are missing.
 func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
 	if t.unwanted != nil && t.unwanted(&o) {
 		return nil, nil, nil

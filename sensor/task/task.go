@@ -56,8 +56,8 @@ type Note struct {
 	Err    error
 }
 
-// Open opens the task table. The notes list the sources that auto skipped. Open fails if nothing
-// can be read, or if a source selected by name is unavailable.
+// Open opens the task table. The notes list the sources that the setting auto skipped. Open returns an error if no
+// source can be read, or if a source that was selected by name is unavailable.
 func Open(o Options) (*Source, []Note, error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
@@ -197,8 +197,8 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }
 
-// sameMachine returns an error unless the tree belongs to the running kernel. It compares the boot
-// id (Documentation/admin-guide/sysctl/kernel.rst).
+// sameMachine returns an error unless root is the file tree of the machine that runs this process. It compares the boot
+// ids (Documentation/admin-guide/sysctl/kernel.rst).
 func sameMachine(root string) error {
 	const file = "proc/sys/kernel/random/boot_id"
 	if filepath.Clean(root) == "/" {

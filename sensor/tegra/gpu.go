@@ -12,9 +12,8 @@ import (
 // Device is the name of the integrated GPU, of which a Tegra has one.
 const Device = "igpu0"
 
-// gpuRails are the rails that feed the GPU, and on AGX Orin also the fabric of the chip. On Orin
-// NX, Orin Nano and Xavier NX one rail feeds processors and GPU, so the GPU has no meter of its
-// own.
+// gpuRails are the rails that feed the GPU. On AGX Orin, such a rail also feeds the fabric of the chip. On Orin NX,
+// Orin Nano and Xavier NX one rail feeds processors and GPU, so no meter shows the GPU alone.
 var gpuRails = []string{"VDD_GPU_SOC", "VDD_GPU", "VDD_SYS_GPU", "POM_5V_GPU", "GPU"}
 
 // integrated is the GPU of the chip. Thor's is read by NVML and does not count here.
@@ -36,9 +35,9 @@ func openIntegrated(root string) *integrated {
 	return g
 }
 
-// ReadGPU implements sensor.GPUSource. The driver does not report GPU time per process. ReadGPU
-// lists the processes that have the GPU open with their memory, and the accounts split its time by
-// memory, or evenly if that is unknown. The label method reports the basis.
+// ReadGPU implements sensor.GPUSource. The driver does not report GPU time per process. ReadGPU lists the processes
+// that have the GPU open, with their memory. The agent divides the GPU time by memory, or evenly if memory is unknown.
+// The label method shows the method.
 func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	g := s.gpu
 	if g == nil {

@@ -15,10 +15,9 @@ import (
 	"reckon/sensor"
 )
 
-// holders finds the processes that have the GPU open. The memory driver of Jetson Linux lists its
-// clients and their memory (nvmap/iovmm/clients in debugfs, for root, L4T 21 to 36). The open files
-// of a process (/proc/PID/fd) show whether it has a GPU context or only memory for cameras and
-// displays.
+// holders finds the processes that have the GPU open. The memory driver of Jetson Linux lists its clients and their
+// memory in nvmap/iovmm/clients of debugfs (for root, L4T 21 to 36). The open files of a process (/proc/PID/fd) show
+// whether it has a GPU context, or only memory for cameras and displays.
 type holders struct {
 	proc    string
 	clients *os.File // nil if it is not readable
@@ -100,9 +99,9 @@ func (h *holders) readClients() error {
 	return nil
 }
 
-// parseClients parses lines such as "user python3 4711 2048K" into memory by process. A name may
-// contain spaces, so the process id and size are the last two words. The header and the line of
-// totals have no process id.
+// parseClients parses lines such as "user python3 4711 2048K" and sets memory, in bytes by process id. A name may
+// contain spaces, so the id and the size are the last two words. The header and the line of totals are skipped, because
+// they have no process id.
 func parseClients(text []byte, memory map[int32]uint64) {
 	for len(text) > 0 {
 		line := text
@@ -184,9 +183,9 @@ func (h *holders) visit(pid int32) {
 	}
 }
 
-// isContext reports whether an open file is a channel or an address space of the GPU: an nvgpu
-// device (/dev/nvhost-gpu and nvhost-as-gpu until L4T 32, later /dev/nvgpu), or an anonymous file
-// that such a device returns.
+// isContext reports whether an open file is a channel or an address space of the GPU. to is the target of its link in
+// /proc/PID/fd. It is an nvgpu device (/dev/nvhost-gpu and nvhost-as-gpu until L4T 32, later /dev/nvgpu), or an
+// anonymous file that such a device returns.
 func isContext(to string) bool {
 	switch {
 	case strings.HasPrefix(to, "/dev/nvgpu/"):

@@ -42,8 +42,8 @@ var (
 // Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{zoneTemp, coolCur, coolMax, core, pack, throttle} }
 
-// causes are the bits of get_throttled for current conditions. Bits from 16 on are the conditions
-// that occurred since boot.
+// causes are the names of the bits of get_throttled for the present conditions. The bits from 16 on show whether the
+// same conditions have occurred since boot.
 var causes = [...]string{"undervoltage", "frequency capped", "throttled", "soft temperature limit"}
 
 // Sensor reads the zones of one machine.

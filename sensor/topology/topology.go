@@ -22,8 +22,8 @@ import (
 	"reckon/sensor"
 )
 
-// mostPolicies is the maximum number of frequency domains to read. Boards with several kinds of
-// cores have a few; servers have one per thread, which would cost too much.
+// mostPolicies is the maximum number of frequency domains that are read. Boards with several types of cores have a few
+// domains. Servers have one for each thread, and reading all of them would take too long.
 const mostPolicies = 16
 
 // hertz is the unit of /proc/stat: USER_HZ is 100 on every Linux.
@@ -119,8 +119,8 @@ func (r *Reader) openPolicies(base string) {
 // Packages returns the number of packages that Busy distinguishes, 0 if it does not.
 func (r *Reader) Packages() int { return len(r.busy) }
 
-// Busy returns the busy processor seconds of each package since the last call, or nil if unknown.
-// The slice is valid until the next call.
+// Busy returns the seconds that the processors of each package were busy since the last call, or nil if that is
+// unknown. The slice is valid until the next call.
 func (r *Reader) Busy() []float64 {
 	if r.stat == nil {
 		return nil
@@ -155,8 +155,8 @@ func (r *Reader) Busy() []float64 {
 	return r.busy
 }
 
-// parse returns the busy ticks of a line "cpu3 user nice system idle iowait irq softirq steal guest
-// guest_nice". It excludes idle, iowait and steal, and guest time, which user already contains.
+// parse parses a line such as "cpu3 user nice system idle iowait irq softirq steal guest guest_nice". It returns the processor number and
+// its busy ticks. It excludes idle, iowait and steal. It also excludes guest time, because user already contains it.
 func parse(line []byte) (cpu int, busy uint64, ok bool) {
 	if !bytes.HasPrefix(line, []byte("cpu")) || len(line) < 5 || line[3] == ' ' {
 		return 0, 0, false
@@ -218,9 +218,9 @@ func number(b []byte) (v uint64, ok bool) {
 	return v, ok && (len(rest) == 0 || rest[0] == '\n')
 }
 
-// Place returns the processors that a process may run on: one bit per package, 0 for any or
-// unknown. clock is their mean frequency relative to all processors, 0 if unknown. It returns false
-// if the process has ended.
+// Place returns the packages that a process may run on, as one bit per package. A value of 0 means any or unknown.
+// clock is the mean frequency of these processors relative to that of all processors, or 0 if unknown. ok is false if
+// the process has ended.
 func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet
 	switch unix.SchedGetaffinity(pid, &set) {

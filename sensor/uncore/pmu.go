@@ -19,8 +19,8 @@ type count struct {
 	write  bool
 }
 
-// controllers are the supported memory controllers, the preferred first. Only one is used, because
-// several may count the same traffic.
+// controllers are the supported memory controllers in order of preference. Only one kind is used, because several kinds
+// may count the same traffic.
 var controllers = []struct {
 	prefix      string
 	read, write []string // names of events, the first that there is; those joined by + are added up
@@ -114,8 +114,8 @@ func scaled(scale, unit string) float64 {
 	}
 }
 
-// encode places the terms of an event ("event=0x04,umask=0x03") at the bits given by the unit's
-// formats ("config:0-7,32-35"; Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
+// encode returns the configuration of a PMU event. It places the terms ("event=0x04,umask=0x03") at the bits that the
+// formats of the PMU define ("config:0-7,32-35"; Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
 func encode(terms string, format func(term string) string) (config uint64, ok bool) {
 	for term := range strings.SplitSeq(terms, ",") {
 		name, text, given := strings.Cut(term, "=")

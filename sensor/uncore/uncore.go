@@ -130,8 +130,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return errors.Join(errs...)
 }
 
-// scaledCount returns the count since the last reading. It scales the count if the event had the counter
-// for part of the time. If it never had it, the next reading decides.
+// scaledCount returns the count of an event since the last reading. It scales the count if the event had a hardware
+// counter only for part of the time. If it had none at all, the next reading includes that time.
 func (e *event) scaledCount(now [3]uint64) float64 {
 	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]
 	if running == 0 || now[0] < e.last[0] {

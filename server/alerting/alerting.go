@@ -238,8 +238,8 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	s.put(out...)
 }
 
-// chartAt returns the address of a chart of an expression around an alert. It covers an hour
-// before its start to an hour after its end, or up to an hour while it lasts.
+// chartAt returns the URL of a chart of an expression around an alert. The chart begins an hour before the alert. It
+// ends an hour after the end of the alert, or an hour after the start if the alert is active.
 func chartAt(external, expr string, begin, end time.Time) string {
 	q := url.Values{"expr": {expr}}
 	if !begin.IsZero() {

@@ -14,8 +14,8 @@ import (
 // maxBody is the size limit of a request in bytes.
 const maxBody = 8 << 20
 
-// newAPI returns version 2 of the Alertmanager API for the current configuration, for amtool,
-// Grafana and others (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
+// newAPI returns a handler with version 2 of the Alertmanager API for the current configuration. amtool, Grafana and
+// others use it (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
 func (e *embedded) newAPI() (http.Handler, error) {
 	api, err := amapi.New(amapi.Options{
 		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, GroupFunc: e.grouped, Logger: e.log,
@@ -33,8 +33,8 @@ func (e *embedded) newAPI() (http.Handler, error) {
 	return api.Register(route.New(), Prefix), nil
 }
 
-// ServeHTTP serves the Alertmanager API. It is created at the first request, where its uptime begins, because
-// it takes megabytes. A new or ended silence is written to disk before the request returns.
+// ServeHTTP serves the Alertmanager API. It creates the API at the first request, because it takes megabytes of memory.
+// The uptime in the API begins then. A new or ended silence is on disk before the request returns.
 func (e *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	e.mu.Lock()

@@ -24,9 +24,9 @@ import (
 	"reckon/figure/wire"
 )
 
-// Contact is a way to reach operators that an administrator set up on the page Alerts. It is used if there is
-// neither a configuration file nor another Alertmanager. Addresses and passwords are stored in receivers.json
-// of [Options.Dir], mode 0600.
+// Contact is a receiver of alerts that an administrator configured on the page Alerts. Contacts are used if there is
+// neither a configuration file nor another Alertmanager. Addresses and passwords are stored in receivers.json of
+// [Options.Dir], mode 0600.
 type Contact struct {
 	wire.AlertReceiver
 	URL       string // of slack, teams and webhook

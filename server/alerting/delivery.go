@@ -27,9 +27,9 @@ import (
 // grace is the time that a stop waits for responses of receivers.
 const grace = 10 * time.Second
 
-// drainStage is the last stage before receivers. Alertmanager's dispatcher stops without waiting
-// for notifications in flight. They would be delivered but not logged, and the next start would
-// send them again or suppress their end.
+// drainStage is the last stage before the receivers, and waits for notifications in flight when the server stops.
+// Alertmanager's dispatcher itself does not wait. Such notifications would be delivered but not logged, and the next
+// start would send them again or omit their end.
 type drainStage struct {
 	stage notify.Stage
 
@@ -51,8 +51,8 @@ func (f *drainStage) Exec(ctx context.Context, l *slog.Logger, list ...*alert.Al
 	return f.stage.Exec(ctx, l, list...)
 }
 
-// close rejects new notifications and waits for those in flight. It returns false if some still
-// hang after the grace period.
+// close rejects new notifications and waits for those in flight. It returns false if some are still in flight after the
+// grace period.
 func (f *drainStage) close() bool {
 	f.mu.Lock()
 	f.drained = true
@@ -106,9 +106,9 @@ func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []
 	return err
 }
 
-// Query implements notify.NotificationLog. Alertmanager forgets reported ends when it next reports
-// on the group, because it no longer has those alerts. After a restart we do, so Query adds their
-// ends.
+// Query implements notify.NotificationLog. After it has reported the end of an alert, Alertmanager removes the alert
+// from the log at the next report about the group. After a restart we still have such an alert, so Query adds its end
+// to the entry.
 func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error) {
 	list, err := n.NotificationLog.Query(params...)
 	if err != nil {
@@ -149,8 +149,8 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 	m.save()
 }
 
-// unanswered is the log entry of a notification whose delivery is unknown. Because of it, the
-// firing alerts are sent again, and so is their end.
+// unconfirmed marks the log entry of a notification that may or may not have been delivered. Because of this mark,
+// Alertmanager sends the active alerts of the group again, and also their end.
 const unconfirmed = 1
 
 // resume handles notifications that a kill interrupted.
@@ -194,8 +194,8 @@ func (m *memory) track(receiver string, list []notify.Integration) []notify.Inte
 	return out
 }
 
-// trackedReceiver is an integration that tracks its deliveries. It delivers a finding and its end
-// once, and keeps the results of tests.
+// trackedReceiver is an integration that records its deliveries. It delivers a finding only once, and so its end, and
+// it keeps the results of tests.
 type trackedReceiver struct {
 	to       *notify.Integration
 	receiver string
@@ -237,8 +237,8 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 // sentAgain is the annotation of alerts that may have been sent before.
 const sentAgain = "sent_again"
 
-// withResendMark marks alerts as possibly sent before, because the server that sent them stopped before the
-// receiver answered.
+// withResendMark marks alerts in list as possibly sent before. The mark is needed if the server that sent the group
+// stopped before the receiver had answered.
 func (w *trackedReceiver) withResendMark(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()

@@ -41,8 +41,8 @@ const keep = 400 * 24 * time.Hour
 // Prefix is the path prefix of the embedded Alertmanager's API.
 const Prefix = "/alertmanager"
 
-// embedded is an Alertmanager in this process. Routes, grouping, inhibition, silences and receivers
-// are Alertmanager's; state that must survive is written on every change.
+// embedded is an Alertmanager in this process. It uses Alertmanager's own routes, grouping, inhibition, silences and
+// receivers. It writes state that must survive a restart at every change.
 type embedded struct {
 	read     func() (*amconfig.Config, error)
 	dir      string
@@ -147,8 +147,8 @@ func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, w
 	return dispatcher.Groups(ctx, of, wanted)
 }
 
-// apply builds routes, receivers and stages from a configuration and then replaces the current
-// ones. All steps that can fail come first.
+// apply builds routes, receivers and stages from a configuration and then replaces the current ones. If a step fails,
+// the current ones stay in use.
 func (e *embedded) apply(conf *amconfig.Config) error {
 	tmpl, err := template.FromGlobs(conf.Templates)
 	if err != nil {

@@ -107,8 +107,7 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	return id
 }
 
-// Arrived returns where a test was delivered and where it is still pending. It returns false if
-// there is no such test.
+// Arrived returns the deliveries of a test alert, including pending ones. It returns false if no test has this id.
 func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
 	s.mu.Lock()
 	_, known := s.tests[id]

@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// quietLogger drops routine log messages of the libraries. It reports an unavailable or full store once
-// an hour instead of once a minute per rule.
+// quietLogger returns a logger that drops routine messages of Alertmanager's libraries. It logs an unavailable or full
+// store once an hour instead of once a minute for each rule.
 func quietLogger(l *slog.Logger) *slog.Logger {
 	return slog.New(levelFilter{l.Handler(), new([len(troubles)]atomic.Int64)})
 }
@@ -23,8 +23,8 @@ type levelFilter struct {
 	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
 }
 
-// troubles are store problems that affect all rules at once. They are recognised by an error or by
-// the start of a library's message.
+// troubles are the store problems that affect all rules at once. Each is recognised by an error, or by the start of a
+// library's log message.
 var troubles = [3]struct {
 	err     error
 	message string
@@ -37,8 +37,8 @@ var troubles = [3]struct {
 			"time ran into that of before; alerts go on; logged once an hour"},
 }
 
-// troubleOf returns the index of the trouble that an error belongs to, or a negative number. Not
-// all query errors can be unwrapped.
+// troubleOf returns the index in troubles of the problem that caused an error, or a negative number. It also compares
+// texts, because not all query errors can be unwrapped.
 func troubleOf(err error) int {
 	for i, t := range troubles {
 		if t.err == nil {

@@ -21,8 +21,8 @@ import (
 
 type labelPair = labels.Label
 
-// memory holds state that survives a kill in addition to Alertmanager's files: firing alerts,
-// deliveries, and notifications in flight. It also holds test results, which do not survive.
+// memory holds the alert state that survives a kill, in addition to Alertmanager's own files. It consists of active
+// alerts, deliveries, and notifications in flight. memory also holds the results of tests, which do not survive.
 type memory struct {
 	files
 	resend time.Duration
@@ -45,8 +45,8 @@ type saved struct {
 	InFlight  map[string]attempt              `json:"trying"`
 }
 
-// lastDelivery is the latest delivery of an alert to a receiver. Firing alerts are recorded only
-// for findings; for others Alertmanager's log has them.
+// lastDelivery is the latest delivery of an alert to a receiver. Active alerts are recorded here only for findings,
+// because Alertmanager's log has the others.
 type lastDelivery struct {
 	Starts time.Time `json:"starts"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -98,8 +98,8 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 	return m, nil
 }
 
-// load returns the alerts of the previous run. None may end because of the downtime, so each is
-// extended until its source can report again.
+// load returns the alerts of the previous run. It extends the end of each alert until its source can report again, so
+// that no alert ends only because the server was down.
 func (m *memory) load() []*alert.Alert {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,8 +127,8 @@ func (m *memory) fires(fp model.Fingerprint) bool {
 	return m.alerts[fp] != nil
 }
 
-// ended reports whether a source stated the end of the alert, as opposed to an alert that was not
-// reported for a while.
+// ended reports whether the source of an alert reported its end. It is false for an alert that only was not reported
+// for some time.
 func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
 // put records alerts before they are dispatched. Ended alerts are kept until their end is reported, or for a day.

@@ -12,9 +12,9 @@ import (
 	"reckon/internal/durable"
 )
 
-// Restore creates the data directory from an archive. It builds the directory beside its final
-// place and moves it there when every file is valid. It refuses a directory that is not empty, or
-// moves it aside if replace is set and returns the path.
+// Restore creates the data directory from the archive in. It builds the directory beside its final place and moves it
+// there after every file was checked. If the data directory is not empty, Restore returns an error, unless replace is
+// set. It then renames the old directory and returns the new name as aside.
 func Restore(in io.Reader, data string, replace bool, now time.Time) (m Manifest, aside string, err error) {
 	data = filepath.Clean(data)
 	entries, err := os.ReadDir(data)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Files holds the small files in the database that the next leader continues from: sent alerts and
-// silences. Only the leader of the epoch writes them.
+// Files stores small files in the database, from which the next leader continues: sent alerts and silences. Only the
+// leader of the epoch can write them.
 type Files struct {
 	l     *Lease
 	epoch int64

@@ -14,16 +14,16 @@ import (
 const (
 	// again is the interval at which an hour with late samples is noted again.
 	again = 30 * time.Second
-	// settled is the time after a note from which its hour may count as recomputed. By then every
-	// write that began under the note has ended (store timeout: 30 s).
+	// settled is the age of a note at which its hour may count as recomputed. By then every write that began under the
+	// note has ended, because writes have a timeout of 30 s.
 	settled = 2 * time.Minute
 	// noteTimeout limits the time that a writer waits for the database.
 	noteTimeout = 10 * time.Second
 )
 
-// LateHours is the set of hours with late samples, which all members note and the leader recomputes. It
-// is the shared form of [dirty.Hours]: an hour is noted before its samples are sent, and removed
-// after it was recomputed from series read later than every write under the note.
+// LateHours is the set of hours with late samples in a shared store. All members add to it, and the leader recomputes
+// the hours. It works like [dirty.Hours]. An hour is noted before its samples are sent. It is removed after it was
+// recomputed from series that were read after every write under the note.
 type LateHours struct {
 	db *sql.DB
 
@@ -39,8 +39,8 @@ type noted struct {
 // NewLate returns the hours that the members of a lease note.
 func NewLate(l *Lease) *LateHours { return &LateHours{db: l.o.DB, noted: map[dirty.Entry]noted{}} }
 
-// Begin notes the hours of late samples before they are sent; end must be called afterwards. If it
-// returns an error, nothing may be sent.
+// Begin notes the hours of late samples before they are sent. The caller must call end after sending. If Begin returns
+// an error, the caller must not send the samples.
 func (h *LateHours) Begin(l *dirty.Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
@@ -99,8 +99,8 @@ func (h *LateHours) record(l *dirty.Late, age time.Duration) error {
 	return nil
 }
 
-// Snapshot returns the hours of all members. An hour that may still be written to has a mark above
-// the snapshot's, so that it is recomputed now and again next time.
+// Snapshot returns the hours of all members. An hour that may still receive samples gets a mark above the one of the
+// snapshot. It is therefore recomputed now and again the next time.
 func (h *LateHours) Snapshot() (dirty.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), noteTimeout)
 	defer cancel()

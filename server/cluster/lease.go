@@ -60,8 +60,8 @@ func Open(ctx context.Context, o Options) (*Lease, error) {
 	return l, l.beat(ctx)
 }
 
-// Run renews the lease, or takes an expired one, until ctx ends. It does not release the lease;
-// call [Lease.Release] when nothing is written any more.
+// Run renews the lease, or acquires an expired one, until ctx ends. It does not release the lease. The caller must call
+// [Lease.Release] after its last write.
 func (l *Lease) Run(ctx context.Context) {
 	_ = store.Repeat(ctx, beat, beat, 0, l.beat, func(err error) {
 		l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
@@ -113,8 +113,8 @@ func (l *Lease) beat(ctx context.Context) error {
 	return l.show(ctx)
 }
 
-// acquire becomes the leader, or returns 0 if another member was faster. It waits for running writes
-// of the previous leader; its later ones fail.
+// acquire tries to become the leader and returns the new epoch, or 0 if another member was faster. It waits for running
+// writes of the previous leader. Later writes of that leader fail.
 func (l *Lease) acquire(ctx context.Context) (epoch int64, err error) {
 	err = inTx(ctx, l.o.DB, beat, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `UPDATE members_lead SET epoch = epoch + 1, member = $1, address = $2, until = clock_timestamp() + $3 * interval '1 millisecond'
@@ -151,8 +151,8 @@ func (l *Lease) show(ctx context.Context) error {
 	return err
 }
 
-// Epoch returns the epoch of this member while it believes to be the leader, else 0. It is kept
-// while the database is unreachable.
+// Epoch returns the epoch of this member while it may be the leader, and otherwise 0. It does not change while the
+// database is unreachable.
 func (l *Lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,9 +166,8 @@ func (l *Lease) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// Leads reports whether this member leads in the given epoch now, because the lease was just
-// renewed. It is false after a pause of the process or the machine, by the monotonic clock and by
-// the wall clock.
+// Leads reports whether this member is the leader of the given epoch, which means that its lease has not expired. It
+// checks the monotonic clock and the wall clock, so that it is false after a pause of the process or of the machine.
 func (l *Lease) Leads(epoch int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +185,8 @@ func (l *Lease) Leader() string {
 // Address returns the address of this member.
 func (l *Lease) Address() string { return l.o.Address }
 
-// Fence returns the first statement of a writer's transaction after the writers' lock. It fails
-// unless epoch is the leader's. Epoch 0 never leads.
+// Fence returns a function for the first statement of a write transaction, after the lock of writers is held. It
+// returns ErrNotLeading unless epoch is the epoch of the current leader. Epoch 0 never belongs to a leader.
 func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
 	return func(ctx context.Context, tx *sql.Tx) error {
 		var now int64
@@ -212,8 +211,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Leading returns the address of the server that currently leads over a database. It is empty if
-// there is none, or if the database was never shared.
+// Leading returns the address of the server that is the current leader. It is empty if there is no leader, or if the
+// database was never shared by several servers.
 func Leading(ctx context.Context, db *sql.DB) (address string, err error) {
 	var shared bool
 	if err := db.QueryRowContext(ctx, `SELECT to_regclass('members_lead') IS NOT NULL`).Scan(&shared); err != nil || !shared {
@@ -234,8 +233,8 @@ type Member struct {
 	Leads            bool
 }
 
-// Members returns the servers seen within the last hour, sorted by address. For each address it has
-// the latest process.
+// Members returns the servers that were active within the last hour, sorted by address. If several processes had one
+// address, it returns the latest.
 func (l *Lease) Members(ctx context.Context) ([]Member, error) {
 	if _, err := l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE seen < clock_timestamp() - $1 * interval '1 millisecond'`,
 		forgotten.Milliseconds()); err != nil {

@@ -8,9 +8,9 @@ import (
 	"reckon/transport/senders"
 )
 
-// Share publishes the senders of this server to the other members and returns the holder of each
-// name according to all of them. The first sender holds a name. Another one replaces it if the
-// first was silent for [senders.Silence], or for [senders.Pause] before the other began.
+// Share publishes the senders of this server to the other members. It returns the holder of each sender name according
+// to all members. The first sender with a name holds it. Another sender replaces the holder if the holder was silent
+// for [senders.Silence], or for [senders.Pause] before the other sender began.
 func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

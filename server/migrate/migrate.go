@@ -269,8 +269,8 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 	return out, nil
 }
 
-// selectors returns matchers for everything, or one for each name in only, because a store may
-// combine histograms only if they are selected by name.
+// selectors returns matchers for all series, or one matcher for each metric name in only. Matchers by name are needed
+// because some stores combine the parts of a histogram only if they are selected by name.
 func selectors(only map[uint64]*series) []*labels.Matcher {
 	if only == nil {
 		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
@@ -286,8 +286,8 @@ func selectors(only map[uint64]*series) []*labels.Matcher {
 	return out
 }
 
-// compare marks samples that arrived. It returns the number of missing samples and of newly found
-// differing ones, and describes the first difference.
+// compare marks the samples in have that are also in there. missing is the number of samples that are not. differ is
+// the number of samples that newly differ, and first describes the first of them.
 func compare(have, there map[uint64]*series) (missing, differ int64, first string) {
 	for hash, s := range have {
 		dust := s.dust()
@@ -322,8 +322,8 @@ const (
 	leastDust = 1e-12
 )
 
-// dust returns the rounding loss of a store with decimal numbers. Such a store keeps one exponent
-// for many samples, so a small value beside large ones becomes 0.
+// dust returns the largest rounding error of a store with decimal numbers. Such a store keeps one exponent for many
+// samples, so a small value beside large ones becomes 0.
 func (s *series) dust() float64 {
 	most := 0.0
 	for i := range s.samples {

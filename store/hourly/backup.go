@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy to dir, which must not exist, with hard links if possible. Copy the sample
-// store afterwards: days missing from this copy are then computed again from its samples.
+// Backup copies the store to the new directory dir, with hard links if possible. Copy the sample store afterwards. If
+// this copy lacks a day, the day is then computed again from the samples.
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	s.making.Lock()
 	defer s.making.Unlock()

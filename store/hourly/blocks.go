@@ -36,9 +36,8 @@ type blocks struct {
 	closed bool
 }
 
-// open opens all blocks. It removes unfinished blocks, and replaced blocks left behind by a crash.
-// Unreadable blocks are moved to corrupt/ and returned in lost, together with blocks missing from
-// known.
+// open opens all blocks. It removes unfinished blocks, and blocks that were replaced before a crash. It moves
+// unreadable blocks to corrupt/. lost lists the unreadable blocks and those in known that are missing.
 func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
 	b.dir, b.pool = dir, chunkenc.NewPool()
 	entries, err := os.ReadDir(dir)

@@ -42,18 +42,17 @@ func (f failed) Next() chunkenc.ValueType             { return chunkenc.ValNone 
 func (f failed) Seek(milliseconds) chunkenc.ValueType { return chunkenc.ValNone }
 func (f failed) Err() error                           { return f.err }
 
-// burst is the number of samples added next to the first and last one of a run. PromQL extrapolates
-// a series by about the mean sample interval. With one sample an hour, that would inflate the
-// increase of a ten-minute run by half.
+// burst is the number of samples added beside the first and the last sample of a run. PromQL extrapolates a series by
+// about the mean interval between its samples. With one sample per hour, it would overstate the increase of a
+// ten-minute run by half. The added samples lower the mean interval.
 const burst, burstHistograms = 32, 8
 
-// bridge adds samples to a counter with one sample an hour, so that PromQL computes its increase
-// correctly. It adds interpolated samples at the start and end of ranges, and bursts of the same
-// value at the start and end of runs. The total increase is unchanged. A histogram is constant
-// between two samples.
+// bridge adds samples to a counter that has one sample per hour, so that PromQL computes its increase correctly. It
+// adds interpolated samples at the edges e, the starts and ends of ranges, and bursts of equal samples at the start and
+// end of runs. The total increase does not change. A histogram stays constant between two samples.
 //
-// A series that begins before at may continue an earlier one, and a series that ends within its
-// last hour may be continued.
+// A series that begins before the span at may continue an earlier one. A series that ends within its last hour may be
+// continued.
 func bridge(in []sample, at span, e edges, out []sample) []sample {
 	follows := func(i int) bool { // in[i] continues in[i-1]
 		a, b := &in[i-1], &in[i]
@@ -109,12 +108,12 @@ func interpolate(a, b *sample, t int64) sample {
 	return c
 }
 
-// edges are the start and end times of a query's ranges. Each edge is a progression of a first time
-// and a step, or a single time if the step is 0.
+// edges are the start and end times of a query's ranges. Each entry is a first time and a step, in milliseconds. A step
+// of 0 means a single time.
 type edges [][2]int64
 
-// edgesOf returns the edges for the hints of a query. For a subquery these are multiples of its
-// step, because the hints do not include the enclosing query.
+// edgesOf returns the edges for the hints of a query. For a subquery it returns the multiples of the subquery's step,
+// because the hints do not contain the enclosing query.
 func edgesOf(h *storage.SelectHints) (e edges) {
 	if h.Step > 0 && h.Step < hour {
 		return edges{{hourOf(h.Start) + 1, hour}} // good enough for a range of a week

@@ -142,8 +142,8 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Gaps returns the hours of a time range that were lost to file damage and precede the first
-// samples of the store, so that they cannot be computed again.
+// Gaps returns the hours in a time range that were lost through file damage and cannot be computed again, because they
+// precede the first samples of the store.
 func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	s.mu.RLock()
 	gaps := s.state.Gaps

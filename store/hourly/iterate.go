@@ -66,8 +66,8 @@ func list(ls labels.Labels, all []sample) storage.Series {
 	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &sampleIterator{all: all} }}
 }
 
-// sampleIterator iterates over samples in memory. Histograms are independent of each other: their reset
-// hints would refer to samples that were removed.
+// sampleIterator iterates over samples in memory. It returns histograms without reset hints, because these would refer
+// to samples that were removed.
 type sampleIterator struct {
 	all  []sample
 	i    int // index after the current sample

@@ -19,8 +19,8 @@ import (
 	"reckon/store"
 )
 
-// Pass computes the hours of all finished days that are missing, and of those that received samples
-// since. It then compacts aged blocks and removes expired ones.
+// Pass computes the missing hours of all past days, and the hours that received samples since they were computed. It
+// then compacts old blocks and removes expired ones.
 func (s *Store) Pass(ctx context.Context) error {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -164,8 +164,8 @@ func (s *Store) buildFirst(ctx context.Context, pending []int64) (done []int64, 
 	return done, s.write(ctx, at, old, anew)
 }
 
-// blockSpan returns the block that contains the first of some days, or the span of a new block. A new
-// block holds one day, or several if they ended long ago.
+// blockSpan returns the time range of the block that contains the first of some days, with the existing blocks in it. If there are none,
+// it returns the range of a new block. A new block covers one day, or several days if they ended long ago.
 func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
 	stretch := span{dirty.Floor(first.from, s.short()), dirty.Floor(first.from, s.short()) + s.short()}
@@ -192,8 +192,8 @@ func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	return enclosing(first, last), nil
 }
 
-// write replaces old blocks by a new one with their contents and the hours of the spans in anew,
-// computed from the samples of the store.
+// write replaces the blocks in old by one block for the time range at. The new block has the contents of the old ones,
+// and the hours in anew, computed from the sample store.
 func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
 	var open []storage.Querier
 	defer func() {

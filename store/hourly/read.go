@@ -41,8 +41,8 @@ func suits(h *storage.SelectHints) bool {
 	return false // peaks, counts and the like need all samples
 }
 
-// Lookback returns the lookback that a query with the given start and step needs to find the last
-// sample of a series. 0 means the default.
+// Lookback returns the lookback that a query needs to find the last sample of a series. It returns 0 for the default,
+// and more if the start and the step of the query select hourly samples.
 func (s *Store) Lookback(start time.Time, step time.Duration) time.Duration {
 	at := start.UnixMilli()
 	if (step.Milliseconds() >= longStep && at < s.completeUntil()) || (len(s.blocks.all()) > 0 && at < s.lostBefore()) {
@@ -253,8 +253,8 @@ func (s *hourSet) Warnings() annotations.Annotations {
 	return w
 }
 
-// labelled returns the source of labels for the time of the querier. For a query without a time it
-// is the sample store.
+// labelled returns the store to read labels from. It is the one for the time range of the querier, or the sample store
+// if the query has no time range.
 func (q *querier) labelled() (storage.LabelQuerier, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

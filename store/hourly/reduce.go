@@ -35,11 +35,11 @@ type reducer struct {
 	mean  mean
 }
 
-// reduce reads samples in order and returns those to keep. They are valid until the next call.
-// For a counter it keeps the last sample of each hour, both samples around each reset, and the
-// first sample of each run. A run begins after a staleness marker or an hour without samples. For
-// other figures it keeps one sample an hour. Its time is the last millisecond of the hour, or that
-// of the last sample if the series went stale earlier. Staleness markers are kept.
+// reduce reads samples in order of time and returns those to keep, which are valid until the next call. For a counter,
+// it keeps the last sample of each hour, both samples around each reset, and the first sample of each run. A run begins
+// after a staleness marker or an hour without samples. For other figures, it keeps one sample per hour. The time of
+// that sample is the last millisecond of the hour, or the time of the last sample if the series went stale before.
+// Staleness markers are kept.
 func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample, error) {
 	*r = reducer{from: from, to: to, out: r.out[:0]}
 	for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {
@@ -151,8 +151,8 @@ func (r *reducer) finish(k kind) {
 	}
 }
 
-// mean is a mean over time. Each sample holds until the next one, or until the series goes stale.
-// NaN counts only if there is no other value.
+// mean computes a mean over time. Each sample holds until the next one, or until the series goes stale. NaN counts only
+// if there are no other values.
 type mean struct {
 	n            int
 	t            int64 // of the last sample

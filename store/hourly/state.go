@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// state is the progress of the store. If it is lost, all days that the store has are computed
-// again, with the same result.
+// state is the progress of the hourly store. If the file is lost, all days in the store are computed again, with the
+// same result.
 type state struct {
 	// Through: all days before it were made, or are pending.
 	Through int64 `json:"through"`
@@ -48,7 +48,7 @@ func loadState(dir string, log *slog.Logger) (s state, found bool) {
 	return s, true
 }
 
-// extentFile returns the file with the time range of the blocks. It lies beside the folder of the
+// extentFile returns the path of the file that holds the time range of the blocks. The file is beside the folder of the
 // store, so that the loss of the whole folder is noticed.
 func extentFile(dir string) string { return filepath.Clean(dir) + ".json" }
 

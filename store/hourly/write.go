@@ -29,8 +29,8 @@ func enclosing(a span, b ...span) (c span) {
 	return c
 }
 
-// writeBlock writes a block for a time range that replaces others. It renames the block into place
-// when it is complete. If there are no series, it writes nothing and returns a zero id.
+// writeBlock writes a block for the time range at that replaces other blocks. It renames the block into place when it
+// is complete. Without series it writes nothing and returns a zero id.
 func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from storage.SeriesSet) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// breaker is a circuit breaker for an unreachable server. After some consecutive failures it allows
-// one request at a time, at increasing intervals, and rejects the others.
+// breaker is a circuit breaker for a server that is unreachable. After some consecutive failures, it lets through one
+// request at increasing intervals and rejects all others.
 type breaker struct {
 	mu     sync.Mutex
 	fails  int
@@ -102,10 +102,10 @@ const patience = 5 * time.Second
 // errLifeless ends a request to a server that does not answer the health check either.
 var errLifeless = errors.New("no sign of life")
 
-// healthProbe distinguishes a server that works on a long query from one that hangs. If the server
-// answers a health check, the query is waited for. Otherwise it is abandoned within twice the
-// patience instead of at the timeout, which allows for large answers. Any response counts, because
-// a proxy may lack the health path.
+// healthProbe finds out whether a server that does not answer a query is busy or hangs. If the server answers a health
+// check, the query continues. Otherwise the query is cancelled within twice the patience. It does not wait for the
+// timeout, which is long because answers may be large. Any response to the health check counts, because a proxy may not
+// know the path.
 type healthProbe struct {
 	mu     sync.Mutex
 	asking chan struct{} // closed when the health check under way is answered

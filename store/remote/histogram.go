@@ -22,8 +22,8 @@ import (
 // parts are the suffixes of the series of a classic histogram.
 var parts = []string{"_bucket", "_sum", "_count"}
 
-// classic emits the series of the equivalent classic histogram, with one bucket and its bound for
-// each non-empty bucket.
+// classic calls emit for each series of the classic histogram that is equivalent to h. It has one bucket, with its
+// upper bound, for each non-empty bucket of h.
 func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
 	name := ls.Get(model.MetricNameLabel)
 	b := labels.NewBuilder(ls)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// newestTimes caches the time of the newest sample of each recently written series, by the hash of its
-// labels. A lost entry only costs a second initial zero.
+// newestTimes caches the time of the newest sample of each recently written series, by the hash of its labels. If an
+// entry is lost, the series gets a second initial zero, which does no harm.
 type newestTimes struct {
 	mu    sync.Mutex
 	at    map[uint64]int64

@@ -159,8 +159,8 @@ func (p *prometheus) labelNames(ctx context.Context, mint, maxt int64, ms []*lab
 	return list, p.get(ctx, "/labels", rangeParams(mint, maxt, ms), &list)
 }
 
-// rangeQuery reads samples with a range selector of the query API, for servers without remote read.
-// It returns neither staleness markers nor native histograms.
+// rangeQuery reads samples with a range selector of the query API, for servers without remote read. The result has
+// neither staleness markers nor native histograms.
 func (p *prometheus) rangeQuery(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
 	var data struct {
 		ResultType string `json:"resultType"`

@@ -49,8 +49,8 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 	return storage.NewMergeSeriesSet([]storage.SeriesSet{plain, histograms}, 0, storage.ChainedSeriesMerge), nil
 }
 
-// wholes returns the names of the selected histograms that are stored as classic ones. only reports
-// whether the matchers select nothing else.
+// wholes returns the names of selected histograms that the server stores as classic histograms. only reports whether
+// the matchers select nothing else.
 func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
 	asked := false
 	for name := range s.whole {
@@ -108,8 +108,8 @@ func selector(ms []*labels.Matcher) string {
 	return b.String()
 }
 
-// Flush makes written samples visible to queries. Only VictoriaMetrics needs it, because it delays
-// them by up to ten seconds unless asked.
+// Flush makes written samples visible to queries. Only VictoriaMetrics needs it, because it otherwise delays new
+// samples by up to ten seconds.
 func (s *Store) Flush(ctx context.Context) error {
 	if s.conf.kind != kindVictoria {
 		return nil

@@ -199,8 +199,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Down returns an error with the time since which the server has refused reads or writes and the
-// cause. It is nil if the server is not known to refuse either. The error has a method Since.
+// Down returns an error while the server rejects reads or writes, and otherwise nil. The error contains the time since
+// when it has done so, which its method Since returns, and the cause.
 func (s *Store) Down() error {
 	read, write := s.web.reads.outage(), s.web.writes.outage()
 	switch {
@@ -212,8 +212,8 @@ func (s *Store) Down() error {
 	return read
 }
 
-// Waiting returns the number of queued requests, and the number lost since the start because the
-// server refused them or the queue was full.
+// Waiting returns the number of queued requests. lost is the number of requests lost since the start, because the
+// server rejected them or the queue was full.
 func (s *Store) Waiting() (waiting int, lost uint64) {
 	if s.out == nil {
 		return 0, 0
@@ -251,8 +251,8 @@ func (s *Store) Describe(name string, m metadata.Metadata) error {
 	return nil
 }
 
-// describedAs returns the description of a series' metric. For part of a classic histogram or
-// summary it ignores the suffix.
+// describedAs returns the description of a metric. If name is that of a part of a classic histogram or summary, it
+// returns the description of the whole metric.
 func (s *Store) describedAs(name string) metadata.Metadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
@@ -373,8 +373,8 @@ type oldest struct {
 	asked time.Time
 }
 
-// Oldest returns a time before which there are no samples within the history. It returns false if
-// there are none at all.
+// Oldest returns the time of the oldest samples in the history, or an earlier time. It returns false if there are no
+// samples.
 func (s *Store) Oldest() (time.Time, bool) {
 	s.oldest.mu.Lock()
 	defer s.oldest.mu.Unlock()

@@ -99,9 +99,9 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("answer %d: %s", e.status, e.text)
 }
 
-// sendRequest sends a request and returns a 2xx response. The caller must close the body. The timeout covers
-// the start of the response and each following read. It ends early if the server fails a health
-// check; see [pulse]. A temporary failure is store.ErrUnavailable.
+// sendRequest sends a request and returns the body and header of a 2xx response. The caller must close the body. The
+// timeout applies to the start of the response and to each read from the body. It ends early if the server fails a
+// health check; see [healthProbe]. After a temporary failure the error matches store.ErrUnavailable.
 func (w *web) sendRequest(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header,
 	error) {
 	return w.sendThrough(ctx, &w.reads, method, address, header, body)

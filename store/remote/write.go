@@ -85,7 +85,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.send(ctx)
 }
 
-// labelsOf returns the labels of a series. They override external labels of the same name. Invalid
+// labelsOf returns the full label set of a series. Its own labels override external labels of the same name. Invalid
 // UTF-8 is replaced.
 func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
@@ -185,8 +185,8 @@ func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogra
 	classic(ls, h, func(ls labels.Labels, _ float64) { w.float(ls, t, math.Float64frombits(value.StaleNaN)) })
 }
 
-// send sends the collected samples. It returns a *store.RefusedError if the server refused some
-// samples and stored the others.
+// send sends the collected samples to the server. If the server stored only some of them, it returns a
+// *store.RefusedError about the others.
 func (w *write) send(ctx context.Context) error {
 	noted, err := w.s.noting(w.series)
 	if err != nil {
@@ -255,9 +255,9 @@ func count(list []prompb.TimeSeries) (n int) {
 	return n
 }
 
-// deliver sends a list and returns the number of stored samples. Some servers reject a whole
-// request because of one sample. deliver therefore halves a refused request repeatedly until it
-// finds the refused samples.
+// deliver sends series and returns the number of stored samples. Some servers reject a whole request because of one
+// sample. After a rejection, deliver therefore sends each half of the request separately, again and again, until it
+// finds the rejected samples. It calls refuse for them.
 func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []prompb.MetricMetadata, budget *int,
 	refuse func(int, error)) (int, error) {
 	if len(list) == 0 {
@@ -333,8 +333,8 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	return in.Close()
 }
 
-// AppenderV2 returns an appender for remote write, rules and the like. Commit sends the samples and
-// returns refused ones in a *store.RefusedError.
+// AppenderV2 returns an appender for samples of rules, scrape targets and remote write. Commit sends the samples. If
+// the server rejects some, Commit returns a *store.RefusedError.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	return &appender{ctx: ctx, s: s, w: s.newWrite()}
 }
@@ -391,8 +391,8 @@ func (a *appender) Commit() error {
 	return a.w.send(a.ctx)
 }
 
-// partZeros moves the initial zeros of new counters to a separate list, because the server may have
-// them already and would refuse the whole request.
+// partZeros moves the initial zeros of new counters to a separate list. The server may already have these zeros, and
+// would reject the whole request because of them.
 func (w *write) partZeros() {
 	b := labels.NewScratchBuilder(16)
 	for i := range w.series {

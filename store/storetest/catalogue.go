@@ -231,9 +231,9 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueShares tests that a process group of several users is one row that each of them finds. Without a
-// filter, or with all its owners, the row is complete. Otherwise it has the amounts of the selected owners and
-// the undivided figures of the group.
+// catalogueShares tests a process group of several users, which is one row that each of these users finds. Without a
+// filter, or with all its owners selected, the row has the full amounts. Otherwise it has the amounts of the selected
+// owners, and the figures of the group that cannot be divided.
 func catalogueShares(t *testing.T, c store.Catalogue) {
 	shared, own := Row(1), Row(2)
 	shared.ID, shared.Kind, shared.Owner, shared.Command = "group/n1/1-1", "group", "root", "bash"
@@ -276,8 +276,8 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueFamily tests that an array or heterogeneous job is found with its members, but without
-// ids that merely share its prefix.
+// catalogueFamily tests that a query for an array or heterogeneous job also finds its members, but no ids that only
+// have the same prefix.
 func catalogueFamily(t *testing.T, c store.Catalogue) {
 	var rows []store.Workload
 	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`",

@@ -15,8 +15,8 @@ import (
 	"reckon/store"
 )
 
-// described tests that Metadata returns the descriptions from Append and Describe, and that the map
-// belongs to the caller.
+// described tests that Metadata returns the descriptions from Append and Describe. It also tests that the caller may
+// change the returned map.
 func described(t *testing.T, s store.Series) {
 	requireNoError(t, s.Ready())
 	var batch metric.Batch
@@ -128,8 +128,8 @@ func oldest(t *testing.T, s store.Series) {
 	}
 }
 
-// testLate tests that the hour of a sample more than two minutes behind the newest is dirty until
-// cleaned, and again after another late sample.
+// testLate tests that a sample more than two minutes older than the newest one makes its hour dirty. The hour is clean
+// after Clean, and dirty again after another late sample.
 func testLate(t *testing.T, s store.Series) {
 	now := time.Now().Truncate(time.Second)
 	put := func(behind time.Duration, v float64) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// DamagesVariable is the environment variable that selects the random damages to try: their number (200), or
-// the first and last seed (1000-1199). A failure prints its seed, to be repeated as 57-57.
+// DamagesVariable is the environment variable that selects the random damage to test. It is a number of damages (200), or the first and
+// the last seed (1000-1199). A failed test prints its seed, for example 57, which can be repeated as 57-57.
 const DamagesVariable = "RECKON_DAMAGES"
 
 // Damages returns the seeds of the random damages that a test tries: the seeds of the variable, or the first few.
@@ -78,9 +78,9 @@ func (d Damage) Harmless() string {
 
 func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
 
-// Hurt damages one file below dir, in the same way for the same seed: it flips a bit, truncates the
-// file or removes it. Each kind of file is equally likely, regardless of the number of files. The
-// modification time is kept.
+// Hurt damages one file below dir. It flips a bit, truncates the file or removes it. The same seed gives the same
+// damage. Each type of file is equally likely, even if there are many more files of one type. The modification time
+// does not change.
 func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))

@@ -10,9 +10,9 @@ import (
 	"text/template"
 )
 
-// mimirConfig configures a single-process Mimir with its state in one directory and its peers on
-// the loopback. Only limits that the suite reaches differ from the defaults: out-of-order samples,
-// and how far back ingesters are queried for them.
+// mimirConfig configures a Mimir in a single process, with its state in one directory and its peers on the loopback
+// interface. It changes only defaults that the tests would exceed: the out-of-order window, and the time for which
+// ingesters are queried.
 var mimirConfig = template.Must(template.New("").Parse(`target: all
 multitenancy_enabled: true
 usage_stats: {enabled: false}
@@ -82,8 +82,8 @@ type MimirMember struct {
 	Process *os.Process
 }
 
-// MimirRing starts three Mimirs that form a ring by gossip. Each series is in all of them, and two
-// are enough to read and write.
+// MimirRing starts three Mimirs that form a ring by gossip. All three have each series, and two of them suffice to read
+// and write.
 func MimirRing(tb testing.TB) (out []MimirMember) {
 	tb.Helper()
 	shared, join := tb.TempDir(), ""

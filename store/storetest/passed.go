@@ -11,8 +11,8 @@ import (
 	"reckon/store"
 )
 
-// factsPassed tests that short process groups are summed by site, owner and nodes, including those at the edges
-// of the interval. Lasting must return all workloads outside the sums, except short running groups.
+// factsPassed tests that short process groups are summed by site, owner and nodes, including groups at the edges of the
+// interval. Lasting must return every other workload, except short process groups that still run.
 func factsPassed(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Peer starts a third-party server on a free port, waits until the path ready responds, and returns
-// its address. It skips the test if the program is not installed.
+// Peer starts a third-party server on a free port and returns its address. It waits until the path ready responds. If
+// the program is not installed, it skips the test.
 func Peer(tb testing.TB, program, ready string, args func(addr, dir string) []string) string {
 	tb.Helper()
 	addr := FreeAddress(tb)
@@ -188,8 +188,8 @@ func InfluxDatabase(tb testing.TB, addr, name string) {
 	}
 }
 
-// Postgres starts a PostgreSQL server. fresh creates an empty database on it and returns its
-// address. driver is the name of a registered driver.
+// Postgres starts a PostgreSQL server. fresh creates an empty database and returns its address. restart restarts the
+// server, and stop stops it. driver is the name of a registered database driver.
 func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, restart func() (stop func())) {
 	tb.Helper()
 	bin := postgresBin()
@@ -282,8 +282,8 @@ func postgresUser(tb testing.TB, dir string) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
 
-// Forward returns a proxy to a server. It passes each request on as a whole, so that an outer
-// handler can change or drop it.
+// Forward returns a proxy to the server at addr. It forwards each request as a whole, so that a handler around it can
+// change or drop requests.
 func Forward(addr string) http.Handler {
 	own := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

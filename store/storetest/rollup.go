@@ -164,8 +164,8 @@ func rollupUnknown(t *testing.T, c rolling) {
 	}
 }
 
-// rollupExactness tests that a sum is as exact as its worst row, in every span, and that groups do
-// not affect each other.
+// rollupExactness tests that a sum is as exact as its least exact row, in every span, and that one group does not
+// affect another.
 func rollupExactness(t *testing.T, c rolling) {
 	row := func(hour int, owner string, d figure.Degrees) store.Use {
 		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner,

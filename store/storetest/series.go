@@ -96,8 +96,8 @@ var (
 	node1 = map[string]string{"site": "here", "node": "n1"}
 )
 
-// Limits are the limitations of a third-party store. Each field that is set is the reason for
-// skipping tests. All other tests are the same for every store.
+// Limits are the limitations of a third-party store. A field that is set skips tests, and its text is the reason. All
+// other tests are the same for every store.
 type Limits struct {
 	// Staleness: the end of a series leaves no marker.
 	Staleness string
@@ -123,8 +123,8 @@ func limitsOf(s store.Series) Limits {
 	return Limits{}
 }
 
-// Series runs the tests of [store.Series]. open returns an empty store with an out-of-order window
-// of at least five minutes; the suite closes it.
+// Series tests an implementation of [store.Series]. open must return an empty store with an out-of-order window of at
+// least five minutes. The tests close the store.
 func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) {
 	t.Helper()
 	if len(limits) > 0 {
@@ -214,8 +214,8 @@ func roundTrip(t *testing.T, s store.Series) {
 	})
 }
 
-// wholeLabels tests that empty values are absent, a series' own labels override external ones,
-// hostile values are read back unchanged, and invalid UTF-8 is replaced.
+// wholeLabels tests the labels of stored series. Empty values are absent, labels of the series override external
+// labels, hostile values are read back unchanged, and invalid UTF-8 is replaced.
 func wholeLabels(t *testing.T, s store.Series) {
 	plain := limitsOf(s).Text != ""
 	hostile := "a\"b\\c\n{}🦀 \u202e" + string(make([]byte, 0)) + "x"

@@ -17,8 +17,8 @@ import (
 	"reckon/store"
 )
 
-// Append stores a batch; see [store.Writer]. It returns refused samples in an [*AppendError]. A
-// steady batch of known series allocates nothing here, except for histograms.
+// Append stores a batch; see [store.Writer]. The error for rejected samples is an [*AppendError]. It does not allocate
+// for known series, except for histograms.
 func (s *Store) Append(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if len(b.Samples) == 0 {
 		return nil
@@ -85,8 +85,8 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	return w.refused
 }
 
-// checkTime returns an error if a batch of time t cannot be stored at all. It widens the out-of-order
-// window if the store holds samples from the future.
+// checkTime returns an error if the store cannot accept a batch with time t. If the store already has samples from the
+// future, checkTime widens the out-of-order window.
 func (s *Store) checkTime(t time.Time) error {
 	now := s.opts.Clock()
 	if s.opts.Ahead > 0 && t.Sub(now) > s.opts.Ahead {
@@ -163,9 +163,9 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 	return known
 }
 
-// writeInitialZero writes the initial zero of a counter, so that its first sample counts as an increase. A series that the
-// head knows already had its zero. For such a series the zero is stored only if it is newer than all samples,
-// which means that the counter was reset.
+// writeInitialZero writes the initial zero of a counter at the time created, so that the first sample counts as an
+// increase. A series that is already in memory has had its zero. It gets another one only if created is newer than all
+// of its samples, which means that the counter was reset.
 func (w *writer) writeInitialZero(r *ref, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return

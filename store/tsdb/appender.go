@@ -16,9 +16,9 @@ import (
 	"reckon/store"
 )
 
-// AppenderV2 returns an appender of the database for remote write, rules and the like. It refuses
-// writes while the disk is full or the log needs repair, and marks hours with late samples as
-// dirty. If the store cannot write, the first Append and Commit return an error.
+// AppenderV2 returns an appender for samples of remote write, rules and scrape targets. It rejects writes while the
+// disk is full or the log needs repair. It marks the hours of late samples as dirty. If the store cannot write, the
+// first Append and the Commit return the error.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	if s.torn.Load() {
 		if err := s.repair(); err != nil {
@@ -61,9 +61,9 @@ var (
 	_ storage.ExemplarAppender = (*gatedAppender)(nil)
 )
 
-// AppendExemplar implements storage.ExemplarAppender for remote write 1.0, which sends exemplars separately
-// from samples. The series must have a stored sample or one in this appender. For an exemplar that is already
-// stored it returns 0 and no error.
+// AppendExemplar implements storage.ExemplarAppender, because remote write 1.0 sends exemplars separately from samples.
+// The series must have a sample in the store or in this appender. If the exemplar is already stored, it returns 0 and
+// no error.
 func (a *gatedAppender) AppendExemplar(ref storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
 	if known, _ := a.GetRef(ls, ls.Hash()); known == 0 {
 		return 0, fmt.Errorf("no samples of %s are stored", ls)
@@ -103,9 +103,8 @@ func (a *gatedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef
 	return 0, ls
 }
 
-// Generation returns the generation of the references that Append and GetRef return. References are
-// valid only for appenders of the same generation; in others they may mean other series. It is
-// never 0.
+// Generation returns the generation of the references that Append and GetRef return. References are valid only for
+// appenders of the same generation. For other appenders they may refer to other series. The generation is never 0.
 func (a *gatedAppender) Generation() uint64 { return a.generation }
 
 // Append implements storage.AppenderV2.

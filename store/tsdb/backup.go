@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy of the store to dir, which must not exist, with hard links if possible. The
-// copy holds at least all data acknowledged before the call.
+// Backup copies the store to the new directory dir, with hard links if possible. The copy contains at least all data
+// that was acknowledged before the call.
 func (s *Store) Backup(ctx context.Context, dir string) error {
 	db, err := s.acquire()
 	if err != nil {

@@ -18,24 +18,24 @@ import (
 	"reckon/store"
 )
 
-// Ended series leave memory early, in blocks of their own. Such a block is small, and there may be many in the two
-// hours that a head block covers. They stay separate until that time is over, unless they become so many that a dozen
-// is joined. Each sample is thus written to a block once within the two hours, or twice with hundreds of thousands of
-// ended series, and once more with its two hours.
+// Series that have ended are removed from memory early and written to separate blocks. Such a block is small, and there
+// may be many in the two hours that a head block covers. They stay separate until these two hours are over, unless
+// there are so many that a dozen is joined. Each sample is thus written to a block once within the two hours, or twice
+// with hundreds of thousands of ended series. It is written once more with the block of the two hours.
 const (
 	// evictEvery is the shortest time between two such blocks, unless memory is short.
 	evictEvery = 15 * time.Minute
 	// fewEnded is the number of ended series below which no block is worth its files.
 	fewEnded = 4096
-	// manyEnded is the number of ended series, about 16 MB, from which memory requests a block at
-	// once. If more series are alive, the limit is a quarter of these.
+	// manyEnded is the number of ended series, about 16 MB, at which memory requires a block at once. If more series
+	// than that are alive, the limit is a quarter of the live ones.
 	manyEnded = 8192
-	// apartEnded is the maximum number of small blocks of the current time, each one or two
-	// megabytes. Beyond it the oldest joinEnded are joined into one.
+	// apartEnded is the maximum number of small blocks for the current two hours. Each has one or two megabytes. If
+	// there are more, the oldest joinEnded blocks are joined.
 	apartEnded = 48
 	joinEnded  = 12
-	// holdQueries is the longest time that a query waits for an eviction. If running queries take
-	// longer, the eviction is retried after holdAgain, up to holdTries times.
+	// holdQueries is the longest time that new queries wait for an eviction. If running queries take longer, the
+	// eviction is tried again after holdAgain, up to holdTries times.
 	holdQueries = 2 * time.Second
 	holdAgain   = 5 * time.Second
 	holdTries   = 12
@@ -104,9 +104,9 @@ func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
-// pauseQueries blocks new queries and waits until none is running. Otherwise a query that begins while the database
-// drops series from memory would look for chunks that are gone. Queries are blocked until [Store.resumeQueries], or for
-// at most holdQueries if a running query takes long.
+// pauseQueries blocks new queries and waits until no query runs. A query that began while the database removes series from memory would
+// look for chunks that no longer exist. Queries stay blocked until [Store.resumeQueries]. If running queries take longer than
+// holdQueries, pauseQueries lets new queries run and tries again later. It returns an error after holdTries attempts.
 func (s *Store) pauseQueries() error {
 	if s.held {
 		return nil
@@ -165,10 +165,10 @@ func (s *Store) newest() int64 {
 	return math.MaxInt64
 }
 
-// Write writes a block of the head. A block of ended series ends with its newest sample instead of its two
-// hours. Queries for later times, as in each round of the catalogue, can then skip it and its thousands of
-// series. A series that continues meanwhile stays in memory. After the last block the database drops the others
-// from memory; see [Store.pauseQueries].
+// Write writes a block of the head to disk. A block of ended series ends with its newest sample instead of its two
+// hours. Queries for later times, such as those of each round of the catalogue, can then skip the block with its
+// thousands of series. If a series has continued, it stays in memory. After the last block, the database removes the
+// other series from memory; see [Store.pauseQueries].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
@@ -205,8 +205,9 @@ func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	return m.MaxTime > headFrom
 }
 
-// Plan returns the blocks to join next. The database's own plan comes first. It considers blocks in the order of
-// writing up to the first recent one, so newer blocks wait for ended ones for two or three hours.
+// Plan returns the blocks to compact next. It uses the plan of the database if that is not empty. Otherwise it returns
+// small blocks of ended series. The database considers blocks in order of writing up to the first recent one, so its
+// plan would not include them for two or three hours.
 func (c compactor) Plan(dir string) ([]string, error) {
 	if c.s.stuck() {
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 	"reckon/store"
 )
 
-// gate counts the users of the database, so that it is closed or replaced only without users.
-// Unlike a sync.RWMutex, it allows a goroutine to enter twice while a close is pending.
+// gate counts the users of the database, so that the database is closed or replaced only while nobody uses it. Unlike a
+// sync.RWMutex, it allows a goroutine to enter a second time while a close is pending.
 type gate struct {
 	mu     sync.Mutex
 	change sync.Cond
@@ -59,8 +59,8 @@ func (g *gate) open() {
 	g.mu.Unlock()
 }
 
-// close refuses new users and waits up to longest for current ones. first is false if the gate was
-// already closed; inside is the number of remaining users.
+// close rejects new users and waits up to longest for current ones. first is false if the gate was closed before.
+// inside is the number of users that are left.
 func (g *gate) close(longest time.Duration) (first bool, inside int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

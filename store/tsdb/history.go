@@ -32,8 +32,8 @@ import (
 	"reckon/store"
 )
 
-// HistoryRange is the time range of a block of imported samples, aligned to the Unix epoch. It is a
-// step in the database's compaction ranges, so that the database joins these blocks as well.
+// HistoryRange is the time range of a block of imported samples, aligned to the Unix epoch. It is one of the database's
+// compaction ranges, so that the database compacts these blocks as well.
 const HistoryRange = 9 * blockRange
 
 const historyRange = int64(HistoryRange / time.Millisecond)
@@ -41,8 +41,8 @@ const historyRange = int64(HistoryRange / time.Millisecond)
 // chunkSamples is the number of samples that a chunk holds, as in the database's own blocks.
 const chunkSamples = 120
 
-// History collects samples that are too old for Append, for [Store.ImportBlocks]. It uses about two
-// bytes per sample and 300 per series. It is not safe for concurrent use.
+// History collects samples that are too old for Append and that [Store.ImportBlocks] writes. It takes about two bytes
+// per sample and 300 per series. It is not safe for concurrent use.
 type History struct{ series []*HistorySeries }
 
 // HistorySeries is one series of a [History].
@@ -85,8 +85,8 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 	return nil
 }
 
-// AddHistogram appends a histogram. It skips one that is not newer than the previous sample. A
-// series holds either numbers or histograms.
+// AddHistogram appends a histogram at time t. It skips the histogram if t is not after the previous sample. A series
+// has either numbers or histograms.
 func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 	n := len(s.chunks)
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
@@ -180,17 +180,17 @@ func (h *History) parts() (*dirty.Late, map[int64][]*HistorySeries) {
 	return &late, parts
 }
 
-// StartBulk disables compaction until the store is reopened, and keeps blocks out of the resident
-// set. Otherwise a long import would join its earlier blocks again and again.
+// StartBulk disables compaction until the store is reopened, and removes the pages of blocks from the resident memory.
+// With compaction, a long import would rewrite its earlier blocks again and again.
 func (s *Store) StartBulk() {
 	s.bulk.Store(true)
 	s.db.DisableCompactions()
 }
 
-// ImportBlocks writes a history to blocks of its own, which may overlap existing ones; duplicate samples are
-// read once. Retention by age spares imported blocks, because they were imported on purpose; the size limit
-// does not. Queries see the blocks when it returns. An import that fails leaves complete blocks and can be
-// repeated.
+// ImportBlocks writes a history to separate blocks, which may overlap existing blocks. A sample in several blocks is
+// read once. Retention by age does not delete imported blocks, because they were imported on purpose, but the size
+// limit does. Queries see the blocks when ImportBlocks returns. If it fails, complete blocks remain, and the import can
+// be repeated.
 func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	if len(h.series) == 0 {
 		return nil
@@ -270,8 +270,8 @@ func nothingDeleted(dir string) error {
 
 const importedFile = "imported.json"
 
-// importedSet holds the ids of the blocks written by ImportBlocks, in the file imported.json.
-// Blocks compacted from them are recognised by their sources.
+// importedSet holds the ids of the blocks that ImportBlocks wrote, in the file imported.json. A block that was
+// compacted from such blocks is recognised by the sources in its metadata.
 type importedSet struct {
 	mu     sync.Mutex
 	loaded bool
@@ -323,8 +323,8 @@ func (i *importedSet) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
-// includes reports whether a block contains imported blocks. If the list is unreadable it returns true
-// for all, so that nothing is deleted by age.
+// includes reports whether a block is an imported block or was compacted from one. If the list of imported blocks
+// cannot be read, it returns true, so that no block is deleted because of its age.
 func (i *importedSet) includes(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

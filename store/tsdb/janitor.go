@@ -22,8 +22,8 @@ const (
 	idleTenant = 30 * time.Minute
 )
 
-// janitor runs until Close. It evicts ended series ([Store.evictEnded]), verifies blocks that were
-// not checked at opening, one at a time, and unmaps ended blocks ([Store.unmapEnded]).
+// janitor runs until Close. It evicts ended series ([Store.evictEnded]), verifies the blocks that were not verified at
+// the start, and unmaps blocks of ended series ([Store.unmapEnded]).
 func (s *Store) janitor() {
 	defer s.done.Done()
 	tick, ended := time.NewTicker(janitorEvery), time.NewTicker(endedEvery)
@@ -114,9 +114,9 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 	}
 }
 
-// blocksToDelete applies retention by age and size, and selects blocks that a larger one replaced.
-// Age is relative to the newest sample or the clock, whichever is older, so that neither a clock
-// step nor a sample from the future deletes history. Imported blocks are spared by age.
+// blocksToDelete returns the blocks that exceed the retention by age or size, and those that a larger block replaced.
+// Age counts from the newest sample or the clock, whichever is older. A step of the clock or a sample from the future
+// therefore deletes no history. Imported blocks are not deleted by age.
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	s.born.update(blocks)
 	out := map[ulid.ULID]struct{}{}
@@ -165,9 +165,9 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	return out
 }
 
-// widen extends the out-of-order window by the time that the newest sample is ahead, after the clock jumped
-// forward and back. Otherwise correct samples would be refused until the clock caught up. The next start
-// restores the configured window.
+// widen extends the out-of-order window by ahead, the time that the newest sample is in the future. That happens if the
+// clock jumped forward and back. Correct samples would otherwise be rejected until the clock has caught up. The next
+// start uses the configured window again.
 func (s *Store) widen(ahead time.Duration) {
 	// Round up, so that this happens once and not for every batch.
 	need := (s.opts.OutOfOrder + ahead).Round(time.Hour) + time.Hour

@@ -13,9 +13,8 @@ import (
 	"reckon/store"
 )
 
-// dirLock is an flock(2) on the file "lock" of the directory, which Prometheus locks as well.
-// Unlike Prometheus's lock, it reports the holder. The kernel releases it in any case when the
-// process ends.
+// dirLock is an flock(2) on the file "lock" of the data directory, which Prometheus locks as well. Unlike Prometheus's
+// lock, it reports which process holds it. The kernel releases it when the process ends for any reason.
 type dirLock struct {
 	f *os.File
 	// died means that the holder before did not release the lock.

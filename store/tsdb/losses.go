@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// losses determines the time ranges of samples lost in the logs: from the last readable sample before a damaged place
-// to the first one after it, and the samples of series with a lost definition.
+// losses determines the time ranges of samples that were lost in the logs. A loss lasts from the last readable sample
+// before a damaged place to the first one after it. The samples of a series with a lost definition are also lost.
 type losses struct {
 	dec    record.Decoder
 	known  map[chunks.HeadSeriesRef]bool
@@ -64,8 +64,8 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 	return l.list, nil
 }
 
-// widen extends losses in the out-of-order log to all times of such samples, because neighbouring
-// samples do not limit the times in a damaged place.
+// widen extends the losses in the out-of-order log to the times of all such samples, because the samples around a
+// damaged place do not limit the times of those in it.
 func (l *losses) widen(noted *notedLogs, newest int64) {
 	oldest := l.oldestOOO
 	if noted != nil && noted.OldestOOO != 0 {
@@ -78,9 +78,9 @@ func (l *losses) widen(noted *notedLogs, newest int64) {
 	}
 }
 
-// newestIn returns the latest possible time of a sample in a log: the newest sample when the store
-// was closed, else the modification time of the last segment, or the current time if that is
-// missing.
+// newestIn returns the latest possible time of a sample in a log, in milliseconds. If the store was closed properly, it
+// is the noted time of the newest sample. Otherwise it is the modification time of the last segment, or the current
+// time if that segment is missing.
 func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {
 		return noted.Newest

@@ -17,8 +17,8 @@ import (
 	"reckon/internal/durable"
 )
 
-// manifestFile lists the expected blocks, so that a missing block or a changed meta.json is noticed. It is
-// written when the blocks change. If it is unreadable, the existing blocks are trusted.
+// manifestFile lists the blocks that should exist, so that a missing block or a changed meta.json is noticed. It is
+// written when the blocks change. If it cannot be read, the existing blocks are accepted.
 const manifestFile = "blocks.json"
 
 type manifest struct {

@@ -15,8 +15,8 @@ import (
 	"reckon/metric"
 )
 
-// metadataTable stores the type, unit and help of every metric ever appended, in a small file that
-// is written only for a new metric.
+// metadataTable stores the type, unit and help of every metric that was ever appended. The file is small, and is
+// written only for a new metric.
 type metadataTable struct {
 	mu     sync.RWMutex
 	path   string

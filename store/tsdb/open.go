@@ -16,10 +16,10 @@ import (
 
 // openDB opens the database. It moves parts of the logs aside that cannot be repaired.
 //
-// It needs several calls because of two problems. The database does not read its out-of-order log after repairing the
-// other log, so it is opened twice. After a crash, the out-of-order log may refer to chunks that were never written.
-// The database trusts that they exist once newer ones do, so a second crash would lose samples. openDB therefore drops
-// those chunk files, which are only a cache, and writes the out-of-order samples to a block at once.
+// It opens the database several times because of two problems. The database does not read its out-of-order log after it
+// has repaired the other log, so it is opened again. After a crash, the out-of-order log may refer to chunks that were
+// never written. The database assumes that they exist if newer ones do, so a second crash would lose samples. openDB
+// therefore removes those chunk files, which are only a cache, and writes the out-of-order samples to a block at once.
 func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)

@@ -12,8 +12,8 @@ import (
 	"reckon/store"
 )
 
-// blockTimes remembers the time range of each block written since opening. A block later becomes part of
-// larger ones, which only record its id.
+// blockTimes holds the time range of each block that was written since the store was opened. A block later becomes part
+// of larger blocks, which record only its id.
 type blockTimes struct {
 	mu    sync.Mutex
 	spans map[ulid.ULID][2]int64
@@ -94,8 +94,8 @@ func (s *Store) Sealed() (time.Time, bool) {
 	return time.UnixMilli(newest), newest != math.MinInt64
 }
 
-// Since returns the earliest time of the data that the store received to keep, and false if it is
-// empty. Imported data may be older.
+// Since returns the earliest time of the data that the store has received and should still have. It returns false if
+// the store is empty. Imported data may be older.
 func (s *Store) Since() (time.Time, bool) {
 	db, err := s.acquire()
 	if err != nil {

@@ -151,8 +151,9 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 	return db.Delete(ctx, mint, maxt, intersectingFirst(ms)...)
 }
 
-// intersectingFirst sorts the matchers in the order that the database uses. The database sorts the same slice
-// concurrently for all blocks. A matcher may be missing while it is moved, so that too much would be deleted.
+// intersectingFirst sorts the matchers of a deletion in the order that the database uses. The database sorts the same
+// slice concurrently for all blocks. While a matcher is moved, it may be missing from the slice, and too much would be
+// deleted. A sorted slice needs no move.
 func intersectingFirst(ms []*labels.Matcher) []*labels.Matcher {
 	set := map[string]bool{}
 	for _, m := range ms {

@@ -86,9 +86,9 @@ func (r *recent) had(id ulid.ULID, mark uint64) bool {
 	return ok && first <= mark
 }
 
-// Appended returns a time before which no sample was appended since mark was returned, the same time without initial
-// zeros of series, and a new mark. known is false if mark is too old or 0. An initial zero has the start time of its
-// counter and does not change earlier counts. Imported samples are excluded; see [Store.Dirty].
+// Appended returns a time since, before which no sample was appended after mark was returned. counts is the same
+// without initial zeros of series. now is a new mark. known is false if mark is 0 or too old. An initial zero has the
+// start time of its counter and does not change earlier counts. Imported samples are not included; see [Store.Dirty].
 func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, known bool) {
 	var there []ulid.ULID // Read the blocks before the mark is made, because their samples were appended before.
 	if db, err := s.acquire(); err == nil {
@@ -102,9 +102,9 @@ func (s *Store) Appended(mark uint64) (since, counts time.Time, now uint64, know
 	return time.UnixMilli(o.all), time.UnixMilli(o.counts), now, known
 }
 
-// Newer returns a view without the blocks that are irrelevant to a reader that had read everything
-// up to read when [Store.Appended] returned mark. With many short process groups there is a new
-// block of ended series every half minute, which every reader of recent data would scan.
+// Newer returns a view of the store without blocks that are irrelevant to the caller. The caller must have read
+// everything up to the time read when [Store.Appended] returned mark. With many short process groups there is a new
+// block of ended series every half minute, and every reader of recent data would otherwise scan all of them.
 func (s *Store) Newer(mark uint64, read time.Time) storage.Queryable {
 	return newer{s, &readBefore{mark: mark, until: read.UnixMilli()}}
 }

@@ -27,9 +27,8 @@ const corruptDir = "corrupt"
 // scanAtOpen is the number of bytes of blocks that are checked before the store opens; the janitor checks the rest.
 const scanAtOpen = 64 << 20
 
-// notedLogsFile records the state of the logs while the store is closed, and a lower bound of it
-// while it is open. Missing or truncated segments are thus noticed even after a crash, except for
-// the last minute.
+// notedLogsFile holds the sizes of the logs when the store was closed, or a lower bound while it is open. Missing or
+// truncated segments are therefore noticed even after a crash, except for data of the last minute.
 const notedLogsFile = "logs.json"
 
 // checkFiles checks blocks and logs before the database opens them. Unreadable ones are moved aside and their time is recorded.
@@ -289,8 +288,8 @@ func (s *Store) readNote() *notedLogs {
 	return &noted
 }
 
-// noteLogs records the state of the logs, or a lower bound while the store is open. It syncs the newest
-// segments first, so that the note never claims data that a power failure prevented from reaching the disk.
+// noteLogs writes the state of the logs to a file, or a lower bound if open is set. It first syncs the newest segments,
+// because after a power failure the note must not claim data that never reached the disk.
 func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	noted := notedLogs{Newest: newest, Files: map[string]int64{}, Open: open, Series: s.size}
 	if oldestOOO != math.MaxInt64 {
@@ -324,8 +323,8 @@ func (s *Store) noteLogs(newest, oldestOOO int64, open bool) error {
 	return nil
 }
 
-// segmentSizes returns the sizes of a log's segments and checkpoints, by path below the store
-// directory, and the newest segment.
+// segmentSizes returns the sizes of the segments and checkpoints of a log, by path below the store directory, and the
+// path of the newest segment.
 func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string, err error) {
 	sizes = map[string]int64{}
 	err = filepath.WalkDir(filepath.Join(s.opts.Dir, log), func(path string, e fs.DirEntry, err error) error {
@@ -356,8 +355,8 @@ func (s *Store) noteOpen(db *promtsdb.DB) {
 	}
 }
 
-// unreadable reports whether err is due to damage. Other errors, such as a missing permission or a
-// full disk, go away without a loss.
+// unreadable reports whether err shows that a file is damaged. After other errors, such as a missing permission or a
+// full disk, the data still exists.
 func unreadable(err error) bool {
 	for _, e := range []error{fs.ErrPermission, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {

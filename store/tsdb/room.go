@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// Opening the store replays the log and writes chunks. The database ends the process if that fails,
-// so some disk space is reserved while there is enough.
+// Opening the store replays the log and writes chunks. If a write fails, the database ends the process. Therefore a
+// ballast file reserves some disk space while there is enough.
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 8 << 20
@@ -24,8 +24,8 @@ const (
 	leastSpace = 2 << 20
 )
 
-// makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which
-// are only a cache of the log. Afterwards queries work and samples are refused (Options.Reserve).
+// makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which are only
+// a cache of the log. The store then answers queries, and rejects samples until there is more space (Options.Reserve).
 func (s *Store) makeRoom() error {
 	free, err := freeBytes(s.opts.Dir)
 	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {

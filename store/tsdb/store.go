@@ -229,12 +229,12 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	return o
 }
 
-// closeWait is the time that Close waits for running appends and queries. Together with the
-// other steps of stopping the server it is less than 20 s.
+// closeWait is the time that Close waits for running appends and queries. With all other steps, stopping the server
+// takes less than 20 s.
 const closeWait = 8 * time.Second
 
-// Close waits up to 8 s for running appends and queries and closes the store. If some still run, they read mapped
-// memory; Close then only writes the logs, and the database stays open until the process ends.
+// Close waits up to 8 s for running appends and queries and then closes the store. If some still run, Close only writes
+// the logs. The database then stays open until the process ends, because they read mapped memory.
 func (s *Store) Close() error {
 	first, inside := s.gate.close(closeWait)
 	if !first {
@@ -272,8 +272,8 @@ func (s *Store) InUse() bool {
 	return s.gate.closed && s.gate.users > 0
 }
 
-// repair reopens the database after a failed log write, once the disk has room. It does not wait
-// for queries; while one runs, the store is unchanged.
+// repair reopens the database after a write to the log has failed, as soon as the disk has space. It does not wait for
+// queries. If a query runs, repair does nothing.
 func (s *Store) repair() error {
 	if free, err := freeBytes(s.opts.Dir); err == nil && free < 1<<20 {
 		return fmt.Errorf("%w: %s free on the disk of %s; free space, or lower the retention", store.ErrFull, format.Bytes(float64(free)),

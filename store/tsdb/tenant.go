@@ -14,8 +14,8 @@ import (
 	"reckon/metric"
 )
 
-// tenant caches one set of external labels, that is one node. It holds the database reference and the full
-// label set of each series, so that a steady batch builds no labels. Evicted entries are found again.
+// tenant caches the series of one set of external labels, which is one node. It holds the database reference and the full label set of
+// each series, so that labels are built only once per series. An evicted entry is created again when it is needed.
 type tenant struct {
 	mu       sync.Mutex
 	external map[string]string
@@ -76,8 +76,8 @@ func (s *Store) dropIdle(idle time.Duration) {
 	}
 }
 
-// add builds the label set of a series. Its labels override external ones of the same name, and
-// invalid UTF-8 is replaced.
+// add adds the entry of a series with its full label set. Labels of the series override external labels of the same
+// name. Invalid UTF-8 is replaced.
 func (t *tenant) add(s *metric.Series) *ref {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range t.external {

@@ -13,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapEnded removes the pages of blocks of ended series, and of all blocks during a bulk import, from the resident set. They stay in the
-// page cache and are mapped again on access. Such blocks appear every few minutes if many series end, and would become entirely resident,
-// because the kernel maps 64 KiB around each touched page. That is a megabyte per dozen thousand series.
+// unmapEnded removes the pages of blocks of ended series from the resident memory, and those of all blocks during a bulk import. The
+// pages stay in the page cache and are mapped again on access. If many series end, there is a new block every few minutes. Such blocks
+// would become resident as a whole, a megabyte per dozen thousand series, because the kernel maps 64 KiB around each touched page.
 //
-// A reader keeps each block open meanwhile. A file that is mapped once is mapped by its block, so the mapping stays. If a file is mapped
-// twice, the other mapping may vanish at any moment and its addresses may be reused, so the file is skipped.
+// unmapEnded keeps a reader of each block open, so that the block is not unmapped meanwhile. If a file is mapped once, that mapping is
+// the block's. If a file is mapped twice, the other mapping may vanish at any moment and its addresses may be reused, so unmapEnded skips
+// the file.
 func (s *Store) unmapEnded(db *promtsdb.DB) {
 	var held []io.Closer
 	defer func() {

@@ -94,9 +94,9 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	return set
 }
 
-// maxMergedSeries returns the number of block series, about 400 bytes each, that may be held for merging.
-// It depends on the number of series in memory, so that a small store stays small. More series are
-// sorted instead, which reads them one by one.
+// maxMergedSeries returns the number of series in blocks, about 400 bytes each, that a query may hold in memory to
+// merge them. It grows with the number of series in memory, so that a small store takes little memory. If there are
+// more series, they are sorted instead and read one by one.
 func maxMergedSeries(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
 
 const (
@@ -104,8 +104,8 @@ const (
 	manyHeld = 250_000
 )
 
-// unsortedSet returns first the series in memory, each merged with its parts in blocks, and then those only in
-// blocks. When the first is requested, it has read all block series but none of their samples.
+// unsortedSet returns first the series in memory, each merged with its parts in blocks, and then the series that are
+// only in blocks. Before it returns the first series, it has read all series of the blocks, but no samples.
 type unsortedSet struct {
 	memory   storage.SeriesSet
 	blocks   map[uint64][][]storage.Series // by the hash of labels, the parts of each series
@@ -172,8 +172,8 @@ func (u *unsortedSet) Next() bool {
 	return true
 }
 
-// withBlocks returns a series in memory together with its samples in blocks. These are removed from
-// the list, because they are returned here.
+// withBlocks returns a series in memory merged with its samples in blocks. It removes the parts in blocks from the list
+// of series that are left.
 func (u *unsortedSet) withBlocks(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()
 	list := u.blocks[hash]

@@ -68,8 +68,8 @@ func (c *notedLogs) files() map[string]int64 {
 	return c.Files
 }
 
-// filesSince returns the recorded files without those that a checkpoint replaced since the store was
-// opened. first is the number of the first segment after the checkpoint.
+// filesSince returns the noted files, except those that a checkpoint replaced since the store was opened. first is the
+// number of the first segment after the checkpoint.
 func (c *notedLogs) filesSince(first int) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -82,8 +82,9 @@ func (c *notedLogs) filesSince(first int) map[string]int64 {
 	return left
 }
 
-// unlessReplaced returns the recorded files, or nil if the database may have removed them. It writes out-of-order
-// samples to blocks and then removes their segments, but begins another segment first.
+// unlessReplaced returns the noted files of a log, or nil if the database may have removed them. The database removes
+// segments after it has written their samples to blocks, and begins a new segment before that. If the newest segment is
+// not a noted one, the noted files may therefore be gone.
 func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
@@ -113,8 +114,8 @@ func syncLogs(dir string) (err error) {
 	return err
 }
 
-// readLogs reads all logs. It returns their segments in the order of replay, including missing
-// ones, and whether any is damaged.
+// readLogs reads all logs of the store. It returns their segments in the order of replay, including missing segments.
+// damaged reports whether any segment is damaged or missing.
 func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err error) {
 	checkpoint, number, err := newestCheckpoint(dir, noted.files())
 	if err != nil {
@@ -146,8 +147,8 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 	return all, damaged, nil
 }
 
-// newestCheckpoint returns the name and number of the checkpoint that is replayed before the log. It contains the
-// required data of the segments up to its number. The number is -1 if there is none.
+// newestCheckpoint returns the name and the number of the checkpoint that is replayed before the log. It contains what
+// is still needed from the segments up to its number. The number is -1 if there is no checkpoint.
 func newestCheckpoint(dir string, sizes map[string]int64) (name string, number int, err error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "wal", "checkpoint.*"))
 	if err != nil {
@@ -169,8 +170,8 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	return name, number, nil
 }
 
-// segmentsOf returns the existing and the expected segments of a log, from first, or from any
-// number if first is negative, to the last one that exists or was recorded.
+// segmentsOf returns the segments of a log that exist or should exist, from number first to the last one that exists or
+// was noted. A negative first starts at the lowest number.
 func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logSegment, err error) {
 	have := map[int]bool{}
 	entries, err := os.ReadDir(filepath.Join(dir, log))
@@ -232,9 +233,9 @@ func (s *logSegment) check(dir string, noted *notedLogs) error {
 	return nil
 }
 
-// eachRecord calls good for each record of a segment and bad for each unreadable place, in order.
-// It returns the size of the file. After an unreadable place it continues with the first record
-// that begins on a later page. Records never extend into another segment.
+// eachRecord calls good for each record of a segment and bad for each unreadable place, in order. It returns the size
+// of the file. After an unreadable place, it continues with the first record that begins on a later page. A record
+// never extends into another segment.
 func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) error) (size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -271,8 +272,8 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 	return size, nil
 }
 
-// recordsFrom calls good for each record from a page on, after the rest of an earlier record. It
-// returns the offset reached, and in why the reason if something is unreadable.
+// recordsFrom calls good for each record from the offset page on. rest is the number of bytes at that offset that belong to an earlier
+// record and are skipped. done is the number of bytes read. why is the reason if a record is unreadable.
 func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
 	// The reader begins with a page: in the place of the rest it finds a record of the same size.
 	stand := make([]byte, rest)
@@ -308,8 +309,8 @@ func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error
 	return done, why, nil
 }
 
-// A record consists of fragments that do not cross the end of a page. The header of a fragment has
-// a byte for the type, two for the length and four for the checksum.
+// A record consists of fragments that do not cross the end of a page. The header of a fragment has one byte for the
+// type, two for the length and four for the checksum.
 const (
 	recordHeader = 7
 	recordType   = 7 // the bits of the first byte that hold the type
@@ -317,8 +318,8 @@ const (
 	recordFull, recordMiddle, recordLast = 1, 3, 4
 )
 
-// behindRest returns the first page from at on that is not within a record with a lost start. rest
-// is the number of bytes at the start of that page that still belong to the lost record.
+// behindRest returns the offset of the next page on which reading can continue. It starts at the offset at and skips pages that are
+// filled by the middle of a damaged record. rest is the number of bytes at the start of the returned page that belong to that record.
 func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
@@ -342,8 +343,8 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	return at, 0, nil
 }
 
-// isEmpty reports whether the range of a file has only zeros, except at most one byte, which a
-// flipped bit may have changed. A record header has seven bytes.
+// isEmpty reports whether the bytes of f from one offset to the other are all zero, except one byte that a flipped bit
+// may have changed. A single changed byte is not a record, because a record header has seven bytes.
 func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	raw := make([]byte, to-from)
 	if _, err := f.ReadAt(raw, from); err != nil {
@@ -352,8 +353,8 @@ func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 	return len(raw)-bytes.Count(raw, []byte{0}) <= 1, nil
 }
 
-// rewrite replaces a segment by its readable records and moves the damaged file aside. A missing
-// segment becomes an empty one.
+// rewrite replaces a damaged segment by a segment with its readable records, after aside has moved the damaged file. A
+// missing segment is replaced by an empty one. kept is the new path of the damaged file.
 func (s *logSegment) rewrite(dir string, aside func(name string) (kept string, err error)) (kept string, err error) {
 	path := filepath.Join(dir, s.file)
 	if s.bad[0].at < 0 {

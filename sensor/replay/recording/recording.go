@@ -89,8 +89,8 @@ type Reading struct {
 	GPU     *sensor.GPUPass // GPU is the pass of GPUs and their users; nil if none was read.
 }
 
-// File is a regular file of the machine, or a symbolic link if Link is not empty. Path is clean and
-// relative to the root.
+// File is a regular file of the recorded machine, or a symbolic link if Link is not empty. Path is clean and relative
+// to the root of the machine's file tree.
 type File struct {
 	Path string
 	Data []byte

@@ -12,14 +12,13 @@ import (
 	"reckon/sensor"
 )
 
-// Scrubber replaces the names of people and machines. Each name gets the same replacement in all
-// passes: user1, user2... for users, host1, host2... for hosts (host1 is the node itself), and
-// 192.0.2.N or 2001:db8::N for network addresses. Hosts are the node and the servers of network
-// file systems. Mount options are reduced to ro and rw; the boot id and board serial numbers are
-// blanked.
+// Scrubber replaces the names of people and machines in a recording. A name gets the same replacement in all passes:
+// user1, user2... for users, host1, host2... for hosts (host1 is the node itself), and 192.0.2.N or 2001:db8::N for
+// network addresses. Hosts are the node and the servers of network file systems. Mount options are reduced to ro and
+// rw. The boot id and the serial numbers of boards are blanked.
 //
-// User ids and the names of programs, directories and control groups (unless they contain a
-// scrubbed name) remain. Inspect a recording before you share it.
+// User ids remain. The names of programs, directories and control groups also remain, unless they contain a name that
+// is replaced. Inspect a recording before you share it.
 type Scrubber struct {
 	names map[string]string
 	users int
@@ -29,8 +28,8 @@ type Scrubber struct {
 	descs map[*metric.Series]*metric.Series
 }
 
-// firstPerson is the lowest user id of a person (UID_MIN in login.defs). System accounts have the
-// same names everywhere.
+// firstPerson is the lowest user id of a person (UID_MIN in login.defs). Lower ids belong to system accounts, and their
+// names need no replacement because they are the same on all machines.
 const firstPerson = 1000
 
 var (
@@ -195,8 +194,8 @@ func (s *Scrubber) collectNames(d *PassData) {
 	}
 }
 
-// source collects hosts and users from the source of a mount: nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/
-// (Ceph), //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre), https://nas/dav.
+// source collects the host and user names in the source of a mount. It knows the forms nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/
+// (Ceph), //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre) and https://nas/dav.
 func (s *Scrubber) source(text string) {
 	hosts, _, ok := strings.Cut(text, ":/")
 	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && word().MatchString(scheme) {
@@ -277,9 +276,9 @@ func isMounts(name string) bool {
 	return strings.HasSuffix(name, "/mounts") || strings.HasSuffix(name, "/mountinfo")
 }
 
-// plainOptions reduces the options in mounts (field 4 in proc(5)) and mountinfo (field 6 and the
-// last) to ro or rw, because they may contain user names and addresses. It keeps the options of the
-// kernel's own file systems, which readers need.
+// plainOptions reduces the mount options in the text of mounts (field 4 in proc(5)) and of mountinfo (field 6 and the
+// last one) to ro or rw, because they may contain user names and addresses. It keeps the options of the kernel's own
+// file systems, because readers of the recording need them.
 func plainOptions(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

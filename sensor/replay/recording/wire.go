@@ -15,8 +15,8 @@ import (
 	"reckon/sensor"
 )
 
-// Names of the bits of sensor.Fields and sensor.CgroupFields in a recording. The names are part of
-// the format; the order of the constants is not.
+// fieldNames, cgroupNames and gpuNames map the bits of the sets of figures in package sensor to their names in a
+// recording. A recording contains names, because the order of the constants may change.
 var (
 	fieldNames = []bitName[sensor.Fields]{
 		{sensor.FieldWait, "wait"}, {sensor.FieldSwitches, "switches"}, {sensor.FieldFaults, "faults"},
@@ -77,8 +77,8 @@ func shapeOf[T any]() func() reflect.Type {
 	return sync.OnceValue(func() reflect.Type { return shape(reflect.TypeFor[T]()) })
 }
 
-// shape returns t with a JSON name for each field, the Go name in snake_case. New fields are thus
-// recorded without a change here. Fields with a special form in a recording are omitted.
+// shape returns t with a JSON name for each field: the Go name in snake_case. A new field is therefore recorded without
+// a change here. Fields that a recording encodes in another form are omitted.
 func shape(t reflect.Type) reflect.Type {
 	fields := make([]reflect.StructField, t.NumField())
 	for i := range fields {
@@ -239,8 +239,8 @@ func (n *number) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// encodeComm encodes a program name, which may contain any byte. Backslashes and bytes that are not
-// printable ASCII are written as \xNN.
+// encodeComm encodes a program name, which may contain any byte, as printable ASCII. It writes backslashes and all
+// other bytes as \xNN.
 func encodeComm(c sensor.Comm) string {
 	raw := c.Bytes()
 	var b strings.Builder

@@ -37,8 +37,8 @@ func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 	return wr, wr.flush()
 }
 
-// Pass appends one pass. The files come first and the readings last, so that a pass without
-// readings is known to be truncated.
+// Pass appends one pass to the recording. It writes the files first and the readings last. A pass without readings is
+// therefore known to be truncated.
 func (w *Writer) Pass(d PassData) error {
 	if w.err != nil {
 		return w.err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AccountsSpec describes how to load programs that keep accounts, mostly one per process (include/account.h). The
-// programs have a map "accounts" and an iterator "harvest" over it that writes records of one size.
+// AccountsSpec describes BPF programs that keep accounts, mostly one per process (include/account.h). The programs have
+// a map "accounts". Their iterator "harvest" writes a record of fixed size for each account in the map.
 type AccountsSpec struct {
 	// Root is the directory with /proc and /sys of this machine.
 	Root string
@@ -46,8 +46,8 @@ type Accounts struct {
 	over       Ended
 }
 
-// OpenAccounts loads and attaches the programs. The error wraps sensor.ErrUnavailable if the kernel
-// or the permissions do not allow that.
+// OpenAccounts loads the programs into the kernel and attaches them. If the kernel or the permissions do not allow
+// that, the error matches sensor.ErrUnavailable.
 func OpenAccounts(o AccountsSpec) (*Accounts, error) {
 	if err := Permitted(); err != nil {
 		return nil, Explain(err, o.Root, o.Otherwise, o.Fix)
@@ -118,9 +118,9 @@ func (a *Accounts) Program(name string) *ebpf.Program { return a.collection.Prog
 // MapNamed returns a map of the programs by name; nil if there is none.
 func (a *Accounts) MapNamed(name string) *ebpf.Map { return a.collection.Maps[name] }
 
-// Read calls take with each record since the previous reading. take returns the key of the account and whether
-// its process ended. Ended accounts are deleted after the next reading, which reports activity that was still
-// in progress. Read does not allocate.
+// Read calls take with each record since the previous reading. take returns the key of the account, and whether its
+// process has ended. The account of an ended process is deleted after the next reading, which reports activity that was
+// still in progress. Read does not allocate.
 func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error {
 	fd, err := NewIteration(a.harvest.FD())
 	if err != nil {
@@ -149,8 +149,8 @@ func (a *Accounts) Read(take func(record []byte) (key uint32, ended bool)) error
 	}
 }
 
-// Missed returns the number of events lost since the programs were loaded. The kernel skips a program if the event
-// interrupted that same program on its processor. It is 0 before Linux 5.12, which does not count them.
+// Missed returns the number of events lost since the programs were loaded. The kernel skips a program if the event interrupts the same
+// program on the same processor. Linux before 5.12 does not count such events, so the result is 0 there.
 func (a *Accounts) Missed() uint64 {
 	if a == nil {
 		return 0

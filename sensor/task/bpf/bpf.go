@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Permitted tests the permissions with the cheapest privileged operation, because reading the
-// kernel's types takes a while. It also fails on kernels that are known to be unsafe.
+// Permitted returns an error if this process may not load BPF programs. It tests that with the cheapest privileged operation, because
+// reading the kernel's types takes long. It also returns an error on kernels that are known to be unsafe.
 func Permitted() error {
 	if err := trusted(release()); err != nil {
 		return err
@@ -31,8 +31,8 @@ func Permitted() error {
 	return m.Close()
 }
 
-// NewIteration opens a reader of an attached iterator with the bpf(2) command BPF_ITER_CREATE.
-// Unlike the library's function it does not allocate.
+// NewIteration returns a file descriptor that reads an attached iterator from the start. It calls bpf(2) with
+// BPF_ITER_CREATE itself, because the library's function allocates.
 func NewIteration(link int) (int, error) {
 	const bpfIterCreate = 33
 	attr := struct{ link, flags uint32 }{link: uint32(link)}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Clock converts boot times from the clock of kernel programs to the time namespace of this
-// process, which /proc and clock_gettime use (time_namespaces(7)). The zero Clock converts nothing.
+// Clock converts times since boot from the clock of BPF programs to that of this process's time namespace, which /proc
+// and clock_gettime use (time_namespaces(7)). The zero Clock leaves times unchanged.
 type Clock struct{ offset int64 }
 
 // OwnClock returns the clock of this process's time namespace.
@@ -16,8 +16,8 @@ func OwnClock() Clock {
 	return Clock{offset: bootOffset(string(text))}
 }
 
-// bootOffset returns how many nanoseconds the namespace's CLOCK_BOOTTIME is ahead of the machine's.
-// It parses the line "boottime SECONDS NANOSECONDS".
+// bootOffset returns the nanoseconds by which CLOCK_BOOTTIME of the time namespace is ahead of the machine's. text has
+// a line "boottime SECONDS NANOSECONDS".
 func bootOffset(text string) int64 {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Ended holds the accounts of ended processes. An account is freed one reading after its end was
-// reported, because amounts may have been added in between. It is not safe for concurrent use.
+// Ended keeps the keys of ended processes until their accounts are freed. An account is freed one reading after its end
+// was reported, because amounts may have been added in between. It is not safe for concurrent use.
 type Ended struct {
 	now    []uint32 // keys reported in this reading
 	before []uint32 // keys reported in the previous reading

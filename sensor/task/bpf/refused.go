@@ -16,8 +16,8 @@ import (
 
 const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 
-// Explain turns a load error into one actionable line. otherwise and fix are the reason and the
-// remedy if the cause is unknown.
+// Explain converts an error from loading programs to one line that says what to do. If the cause is unknown, it uses
+// otherwise as the reason and fix as the remedy.
 func Explain(err error, root, otherwise, fix string) error {
 	var log *ebpf.VerifierError
 	rejected := errors.As(err, &log) && len(log.Log) > 0
@@ -39,8 +39,8 @@ func Explain(err error, root, otherwise, fix string) error {
 	return sensor.RefusedError(otherwise, fix, Cause(err))
 }
 
-// Cause shortens a load error to one line. The verifier may write thousands of lines; Cause returns
-// the one with the reason.
+// Cause shortens an error from loading programs to one line. The kernel's verifier may write thousands of lines, and
+// Cause keeps the line with the reason.
 func Cause(err error) error {
 	var log *ebpf.VerifierError
 	if errors.As(err, &log) {
@@ -78,7 +78,7 @@ func (s shortened) Error() string { return s.text }
 
 func (s shortened) Unwrap() error { return s.err }
 
-// verdict returns the reason from the verifier's log: the last line before the statistics
+// verdict returns the reason for a rejection from the verifier's log. It is the last line before the statistics
 // (print_verification_stats in kernel/bpf/verifier.c).
 func verdict(log []string) string {
 	for i := len(log) - 1; i >= 0; i-- {
@@ -107,8 +107,8 @@ func lockedDown(root string) bool {
 	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }
 
-// explainEPERM explains why the kernel returned EPERM. If the process already has the capabilities, it
-// reports the actual obstacle instead of advising to grant them.
+// explainEPERM explains why the kernel returned EPERM. If the process already has the required capabilities, it names
+// the actual obstacle instead of advising to grant them.
 func explainEPERM(err error) error {
 	status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
@@ -117,9 +117,9 @@ func explainEPERM(err error) error {
 	return refusal(err, string(status), string(uidMap), limited, filtered())
 }
 
-// filtered returns the name of a system call that fails even with invalid arguments, as with a
-// seccomp filter, or "" if there is none. The kernel itself checks capabilities first and arguments
-// next. It cannot detect a filter that inspects arguments.
+// filtered returns the name of a system call that a seccomp filter rejects, or "" if there is none. It tests bpf(2) and
+// perf_event_open(2) with invalid arguments. If this process has the capabilities for a call, only a filter can reject
+// it with EPERM or EACCES. A filter that inspects arguments is not detected.
 func filtered() string {
 	if _, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(^uint32(0)), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
 		return "bpf(2)"
@@ -130,9 +130,9 @@ func filtered() string {
 	return ""
 }
 
-// trusted rejects a kernel release on which a machine locked up while the programs ran. One of
-// five runs of Debian's 5.10 under QEMU ended in a soft lockup. The emulator was probably the
-// cause, as with 6.1 (test/kernels/emulate.go), but 5.10 was not tested again without it.
+// trusted returns an error for a kernel release on which a test machine locked up while the programs ran. One of five
+// runs of Debian's 5.10 under QEMU ended in a soft lockup. The emulator was probably the cause, as with 6.1
+// (test/kernels/emulate.go). However, 5.10 was not tested again without it.
 func trusted(major, minor int) error {
 	if major != 5 || minor != 10 {
 		return nil
@@ -159,9 +159,9 @@ func chargesLockedMemory() bool {
 	return major != 0 && (major < 5 || major == 5 && minor < 11)
 }
 
-// refusal parses /proc/PID/status and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited
-// reports that BPF memory counts as locked memory, which may be scarce. filtered is the system call
-// that is always refused, if any.
+// refusal returns the reason and the remedy for the EPERM in err. status and uidMap are the texts of /proc/PID/status
+// and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited reports that BPF memory counts as locked memory, which
+// may be scarce. filtered is a system call that is always rejected, or "".
 func refusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
 	case !hasCapability(status, unix.CAP_SYS_ADMIN) && !(hasCapability(status, unix.CAP_BPF) && hasCapability(status, unix.CAP_PERFMON)):

@@ -12,15 +12,15 @@ import (
 	"reckon/sensor"
 )
 
-// Types holds the types of the running kernel (BTF) while programs are loaded. Parsing takes tens of milliseconds and
-// some MB, so collections share one. Its zero value is ready for use; it is not safe for concurrent use.
+// Types caches the types of the running kernel (BTF) while programs are loaded. Several collections share one Types, because parsing
+// takes tens of milliseconds and some MB. Its zero value is ready for use. It is not safe for concurrent use.
 type Types struct {
 	cache *btf.Cache
 	err   error
 }
 
-// Borrow returns the parsed types and a function to call after loading. If t is nil, the types are
-// released at once. It returns [sensor.ErrUnavailable] if the kernel has no BTF.
+// Borrow returns the parsed types of the kernel. The caller must call done after loading. If t is nil, done releases
+// the types at once. If the kernel has no BTF, the error matches [sensor.ErrUnavailable].
 func (t *Types) Borrow() (cache *btf.Cache, done func(), err error) {
 	done = func() {}
 	if t == nil {

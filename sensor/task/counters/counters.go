@@ -71,8 +71,8 @@ type Source struct {
 	scratch [16]byte
 }
 
-// Open opens the events and loads the programs. It returns [sensor.ErrUnavailable] with the reason
-// if there are no counters, or if the kernel or the permissions do not allow it.
+// Open opens the processor events and loads the programs. If the machine has no counters, or the kernel or the
+// permissions do not allow their use, the error matches [sensor.ErrUnavailable] and gives the reason.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -216,8 +216,8 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	return nil
 }
 
-// processCounts holds the counts of a process. Part, the count of an event that shared a hardware counter, is
-// scaled by the times Enabled and Running.
+// processCounts holds the counts of a process, for each event. If the event shared a hardware counter with others, Part
+// is its raw count, to be scaled by the times Enabled and Running.
 type processCounts = [perProcessor]struct {
 	_       structs.HostLayout
 	Whole   uint64

@@ -40,11 +40,11 @@ type family struct {
 	fp     [4]uint64
 }
 
-// families lists processor families; the first match applies. Intel: the architectural event LLC misses (Intel
-// SDM volume 3, "Architectural performance monitoring") and FP_ARITH_INST_RETIRED, with single and double
-// precision counted together. AMD: tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel, with
-// ls_any_fills_from_sys.dram_io_all (Zen 2: demand fills only) and fp_ops_retired_by_width. Unlisted Intel
-// processors have no widths; unlisted AMD processors have neither widths nor memory.
+// families lists processor families, and the first match applies. Intel: the architectural event LLC misses (Intel SDM
+// volume 3, "Architectural performance monitoring") and FP_ARITH_INST_RETIRED, with single and double precision counted
+// together. AMD: tools/perf/pmu-events/arch/x86/amdzen{2,3,4,5} of the kernel, with ls_any_fills_from_sys.dram_io_all
+// (Zen 2: demand fills only) and fp_ops_retired_by_width. Intel processors that are not listed have no counts by vector
+// width. AMD processors that are not listed have neither these nor memory traffic.
 var families = []family{
 	{vendor: "GenuineIntel", number: 6, misses: lastLevel,
 		fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{
@@ -133,8 +133,8 @@ func ownPlan(root string) plan {
 	return planFor(string(text), runtime.GOARCH)
 }
 
-// open opens an event on a processor. On a machine with several kinds of cores, a generic event
-// counts only one kind unless the kind is named (PERF_PMU_TYPE_SHIFT in linux/perf_event.h).
+// open opens an event on processor cpu. On machines with several types of cores, a generic event needs the type of the
+// core, because it would otherwise count only on one type (PERF_PMU_TYPE_SHIFT in linux/perf_event.h).
 func (e event) open(root string, cpu int) (int, error) {
 	fd, err := perfOpen(e.kind, e.config, cpu)
 	if err != unix.ENOENT || e.kind != unix.PERF_TYPE_HARDWARE {

@@ -30,8 +30,8 @@ func (s *Source) readOnline() ([]int, error) {
 	return cpus, nil
 }
 
-// followOnline opens the events of processors that came online since the previous reading. The kernel ends those of
-// processors that went offline. It reports whether a processor ran without events.
+// followOnline opens the events of processors that came online since the previous reading. The kernel itself closes
+// the events of offline processors. gaps reports whether a processor ran without events for some time.
 func (s *Source) followOnline() (gaps bool, err error) {
 	n, _ := s.online.ReadAt(s.text, 0)
 	if bytes.Equal(s.text[:n], s.was) {
@@ -58,8 +58,8 @@ func (s *Source) flushLong() {
 	}
 }
 
-// stint returns the thread that a processor runs, 0 for none, and the time of its last counter
-// reading. It reads the head of struct stint in bpf/counters.bpf.c.
+// stint returns the id of the thread that runs on a processor, or 0, and the time of the last counter reading there. It
+// reads the first fields of struct stint in bpf/counters.bpf.c.
 func (s *Source) stint(cpu int) (tid uint32, since uint64) {
 	if _, err := s.stints.ReadAt(s.scratch[:], int64(cpu)*s.size); err != nil {
 		return 0, 0
@@ -67,8 +67,8 @@ func (s *Source) stint(cpu int) (tid uint32, since uint64) {
 	return binary.NativeEndian.Uint32(s.scratch[:]), binary.NativeEndian.Uint64(s.scratch[8:])
 }
 
-// runOn runs a raw tracepoint program on a processor with the bpf(2) command BPF_PROG_TEST_RUN.
-// Unlike the library's function it does not allocate.
+// runOn runs a raw tracepoint program on a processor. It calls bpf(2) with BPF_PROG_TEST_RUN itself, because the
+// library's function allocates.
 func runOn(program int, cpu uint32) {
 	const bpfProgTestRun, onCPU = 10, 1
 	attr := struct {

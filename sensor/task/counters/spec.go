@@ -13,8 +13,8 @@ const (
 	Cycles       Counter = iota // while not halted
 	Instructions                // retired
 	BranchMisses                // branches predicted wrongly
-	// CacheMisses counts lines that cores fetched from beyond the last-level cache. Which
-	// prefetches it includes depends on the processor. Lines written back are not counted.
+	// CacheMisses counts the cache lines that cores read from beyond the last-level cache. The processor model decides
+	// which prefetches are included. Lines that are written back are not counted.
 	CacheMisses
 	// Floating-point instructions by the width of their operands.
 	FPScalar

@@ -68,8 +68,8 @@ type disk struct {
 	histogram metric.Histogram // of all devices that have had the name
 }
 
-// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
-// permissions do not allow it.
+// Open loads the programs. If the kernel or the permissions do not allow it, the error matches [sensor.ErrUnavailable]
+// and gives the reason.
 func Open(o Options) (*Sensor, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -48,7 +48,7 @@ func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	return c.paths, true
 }
 
-// addPath adds the path of one cgroup of a set, which is encoded as:
+// addPath adds the path of a cgroup to its set. b is the encoded record:
 //
 //	u32 kind, u32 hierarchy, u64 set, u32 count, u32 length, names from leaf to root
 func (s *Source) addPath(b []byte) {
@@ -124,9 +124,9 @@ func (h *hierarchies) read() map[uint32]string {
 	return own
 }
 
-// findOwn determines where cgroup paths begin for readers of a mounted tree. That is the root of
-// the hierarchy, or in a container without the machine's tree the root of our cgroup namespace, as
-// in /proc. It compares our own group's path in the kernel with the one in /proc.
+// findOwn determines the cgroup that paths are relative to. It is the root of the hierarchy. In a container without the
+// machine's file tree it is the root of our cgroup namespace, as in /proc. findOwn compares the path of our own cgroup
+// in the kernel with that in /proc.
 func (s *Source) findOwn() {
 	seen := s.names.read()
 	us := s.table.find(int32(os.Getpid()))

@@ -98,8 +98,8 @@ type Source struct {
 	afterWalk func() // for tests
 }
 
-// New loads the programs and reads the table once. It returns [sensor.ErrUnavailable] with the
-// reason if the kernel or the permissions do not allow it.
+// New loads the programs and reads the process table once. If the kernel or the permissions do not allow it, the error
+// matches [sensor.ErrUnavailable] and gives the reason.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -147,8 +147,8 @@ func (s *Source) Exits() error { return s.exitErr }
 // Opens reports whether opens of GPUs are reported.
 func (s *Source) Opens() bool { return s.opens != nil }
 
-// Missed returns the number of unrecorded events. These are process ends that interrupted a
-// program, and ends of threads and opens of GPUs that did not fit into a table.
+// Missed returns the number of events that were not recorded. These are ends of processes that interrupted the same
+// program, and ends of threads and opens of GPUs for which a table had no room.
 func (s *Source) Missed() uint64 {
 	if s.kernel == nil {
 		return 0

@@ -53,8 +53,8 @@ func (s *Source) addClaim(r *tasksProcess) {
 	}
 }
 
-// tidyClaimed forgets claimed processes without a second record. The record found no room, or the
-// kernel skipped the tracepoint.
+// tidyClaimed deletes claimed processes that got no second record for 64 passes. There was no room for that record, or
+// the kernel skipped the tracepoint.
 func (s *Source) tidyClaimed() {
 	for pid, c := range s.claimed {
 		if c.pass+64 < s.pass {

@@ -69,8 +69,8 @@ func (l *listing) records() []byte {
 	return l.shared[listingWords:][:8*int(used)]
 }
 
-// idDigit is the number of bits per pass of the radix sort. Process ids have at most 22 bits
-// (PID_MAX_LIMIT in include/linux/threads.h).
+// idDigit is the number of bits that one pass of the radix sort uses. A process id has at most 22 bits (PID_MAX_LIMIT
+// in include/linux/threads.h), which takes two passes.
 const idDigit = 11
 
 // sortByID sorts list by process id in linear time. It also returns the memory that is no longer used.

@@ -100,8 +100,8 @@ func load(o Options) (*kernelSide, error) {
 	return nil, explain(err, o.Root)
 }
 
-// traceOpens enables the recording of GPU opens. It needs a kernel that allows function tracing and
-// has the function that opens character devices: amd64 since Linux 5.5, arm64 since about 6.4.
+// traceOpens enables the recording of GPU opens if the kernel can trace the function that opens character devices.
+// amd64 kernels can since Linux 5.5, arm64 kernels since about 6.4.
 func (k *kernelSide) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
 	const shared = ".bss"
 	spec.Programs = map[string]*ebpf.ProgramSpec{tasksProgOpened: spec.Programs[tasksProgOpened]}
@@ -126,11 +126,10 @@ func drop(spec *ebpf.CollectionSpec, programs ...string) {
 	}
 }
 
-// recordRoom returns the number of bytes for records between two passes, and the number of processes
-// between their end and their release by the kernel. Both grow with the processors: 256 KiB per
-// processor hold 1,000 ends. The kernel sets aside up to 128 map entries per processor
-// (LOCAL_FREE_TARGET in kernel/bpf/bpf_lru_list.c) and evicts entries in use when the others run
-// out, which would lose ends silently.
+// recordRoom returns ring, the number of bytes for records between two passes, and ending, the number of processes
+// between their end and their release by the kernel. Both grow with the number of processors. 256 KiB per processor
+// have room for 1,000 ends. The kernel reserves up to 128 map entries per processor (LOCAL_FREE_TARGET in
+// kernel/bpf/bpf_lru_list.c). Without further entries it would evict used ones, and ends would be lost without notice.
 func recordRoom(cpus uint32) (ring, ending uint32) {
 	ring = 1 << 20
 	for ring>>18 < cpus && ring < 16<<20 {

@@ -20,12 +20,12 @@ type endedProcess struct {
 	zombie  bool   // it was one when it was last seen
 }
 
-// holdPasses is the number of passes that a process stays in the table while its exit record is
-// pending. If it were dropped, a late record would charge it twice.
+// holdPasses is the number of passes that a process remains in the table while its exit record is pending. If it were
+// removed earlier, a late record would charge it again.
 const holdPasses = 12
 
-// Read fills p. It reads exit records before the table, so a process that ends meanwhile is
-// reported alive now and ended in the next pass.
+// Read fills p with the live and the ended processes. It reads exit records before the process table. A process that
+// ends in between is therefore alive in this pass and ended in the next one.
 func (s *Source) Read(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read: the source is closed")
@@ -98,12 +98,11 @@ func (s *Source) readTable() error {
 	return nil
 }
 
-// collect moves the exit records to p. If processes are missing without a record, and every few
-// passes, it also asks the kernel for ended processes that are not yet released.
+// collect moves exit records to p. If processes have disappeared without a record, and every few passes, it also asks
+// the kernel for ended processes that it has not released.
 //
-// Two kinds of records wait for the next pass: those of processes that this pass read alive, and
-// those of processes that began after it. For the latter, this pass may lack the parent and the
-// group leader.
+// Two kinds of records wait for the next pass. The first belong to processes that this pass has read as alive. The
+// second belong to processes that began after this pass, because p may lack their parent and group leader.
 func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
 	if missing > 0 || len(s.done) > 0 || len(s.held) > 0 || s.pass%4 == 0 {
 		if err := s.claim(); err != nil {
@@ -133,8 +132,8 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	return nil
 }
 
-// claim asks the kernel to report processes that were reaped but not released, and then reads those
-// that were released meanwhile.
+// claim makes the kernel report processes that were reaped but not released. It then reads the records of processes
+// that were released in the meantime.
 func (s *Source) claim() error {
 	if s.kernel.claim != nil {
 		if err := s.iterate(s.kernel.claim.FD()); err != nil {
@@ -145,8 +144,8 @@ func (s *Source) claim() error {
 	return nil
 }
 
-// Drain appends the processes that ended since the last call. It serves callers that read the table
-// from another source and never call Read.
+// Drain appends the processes that ended since the last call. It is for callers that read live processes from another
+// source and never call Read.
 func (s *Source) Drain(p *sensor.Pass) error {
 	if s.kernel == nil {
 		return errors.New("read exit records: the source is closed")
@@ -177,8 +176,8 @@ func (s *Source) reportLost(p *sensor.Pass) {
 // beginPass records the head of a pass.
 func (s *Source) beginPass(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
-// sweep frees the counts of ended threads if their process is gone without a report by the
-// kernel, for example on a processor that was removed.
+// sweep deletes the counts of ended threads if their process is gone but the kernel did not report its end. That
+// happens, for example, on a processor that was removed.
 func (s *Source) sweep() {
 	if s.level != 0 {
 		return // the numbers are numbers of the first pid namespace
@@ -331,8 +330,8 @@ func (t *table) finish() {
 	}
 }
 
-// carryOver carries over values that only the previous pass had. If threads ended before tracing began, the kernel
-// keeps their I/O only until the process reaps a child. From then on, the earlier value is added.
+// carryOver sets values that only the previous pass had. The kernel keeps the I/O of threads that ended before tracing
+// began only until the process reaps a child. From then on, carryOver adds the value of the earlier pass.
 func (w *row) carryOver(b *previousRecord, harvests bool) {
 	if !harvests {
 		w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait

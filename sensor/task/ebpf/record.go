@@ -75,8 +75,8 @@ func (u *usage) add(v *usage) {
 	u.cancelled += v.cancelled
 }
 
-// atLeast raises every counter to its previous value, because the table may lack a thread that
-// ended while it was read.
+// atLeast raises every counter in u to its value in v, the previous reading, because the table may lack a thread that
+// ended while the table was read.
 func (u *usage) atLeast(v *usage) {
 	u.runtime = max(u.runtime, v.runtime)
 	u.utime = max(u.utime, v.utime)
@@ -142,8 +142,8 @@ func identity(p *sensor.Process, r *tasksProcess) {
 	}
 }
 
-// counters sets the totals. If known is set, UserNanos and SystemNanos hold the values of the
-// previous pass and never fall below them.
+// counters sets the total counters of p from u. If known is set, p holds the values of the previous pass, and its
+// UserNanos and SystemNanos do not decrease.
 func counters(p *sensor.Process, u *usage, known bool) {
 	p.WaitNanos = u.wait
 	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
@@ -200,8 +200,8 @@ func memory(p *sensor.Process, r *tasksProcess, page uint64) {
 	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldPeak
 }
 
-// stateOf returns the state letter of /proc/PID/stat (fs/proc/array.c, include/linux/sched.h). The
-// low half of state is the task state, the high half the exit state.
+// stateOf returns the state letter of /proc/PID/stat (fs/proc/array.c, include/linux/sched.h). The lower half of state
+// holds the task state, and the upper half the exit state.
 func stateOf(state uint32) byte {
 	const (
 		interruptible   = 0x1

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring reads a BPF ring buffer by polling (Documentation/bpf/ringbuf.rst). It maps a page with
-// the reader's position, a page with the writer's position, and the data twice in a row, so that no
-// record is split at the end.
+// ring reads a BPF ring buffer by polling (Documentation/bpf/ringbuf.rst). It maps the page with the consumer position,
+// the page with the producer position, and the data. The data is mapped twice in a row, so that a record that wraps
+// around is contiguous.
 type ring struct {
 	consumer, producer []byte
 	data               []byte
@@ -57,8 +57,8 @@ func (r *ring) drain(f func([]byte)) {
 	}
 }
 
-// next returns the record at a position, or nil if it was discarded. ok is false while the kernel
-// is still writing it.
+// next returns the record at a position and the position of the next one. record is nil if it was discarded. ok is
+// false while the kernel is still writing the record.
 func (r *ring) next(at uint64) (record []byte, next uint64, ok bool) {
 	offset := at & (r.size - 1)
 	header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[offset])))

@@ -85,8 +85,8 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	t.next = append(t.next, w)
 }
 
-// dedupeMemory reports the memory of an address space only once, for the process that began first. The other processes
-// have no memory of their own: between vfork(2) and execve(2), or after clone(2) with CLONE_VM.
+// dedupeMemory removes the memory figures of processes that share the address space of an older process, so that shared memory is counted
+// once. Processes share an address space between vfork(2) and execve(2), or after clone(2) with CLONE_VM.
 func (t *table) dedupeMemory() {
 	slices.SortFunc(t.sharers, func(a, b *row) int {
 		p, q := &a.process, &b.process

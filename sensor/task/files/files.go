@@ -52,9 +52,8 @@ type Source struct {
 // The programs write records in the layout that the reader expects.
 const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
 
-// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
-// permissions do not allow it. The error has no remedy if no matching file system is mounted,
-// because none is needed.
+// Open loads the programs. If the kernel or the permissions do not allow it, the error matches [sensor.ErrUnavailable]
+// and gives the reason. If no matching file system is mounted, the error has no remedy, because none is needed.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
@@ -153,8 +152,8 @@ func (s *Source) reach() error {
 	return s.attach(onNetwork)
 }
 
-// attach attaches the wanted programs that are not attached yet. It fails if a mandatory function
-// cannot be attached, because the others are useless without it.
+// attach attaches the programs in scope what that are not attached yet. It returns an error if a mandatory function
+// cannot be attached, because the other programs are useless without it.
 func (s *Source) attach(what scope) error {
 	for i := range s.hooks {
 		h := &s.hooks[i]

@@ -28,8 +28,8 @@ type hook struct {
 // program returns the name of the program. The kernel shows 15 bytes of it.
 func (h *hook) program() string { return h.template + "_" + h.function }
 
-// pair describes the programs at the entry and return of a function, "" for none. argument and kind
-// identify the function argument that leads to the file system.
+// pair holds the names of the programs at the entry and the return of a kernel function, or "". argument is the index
+// of the function argument that leads to the file system, and kind the type that it points to.
 type pair struct {
 	argument     int
 	kind         string // of structure that it points to
@@ -102,8 +102,8 @@ func (f *function) check(kernel *btf.Spec) error {
 	return nil
 }
 
-// hooks returns the programs for a function. Bytes moved are only known when the call returns.
-// The duration of a local call is not needed.
+// hooks returns the programs to attach to a function. The number of bytes is known only when the call returns. For
+// local calls the duration is not needed.
 func (f *function) hooks() (all []hook) {
 	begins, ends := onMachine|onNetwork, onNetwork
 	if f.by.begins == filesProgMoveBegins {

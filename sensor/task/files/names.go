@@ -28,8 +28,8 @@ type names struct {
 
 const maxUnfound = 256
 
-// fileSystem returns the file system of a device number plus 1, as programs store it. It reads the mount
-// table of the process, which may have private mounts, and then the machine's.
+// fileSystem returns the file system with a device number. dev is that number plus 1, as the programs store it.
+// fileSystem first searches the mounts of the process, which may be private, and then the machine's mounts.
 func (n *names) fileSystem(dev uint64, pid int32) mount {
 	if m, ok := n.known[dev]; ok {
 		return m
@@ -73,8 +73,8 @@ func find(table string, dev uint64) (mount, bool) {
 	return mount{}, false
 }
 
-// canonicalMount returns the file system under the name that kernel statistics use (reckon/sensor/netfs):
-// one name for all NFS versions, and Lustre without its server addresses.
+// canonicalMount returns a file system under the name that kernel statistics use (reckon/sensor/netfs). All NFS
+// versions get one name, and Lustre is named without its server addresses.
 func canonicalMount(kind, source string) mount {
 	switch kind {
 	case "nfs4":

@@ -56,8 +56,8 @@ type reader struct {
 	take     func([]byte) (uint32, bool)
 }
 
-// newReader returns a reader of accounts, which also opens the account of calls without a process. root is the mount
-// point of the machine's /proc. others is the name for file systems that are unnamed or too many.
+// newReader returns a reader of the accounts in a. It also opens the account for calls without a process. root is the
+// mount point of the machine's file tree. others is the name of file systems that have no name or exceed the limit.
 func newReader(a *bpf.Accounts, root string, others mount) (*reader, error) {
 	v := make([]byte, a.Map.ValueSize())
 	account := (*struct {

@@ -17,8 +17,8 @@ var network = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "9p", "lustre", "gpfs", "beegfs", "panfs", "pvfs2", "gfs2", "ocfs2",
 }
 
-// mountTable opens the machine's mount table. It bypasses package os, because the runtime would
-// poll the file and consume the change notifications.
+// mountTable opens the mount table of the machine. It does not use package os, because the Go runtime would poll the
+// file and so consume the notifications of changes.
 func mountTable(root string) (*os.File, error) {
 	var first error
 	for _, process := range []string{"1", "self"} {

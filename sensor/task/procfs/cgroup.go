@@ -9,15 +9,14 @@ import (
 	"reckon/sensor"
 )
 
-// parseCgroups parses /proc/PID/cgroup (cgroups(7)), which has one line per hierarchy:
+// parseCgroups parses the text of /proc/PID/cgroup (cgroups(7)), which has one line per hierarchy:
 //
 //	4:memory:/slurm/uid_1000/job_7
 //	0::/system.slice/ssh.service
 //
-// The kernel escapes nothing, because it refuses names with a newline (cgroup_mkdir). A path may
-// contain colons. It begins with /.. if it lies outside the reader's cgroup namespace; origin makes
-// it absolute. In the unified hierarchy, " (deleted)" is stripped, which marks a zombie in a
-// removed cgroup. Other lines are skipped.
+// A path may contain colons. It cannot contain a newline, because the kernel refuses such names (cgroup_mkdir). A path
+// that begins with /.. lies outside our cgroup namespace, and origin makes it absolute. In the unified hierarchy, the
+// kernel adds " (deleted)" for a zombie in a removed cgroup, which is cut off. Invalid lines are skipped.
 func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	var paths []sensor.CgroupPath
 	for len(b) > 0 {
@@ -47,8 +46,8 @@ type cgroupSet struct {
 	pass  uint64 // pass in which a process was last read to be in it
 }
 
-// remembered is the number of passes for which a set of cgroups without a process is kept. It is
-// longer than the interval at which every process is read again.
+// remembered is the number of passes that a set of cgroups is kept after its last process was read. It is longer than
+// the interval at which every process is read again.
 const remembered = 600
 
 // membership returns the number of the set of cgroups in text and stores its paths. It allocates only for new sets.

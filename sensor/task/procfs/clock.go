@@ -21,8 +21,8 @@ func bootTime() uint64 {
 	return uint64(ts.Nano())
 }
 
-// cpuClock returns the CPU time of a process in nanoseconds, including ended threads. It works for
-// zombies and for processes of any user. It uses the clock of clock_getcpuclockid(3).
+// cpuClock returns the CPU time of a process in nanoseconds, including ended threads. It reads the clock of
+// clock_getcpuclockid(3), which works for zombies and for processes of other users.
 func cpuClock(pid int32) (uint64, bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec
@@ -32,9 +32,9 @@ func cpuClock(pid int32) (uint64, bool) {
 	return uint64(ts.Nano()), true
 }
 
-// sameNamespace reports whether the ids in this /proc belong to our own pid namespace and can be
-// used in system calls. NStgid lists our ids from the namespace of /proc down to our own; a single
-// id means that both are the same.
+// sameNamespace reports whether the process ids in this /proc belong to our own pid namespace and can be used in
+// system calls. The line NStgid of our status lists our ids from the namespace of /proc to our own. A single id means
+// that both are the same.
 func (s *Source) sameNamespace() bool {
 	text, err := os.ReadFile(filepath.Join(s.name, "self/status"))
 	if err != nil {
@@ -66,8 +66,8 @@ func isProc(dir int) bool {
 	return unix.Fstatfs(dir, &fs) == nil && fs.Type == unix.PROC_SUPER_MAGIC
 }
 
-// ticksPerSecond returns the unit of times in /proc/PID/stat from AT_CLKTCK of getauxval(3), the
-// same as sysconf(_SC_CLK_TCK).
+// ticksPerSecond returns the unit of times in /proc/PID/stat, in ticks per second. It is AT_CLKTCK of getauxval(3),
+// which equals sysconf(_SC_CLK_TCK).
 func ticksPerSecond() uint64 {
 	aux, _ := os.ReadFile("/proc/self/auxv")
 	return auxTicks(aux)

@@ -33,8 +33,8 @@ const refreshCap = 60_000_000_000
 // keepIdle is the number of passes that the descriptors of an idle process are kept.
 const keepIdle = 30
 
-// nextRefresh returns when to read a process again that has not run. The interval doubles with its
-// age up to [refreshCap]. Processes found together at the start are spread by their ids.
+// nextRefresh returns the time at which a process that does not run is read again. The interval doubles with the age of
+// the process up to [refreshCap]. Processes that were found together at the start are spread by their ids.
 func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	age := uint64(0)
 	if boot > start {

@@ -33,8 +33,8 @@ func newBudget(limit int) budget {
 	return budget{limit: limit}
 }
 
-// open opens a file below /proc without an allocation. It builds the name in place and calls the
-// kernel directly instead of package os.
+// open opens the file name below /proc. It builds the path in place and calls the kernel directly, because package os
+// would allocate.
 func (s *Source) open(name string) (file, error) {
 	s.path = append(append(s.path[:0], name...), 0)
 	return s.openPath()

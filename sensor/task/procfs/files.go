@@ -12,9 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// Files reads single files of processes on demand. It serves callers that follow a few processes
-// more closely than a [Source] does, such as `reckon run`. After warm-up only Threads allocates. It
-// is not safe for concurrent use.
+// Files reads single files of processes on demand. It is for callers that watch a few processes more closely than a
+// [Source] does, such as `reckon run`. After warm-up only Threads allocates. It is not safe for concurrent use.
 type Files struct {
 	proc string // path of /proc
 	path []byte
@@ -63,8 +62,8 @@ func (f *Files) OpenMemory(pid int32) (fd int, err error) {
 	return unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
-// MemoryOf returns the resident memory in bytes of the process with the open statm file fd, and
-// the part of it that is files or shared memory.
+// MemoryOf returns the resident memory of a process in bytes, and the part of it that is mapped files or shared memory.
+// fd is the open file /proc/PID/statm of the process.
 func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	n, err := unix.Pread(fd, f.buf, 0)
 	if err != nil {
@@ -87,8 +86,8 @@ func (f *Files) pages(b []byte) (resident, shared uint64, err error) {
 	return resident * f.page, shared * f.page, err
 }
 
-// Traffic is the content of /proc/PID/io in bytes: passed by read and write calls, and fetched from
-// and sent to storage. The kernel includes reaped children.
+// Traffic is the content of /proc/PID/io. Read and Write are the bytes passed by read and write calls and those fetched
+// from and sent to storage. The kernel adds the I/O of children that the process has reaped.
 type Traffic struct{ ReadCalls, WriteCalls, Read, Write uint64 }
 
 // Traffic reads /proc/PID/io.
@@ -156,8 +155,8 @@ func (f *Files) HighWater(pid int32) uint64 {
 	return s.hwm
 }
 
-// IgnoresChildren reports whether a process ignores SIGCHLD. The kernel then reaps its children and
-// discards their CPU time.
+// IgnoresChildren reports whether a process ignores SIGCHLD. If so, the kernel reaps the children of the process itself
+// and discards their CPU time.
 func (f *Files) IgnoresChildren(pid int32) bool {
 	b, err := f.readFile(pid, "status")
 	return err == nil && ignoresChildren(b)
@@ -177,8 +176,8 @@ func ignoresChildren(status []byte) bool {
 	return false
 }
 
-// Children appends the children that a thread started or adopted as a subreaper
-// (CONFIG_PROC_CHILDREN). It appends none if the kernel does not list them.
+// Children appends the ids of the children of a thread to the list to. It includes those that the thread adopted as a
+// subreaper. It appends none if the kernel does not list children (CONFIG_PROC_CHILDREN).
 func (f *Files) Children(pid, tid int32, to []int32) []int32 {
 	b, err := f.ofTask(pid, tid, "children")
 	if err != nil {
@@ -212,8 +211,8 @@ func (f *Files) Threads(pid int32, to []int32) []int32 {
 	return to
 }
 
-// CPUClock returns the CPU time of a process with all its threads, in nanoseconds
-// (clock_getcpuclockid(3)), or false once it is gone. pid is an id of our own namespace.
+// CPUClock returns the CPU time of a process with all its threads, in nanoseconds (clock_getcpuclockid(3)). It returns
+// false if the process is gone. pid is an id in our own namespace.
 func CPUClock(pid int32) (uint64, bool) { return cpuClock(pid) }
 
 func (f *Files) name(pid int32, file string) {

@@ -25,10 +25,10 @@ func (t *ioTotals) raise(p *sensor.Process) {
 	p.ReadBytes, p.WriteBytes, p.CancelledBytes = max(p.ReadBytes, t.read), max(p.WriteBytes, t.write), max(p.CancelledBytes, t.cancelled)
 }
 
-// fromIO reads the bytes read from and written to storage.
+// fromIO sets the bytes that a process read from and wrote to storage.
 //
-// Until a process reaps a child, /proc/PID/io has exactly its own I/O, including ended threads.
-// From then on, fromIO sums the increases of its live threads.
+// Until the process reaps a child, /proc/PID/io has exactly its own I/O, including ended threads. From then on
+// it includes the I/O of children, so fromIO sums the increases of the live threads.
 func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 	if e.ioDenied && !due {
 		return

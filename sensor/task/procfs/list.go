@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lister reads the numeric names of a directory with getdents64(2). Its records have inode (8
-// bytes), offset (8), length (2), type (1), name and NUL.
+// lister lists the numeric names in a directory with getdents64(2). Each record has inode (8 bytes), offset (8), length
+// (2), type (1), and the name with a NUL.
 type lister struct {
 	dir int
 	buf []byte

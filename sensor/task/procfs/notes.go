@@ -12,8 +12,8 @@ import (
 	"reckon/sensor"
 )
 
-// Hidden returns a [sensor.UnavailableError] if the /proc mount under root hides the processes of
-// other users. It tests the first process, which belongs to another user unless we are root.
+// Hidden returns a [sensor.UnavailableError] if the /proc mount below root hides the processes of other users. It tests
+// whether process 1 is visible, which belongs to another user unless we are root.
 func Hidden(root string) error {
 	dir := filepath.Join("/", root, "proc")
 	var fs unix.Statfs_t
@@ -35,8 +35,8 @@ func Hidden(root string) error {
 		nil)
 }
 
-// hidepid returns the hidepid option of the procfs mounted at dir from mountinfo
-// (proc_pid_mountinfo(5)). Since 5.8 the values 1 and 2 are "noaccess" and "invisible".
+// hidepid returns the option hidepid of the proc file system mounted at dir. info is the text of mountinfo
+// (proc_pid_mountinfo(5)). Since Linux 5.8 the values 1 and 2 are written "noaccess" and "invisible".
 //
 //	22 28 0:21 / /proc rw,nosuid - proc proc rw,hidepid=invisible
 func hidepid(info []byte, dir string) string {

@@ -19,8 +19,8 @@ import (
 	"reckon/sensor"
 )
 
-// Proc reads single processes to identify them. It is safe for concurrent use. Errors match
-// fs.ErrNotExist if the process is gone and fs.ErrPermission if it may not be read.
+// Proc reads single processes to identify them. It is safe for concurrent use. An error matches fs.ErrNotExist if the
+// process is gone, and fs.ErrPermission if the process may not be read.
 type Proc struct {
 	// Root is the directory with the machine's file tree, "" for "/".
 	Root string
@@ -28,8 +28,8 @@ type Proc struct {
 	origin cgpath.Origin
 }
 
-// NewProc returns a Proc. If the machine's tree is mounted, its control group paths are absolute
-// even within a cgroup namespace.
+// NewProc returns a Proc for the machine's file tree at root. If root is a mounted tree, control group paths are
+// absolute even in a cgroup namespace.
 func NewProc(root string) Proc { return Proc{Root: root, origin: cgpath.FindOrigin(root)} }
 
 // environmentLimit limits the bytes read of an environment. The kernel allows megabytes.
@@ -55,8 +55,8 @@ func (p Proc) read(pid int32, name string, limit int) ([]byte, error) {
 	return b, err
 }
 
-// Cgroups returns the cgroups of a process, one per hierarchy, in the kernel's order. See [NewProc]
-// for where the paths begin.
+// Cgroups returns the cgroups of a process, one per hierarchy, in the order of the kernel. See [NewProc] for the group
+// that paths are relative to.
 func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	b, err := p.read(pid, "cgroup", cgroupLimit)
 	if err != nil {
@@ -65,8 +65,8 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 	return parseCgroups(b, p.origin), nil
 }
 
-// Env returns the values of the given keys in the initial environment of a process. It searches
-// the first 256 KiB and keeps nothing else. For a kernel thread it returns an empty map and no
+// Env returns the values of some variables in the initial environment of a process. It searches the first 256 KiB and
+// stores nothing else, because environments may contain secrets. For a kernel thread it returns an empty map and no
 // error.
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	b, err := p.read(pid, "environ", environmentLimit)
@@ -93,8 +93,7 @@ func (p Proc) Args(pid int32) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00"), nil
 }
 
-// starting reports whether a process may be in the middle of execve(2), when it has neither
-// arguments nor an environment.
+// starting reports whether a process may be inside execve(2). It then has neither arguments nor an environment.
 func (p Proc) starting(pid int32) bool {
 	b, err := p.read(pid, "cmdline", 1)
 	return err == nil && len(b) == 0
@@ -126,8 +125,8 @@ func environment(b []byte, keys []string) map[string]string {
 // noSession is the kernel's session id of a process without a login: AUDIT_SID_UNSET in include/uapi/linux/audit.h.
 const noSession = 1<<32 - 1
 
-// LoginSession returns the audit session of a process. It returns false if there is none or the
-// kernel keeps none (CONFIG_AUDIT).
+// LoginSession returns the audit session of a process. It returns false if the process has none, or if the kernel has
+// no audit support (CONFIG_AUDIT).
 func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
 	return p.audit(pid, "sessionid")
 }
@@ -157,8 +156,8 @@ func sessionID(b []byte) (uint32, bool) {
 	return uint32(v), true
 }
 
-// Process returns the identity of a process: parent, group, session, start, user and name. Of its
-// use, only the child times are set.
+// Process returns the identity of a process: its parent, group, session, start, user and name. It sets no figures of
+// use other than the times of reaped children.
 func (p Proc) Process(pid int32) (sensor.Process, error) {
 	b, err := p.read(pid, "stat", 4<<10)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"reckon/sensor"
 )
 
-// Read fills p with the existing processes. It omits a process that vanishes meanwhile. A process
-// that cannot be read is omitted or keeps its last figures, and [Source.Notes] names it; it never
-// hides the others.
+// Read fills p with the existing processes. It omits a process that ends during the reading. A process that cannot be
+// read is omitted or keeps its last figures, and [Source.Notes] names it. Such a process does not affect the others.
 func (s *Source) Read(p *sensor.Pass) error {
 	p.Boot = bootTime()
 	s.passes++
@@ -258,8 +257,8 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	return false
 }
 
-// olderMemory sets the memory by type on kernels before 4.5, which report only the sum of files and
-// shared memory. It counts that sum as files.
+// olderMemory sets the memory by type on kernels before 4.5. These report only the sum of mapped files and shared
+// memory, which olderMemory counts as files.
 func (s *Source) olderMemory(e *entry, u *status) {
 	text, err := s.readOnce(e.p.PID, "statm")
 	if err != nil {
@@ -270,8 +269,8 @@ func (s *Source) olderMemory(e *entry, u *status) {
 	}
 }
 
-// owner sets the user from the owner of a file of the process if status does not show it. That is
-// the effective user, or root for programs that may not be dumped.
+// owner sets the user of a process from the owner of its files in /proc, if its status does not show the user. The
+// owner is the effective user, or root for a process that may not be dumped.
 func (s *Source) owner(e *entry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {

@@ -2,8 +2,8 @@ package procfs
 
 import "reckon/internal/sysfs"
 
-// parseStatm parses /proc/PID/statm. It returns the resident pages, and the number of them that are
-// files or shared memory.
+// parseStatm parses the text of /proc/PID/statm. It returns the number of resident pages, and how many of these are
+// mapped files or shared memory.
 func parseStatm(b []byte) (resident, shared uint64, err error) {
 	_, b = sysfs.Field(b)
 	first, b := sysfs.Field(b)
@@ -16,9 +16,9 @@ func parseStatm(b []byte) (resident, shared uint64, err error) {
 	return resident, min(shared, resident), nil
 }
 
-// parseSchedstat parses /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst):
-// nanoseconds running, nanoseconds runnable but waiting, and the number of time slices. All are
-// zero if the kernel does not account them.
+// parseSchedstat parses the text of /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst). It returns
+// the nanoseconds that the thread ran, the nanoseconds that it waited for a processor, and its number of time slices.
+// All are 0 if the kernel does not count them.
 func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	first, b := sysfs.Field(b)
 	second, b := sysfs.Field(b)
@@ -32,9 +32,8 @@ func parseSchedstat(b []byte) (run, wait, turns uint64, err error) {
 	return run, wait, turns, nil
 }
 
-// parseIO parses read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io
-// (Documentation/filesystems/proc.rst, 3.3): bytes fetched from storage, sent to it, and deleted before they
-// were sent.
+// parseIO parses read_bytes, write_bytes and cancelled_write_bytes of /proc/PID/io (Documentation/filesystems/proc.rst,
+// 3.3). These are the bytes fetched from storage, sent to storage, and deleted before they were sent.
 func parseIO(b []byte) (t ioTotals, err error) {
 	found := 0
 	for len(b) > 0 {
@@ -56,7 +55,7 @@ func parseIO(b []byte) (t ioTotals, err error) {
 	return t, nil
 }
 
-// parseLastPID returns the last field of /proc/loadavg, the process id assigned last in our
+// parseLastPID returns the last field of /proc/loadavg, which is the process id that was assigned last in our pid
 // namespace.
 //
 //	0.53 0.74 0.67 1/234 12345

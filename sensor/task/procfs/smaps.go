@@ -10,9 +10,9 @@ import (
 // smapsLimit limits the bytes read of /proc/PID/smaps_rollup, which has two dozen lines.
 const smapsLimit = 8 << 10
 
-// SharedMemory returns the shared part of a process's memory from /proc/PID/smaps_rollup (since
-// 4.14). The kernel walks the page tables, which takes about 17 microseconds per resident MiB. It
-// requires ptrace(2) permission.
+// SharedMemory returns the resident and the proportional memory of a process from /proc/PID/smaps_rollup (Linux 4.14 or
+// later). The kernel walks the page tables, which takes about 17 microseconds per resident MiB. The caller needs
+// ptrace(2) permission.
 func (p Proc) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	b, err := p.read(pid, "smaps_rollup", smapsLimit)
 	if err != nil {

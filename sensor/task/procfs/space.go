@@ -8,15 +8,15 @@ import (
 	"reckon/sensor"
 )
 
-// sharer is a process that uses the address space of another one: a child of vfork(2) before it
-// runs a program, or of clone(2) with CLONE_VM.
+// sharer is a process that uses the address space of another process, its owner. It is a child of vfork(2) that has not
+// executed a program yet, or of clone(2) with CLONE_VM.
 type sharer struct {
 	pid, owner int32
 	start      uint64
 }
 
-// SameSpace reports whether two processes share one address space (kcmp(2), KCMP_VM). It needs
-// permission to read both. refused reports that the kernel or a system call filter denied the call.
+// SameSpace reports whether two processes share one address space (kcmp(2), KCMP_VM). The caller needs permission to
+// read both. refused reports that the kernel or a system call filter rejected the call.
 func SameSpace(a, b int32) (same, refused bool) {
 	const vm = 1
 	r, _, err := unix.Syscall6(unix.SYS_KCMP, uintptr(a), uintptr(b), vm, 0, 0, 0)
@@ -28,9 +28,9 @@ func sameSpace(a, b int32) bool {
 	return same
 }
 
-// shareSpaces reports the memory of an address space only once, for the process that began first. A
-// process shares its space from the start or never, and until it runs a program. live is ordered by
-// id.
+// shareSpaces removes the memory figures of processes that share the address space of another process, so that shared
+// memory is counted once, for the oldest process. Only new processes are compared with their parents, because a process
+// shares an address space from its start or never. live is sorted by process id.
 func (s *Source) shareSpaces(live []sensor.Process) {
 	for _, y := range s.young {
 		p := process(live, y.pid)

@@ -33,9 +33,8 @@ type stat struct {
 	cutime, cstime   uint64
 }
 
-// startOf returns the start of a process in ticks since boot. In a time namespace behind the
-// machine's clock, processes from before its zero show a negative start as a large unsigned number;
-// startOf returns 0 for them.
+// startOf returns the start of a process in ticks since boot. If a time namespace is behind the machine's clock, a
+// process from before its zero has a negative start, which reads as a large unsigned number. startOf returns 0 for it.
 func startOf(ticks uint64) uint64 {
 	const most = 1 << 63 / 10_000_000 // of ticks with positive nanoseconds
 	if ticks >= most {
@@ -47,8 +46,8 @@ func startOf(ticks uint64) uint64 {
 // headless reports whether the first thread has ended while others live.
 func (s *stat) headless() bool { return s.state == 'Z' && s.threads > 1 }
 
-// parseStat sets all of s. The name may contain any byte, including parentheses and newlines, so it
-// ends at the last closing parenthesis. Fields after the resident size are ignored.
+// parseStat parses b, the text of /proc/PID/stat, into s. The name may contain any byte, including parentheses and
+// newlines, so it ends at the last closing parenthesis. Fields after the resident size are ignored.
 func parseStat(b []byte, s *stat) error {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 2 || end < open || b[open-1] != ' ' || len(b) < end+3 || b[end+1] != ' ' {

@@ -21,8 +21,8 @@ type thread struct {
 	wait uint64
 }
 
-// threadBatch is the largest number of threads at which a process is read at each pass. A
-// process with k times as many threads is read at every k-th pass, and at least at every 16th.
+// threadBatch is the maximum number of threads of a process that is read in every pass. A process with k times as many
+// threads is read in every k-th pass, but at least in every 16th.
 const threadBatch = 32
 
 // perThread sums figures that the kernel reports only per thread.
@@ -68,8 +68,8 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	}
 }
 
-// endedSlack is the CPU time by which the sum over the threads may lie below that of their
-// process, because the latter may be reported in clock ticks.
+// endedSlack is a tolerance in nanoseconds. The CPU time of a process may be rounded to clock ticks, so the sum over
+// its threads may be lower by this much although no thread has ended.
 const endedSlack = 20e6
 
 // listThreads makes the list follow /proc/PID/task.

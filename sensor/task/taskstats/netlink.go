@@ -76,8 +76,8 @@ func request(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
 	return b
 }
 
-// request sends a request and returns the first answer of the wanted family, or nil for an
-// acknowledgement. It returns an error number in the answer as an error.
+// request sends a netlink message and returns the first answer of the message type wanted, or nil for an
+// acknowledgement. If the answer has an error number, it returns that as an error.
 func (s *Source) request(message []byte, wanted uint16) ([]byte, error) {
 	if err := unix.Sendto(s.fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
@@ -179,8 +179,8 @@ func uidMap() string {
 	return string(text)
 }
 
-// nameless reports whether the kernel is older than 5.19. The records of such a kernel do not
-// name the process, and their version cannot be read without permission.
+// nameless reports whether the kernel is older than 5.19. In its exit records the process id is missing. The version of
+// the records cannot be determined otherwise without permission.
 func nameless() bool {
 	var u unix.Utsname
 	var major, minor int
@@ -194,8 +194,8 @@ func nameless() bool {
 // newer is the remedy if records name no process, because permission alone does not help.
 const newer = "use Linux 5.19 or later, or the eBPF source on another kernel than 5.10"
 
-// explainDenied explains why the kernel denies listening. uidMap is /proc/PID/uid_map
-// (user_namespaces(7)). nameless means that listening would be of no use.
+// explainDenied explains why the kernel does not allow listening for exit records. uidMap is the text of
+// /proc/PID/uid_map (user_namespaces(7)). nameless means that listening would be useless on this kernel.
 func explainDenied(err error, uidMap string, nameless bool) error {
 	switch {
 	case nameless && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):

@@ -34,10 +34,9 @@ type stats struct {
 	hiwater uint64 // KiB
 }
 
-// layouts lists the known layouts of struct taskstats as the number of new bytes after each delay.
-// Most versions append fields, but Linux 6.14 and later insert one or two 8-byte fields after each
-// delay. The version number does not show that, so [New] checks where its own record has the
-// process id.
+// layouts lists the known layouts of struct taskstats, as the number of bytes inserted after each delay. Most versions
+// append fields at the end, but Linux 6.14 and later insert one or two fields of 8 bytes after each delay. The version
+// number does not show that. [New] therefore looks for the process id in its own record.
 func layouts() []int { return []int{0, 8, 16} }
 
 // isOf reports whether a record with layout d belongs to a process, as far as can be determined.
@@ -136,8 +135,8 @@ func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 	}
 }
 
-// message handles the record of one thread. The last thread of a process with several threads is
-// followed by a record of the whole process.
+// message adds the exit record of one thread to its process. The record of the last thread of a multi-threaded process
+// is followed by one of the whole process. message then appends the process to p.
 func (c *collector) message(b []byte, p *sensor.Pass) {
 	one, all := false, false
 	attributes(b, func(kind uint16, v []byte) {
@@ -181,9 +180,9 @@ func (c *collector) addThread(s *stats) {
 	a.heard = c.now
 }
 
-// ended returns the amounts of the process's threads that ended earlier, or nil if there are
-// none. It drops records from before the process began, because a thread that lost its processor
-// while ending may report after its process, when the id may be in use again.
+// ended returns the amounts of the threads of a process that ended earlier, or nil if there are none. It drops records
+// from before the start of the process. A thread that lost its processor while ending may report after its process,
+// when another process may already have the id.
 func (c *collector) ended(s *stats) *partial {
 	a := c.threads[s.tgid]
 	if a != nil && a.heard+s.groupElapsed*1000 < c.since { // before the process began
@@ -239,9 +238,9 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 	}
 }
 
-// lastSlice adds the time since the scheduler last charged the only thread of a process. A thread that never yielded
-// ran whenever it was not waiting. If it was preempted, less is certain: switches, interrupts and the hypervisor take
-// about 0.1 % of the time. Over a long life that exceeds the missing time, which is at most one tick.
+// lastSlice returns the run time of a single-threaded process, including the time since the scheduler last updated it. If the thread
+// never yielded, it ran whenever it was not waiting. If the thread was preempted, the result is less certain, because switches,
+// interrupts and the hypervisor take about 0.1 % of the time. Over a long life that exceeds the missing time, which is one tick at most.
 func lastSlice(t *partial, s *stats) uint64 {
 	const (
 		longestTick = 10e6 // ns, CONFIG_HZ=100
@@ -258,9 +257,9 @@ func lastSlice(t *partial, s *stats) uint64 {
 	return max(t.runtime, ran-not)
 }
 
-// start returns the start of a process in nanoseconds since boot. The record has the second in
-// which its last thread began, and both lifetimes. The end lies between the last two calls of
-// Drain, which narrows the start further.
+// start returns the start of a process in nanoseconds since boot. The record has the second in which the last thread of
+// the process began, and the lifetimes of that thread and of the process. The process ended between the last two calls
+// of Drain, which narrows the result further.
 func (c *collector) start(s *stats) uint64 {
 	const second = 1_000_000_000
 	life := s.groupElapsed * 1000

@@ -57,8 +57,8 @@ type Source struct {
 	collector
 }
 
-// New starts to listen. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
-// permissions do not allow it.
+// New starts to listen for exit records. If the kernel or the permissions do not allow it, the error matches
+// [sensor.ErrUnavailable] and gives the reason.
 func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

@@ -21,8 +21,8 @@ const (
 	byFexit       = "fexit"
 )
 
-// attachMethod is one set of places to count at: mandatory programs, and programs that are used if the
-// kernel has the function.
+// attachMethod is one way to count traffic: a set of kernel functions to attach programs to. Programs in must are
+// mandatory. Those in beside are used if the kernel has the function.
 type attachMethod struct {
 	name         string
 	must, beside []string
@@ -113,17 +113,17 @@ func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// processRoom returns the number of processes with traffic that the table can hold. It grows with the
-// processors, because more of them end more processes. An account takes 0.6 KiB for the life of its
-// process plus two passes.
+// processRoom returns the number of processes with traffic for which the table has room. It grows with the number of
+// processors, because more processors end more processes. An account takes 0.6 KiB from the first traffic of its
+// process until two passes after the end.
 func processRoom(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 
-// roomForAddresses returns the number of addresses of this machine to remember, if n are
-// configured. Other network namespaces with connections need as many again.
+// roomForAddresses returns the number of addresses of this machine for which a table has room, given n configured
+// addresses. Other network namespaces with connections need as many again.
 func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
-// install loads and attaches the programs of a way. connections reports whether to keep data with
-// sockets, which requires Linux 5.11.
+// install loads the programs and attaches them by method w. connections enables storing data with sockets, which
+// requires Linux 5.11.
 func install(o Options, w attachMethod, connections bool, cache *btf.Cache) (*kernelSide, error) {
 	spec, err := prepare(o, connections)
 	if err != nil {
@@ -168,8 +168,8 @@ type closing func()
 
 func (f closing) Close() error { f(); return nil }
 
-// attach attaches the mandatory programs. The iterator comes first, because it passes our pid namespace to the
-// programs. Ends come before programs that create accounts, so that every account is ended.
+// attach attaches the mandatory programs of method w. It attaches the iterator first, because that passes our pid namespace to the other
+// programs. The program for ends of processes comes before those that create accounts, so that every account is ended.
 func (k *kernelSide) attach(c *ebpf.Collection, w attachMethod) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
 		return fmt.Errorf("attach the map iterator: %w", err)
@@ -219,12 +219,12 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 	return nil
 }
 
-// refresh is the number of passes after which the addresses of our own network namespace are read
-// again. Addresses of other namespaces are learned from their connections.
+// refresh is the number of passes after which the addresses in our own network namespace are read again. Addresses in
+// other namespaces become known through connections that use them.
 const refresh = 60
 
-// passAddresses passes the addresses of this machine to the programs. An address that cannot be read counts
-// as remote until a connection uses it.
+// passAddresses passes the addresses of this machine to the programs. Until a connection uses it, an address that
+// cannot be read counts as the address of another machine.
 func (k *kernelSide) passAddresses() {
 	list, err := net.InterfaceAddrs()
 	if err != nil {

@@ -19,8 +19,8 @@ type names struct {
 	known map[[2]uint64]string
 }
 
-// diskName returns the name of a disk in /sys/block, or "" if the number (MAJOR:MINOR) is no disk. The
-// page cache of a network file system is written back under such a number.
+// diskName returns the name of a disk in /sys/block from its stored number (MAJOR:MINOR). It returns "" if no disk has
+// that number. Network file systems have such numbers too, for the write-back of their page cache.
 func (n *names) diskName(stored [2]uint64) string {
 	if stored == [2]uint64{} {
 		return sensor.OtherNames // beyond the ones of a process that are distinguished

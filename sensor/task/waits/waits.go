@@ -84,8 +84,8 @@ type Source struct {
 
 //go:generate bash ../bpf/build waits record
 
-// Open loads the programs. It returns [sensor.ErrUnavailable] with the reason if the kernel or the
-// permissions do not allow it.
+// Open loads the programs. If the kernel or the permissions do not allow it, the error matches [sensor.ErrUnavailable]
+// and gives the reason.
 func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"

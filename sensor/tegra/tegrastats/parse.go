@@ -8,16 +8,16 @@ const maxNames = 512
 // maxParts limits each list of a line.
 const maxParts = 256
 
-// Parser parses lines of tegrastats. It caches names, so that parsing a steady stream does not
-// allocate. Its zero value is ready for use.
+// Parser parses lines of tegrastats. It caches names, so that parsing does not allocate after the first line. Its zero
+// value is ready for use.
 type Parser struct {
 	names    map[string]string
 	line     []byte // the rest of the line
 	clusters []float64
 }
 
-// Parse parses a line into s. It returns false if the line has no figure and is therefore not from
-// tegrastats. Unknown fields are skipped.
+// Parse parses a line into s and skips unknown fields. It returns false if the line has no known figure and is
+// therefore not from tegrastats.
 func (p *Parser) Parse(line []byte, s *Stats) bool {
 	s.Reset()
 	p.line = line
@@ -209,8 +209,8 @@ func cores(v []byte, s *Stats) bool {
 	return len(s.CPUs) > 0
 }
 
-// engine parses "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]" and "@[0,0,0]". It stores
-// the clocks of several clusters in clusters; the engine has the highest.
+// engine parses the state of an engine: "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]" or "@[0,0,0]". It stores the clocks of
+// several clusters in the slice clusters and returns that slice. The clock of the engine is the highest of them.
 func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	clusters = clusters[:0]
 	if string(v) == "off" {

@@ -74,16 +74,16 @@ func (s *Stats) Reset() {
 	}
 }
 
-// totals are the rails that include all others, the outermost first: the input of the carrier board
-// (Thor; TX1 and TX2), then of the module.
+// totals are the names of rails that include all other rails, the outermost first. These are the input of the carrier
+// board (Thor; TX1 and TX2), and then the input of the module.
 var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
 // SumOfRails is the zone of a total that has no rail of its own.
 const SumOfRails = "sum of rails"
 
-// Total returns the power of the board and the name of its rail. Without a rail that includes all
-// others, it returns the sum of the rails and SumOfRails. VIN_SYS_5V0 is not a total: on AGX Orin
-// and Thor it is a separate 5 V input that shows less than VDD_CPU_CV alone under load.
+// Total returns the power of the board in watts and the name of its rail. If no rail includes all others, it returns
+// the sum of the rails and SumOfRails. VIN_SYS_5V0 is not a total. On AGX Orin and Thor it is a separate 5 V input that
+// shows less than VDD_CPU_CV alone under load.
 func Total(rails []Rail) (name string, watts float64, ok bool) {
 	for _, t := range totals {
 		for i := range rails {
