@@ -2,8 +2,8 @@ package workload
 
 import "strings"
 
-// ContainerFacts holds the facts that the supervisor, such as the kubelet, reports about a part, by
-// its own clock. Unknown facts are empty, or 0 for amounts.
+// ContainerFacts are the facts that a supervisor, such as the kubelet, reports about a container. Times are by the
+// supervisor's clock. Unknown facts are empty, and unknown amounts are 0.
 type ContainerFacts struct {
 	Namespace, Pod, UID, QoS string
 	Name, Image, ID          string
@@ -42,15 +42,15 @@ type PodFacts struct {
 	Created     int64 // seconds since the Unix epoch
 }
 
-// Device is a device assigned to a container. Resource is the name of the requested resource, such
-// as nvidia.com/gpu, and ID the name of the device, such as its UUID.
+// Device is a device that was assigned to a container. Resource is the name in the container's request, such as
+// nvidia.com/gpu. ID is the name of the device, such as its UUID.
 type Device struct{ Resource, ID string }
 
 // Amounts are a request, or a limit.
 type Amounts struct{ Cores, MemoryBytes, GPUs float64 }
 
-// PartOfPod returns the part that represents the whole pod of the container part: the name of the
-// pod, or the empty name for a bare pod, which is a workload of its own.
+// PartOfPod returns the part that stands for the whole pod to which a container part belongs. It is the name of the
+// pod. For a bare pod it is empty, because that pod is the workload itself.
 func PartOfPod(id ID, part string) string {
 	if id.Kind().BarePod() {
 		return ""
@@ -59,8 +59,8 @@ func PartOfPod(id ID, part string) string {
 	return pod
 }
 
-// InPod returns the pod and container names of a part: POD/CONTAINER, or for a bare pod the name at
-// the end of its id and CONTAINER. Empty names are unknown.
+// InPod returns the names of the pod and the container that a part stands for. The part is POD/CONTAINER. For a bare
+// pod, it is just CONTAINER, and the name of the pod is the end of its id. Unknown names are empty.
 func InPod(id ID, part string) (pod, container string) {
 	if id.Kind().BarePod() {
 		return string(id[strings.LastIndexByte(string(id), '/')+1:]), part
@@ -69,9 +69,9 @@ func InPod(id ID, part string) (pod, container string) {
 	return pod, container
 }
 
-// RuntimeStage reports whether a program belongs to a container runtime and is not the container's
-// own: runc, crun, CRI-O's monitor, and the stages of runc (libcontainer/nsenter/nsexec.c). runc
-// executes itself by a descriptor number, and is in the container's control groups under that name.
+// RuntimeStage reports whether a program belongs to a container runtime rather than to the container. These are runc
+// and its stages (libcontainer/nsenter/nsexec.c), crun, and the monitor of CRI-O. runc executes itself by the number of
+// a file descriptor, and then has that number as its name in the container's control groups.
 func RuntimeStage(program string) bool {
 	switch program {
 	case "":

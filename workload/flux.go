@@ -5,8 +5,8 @@ import "strings"
 // base58 are the digits of job ids as Flux writes them, F58 of RFC 19: the digits of Bitcoin's addresses.
 const base58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// FluxID returns the id of a Flux job by its number. The id is F58 with the ASCII prefix f, as
-// in fiFkbMhFM, because all commands of Flux accept this form.
+// FluxID returns the id of a Flux job with the given number. The id is in the format F58 with the ASCII prefix f, such
+// as fiFkbMhFM, because all commands of Flux accept that format.
 func FluxID(number uint64) string {
 	var digits [11]byte // of 2^64
 	i := len(digits)

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Kind is the first word of a workload's id. Code outside this folder must query its traits instead of
-// comparing names. To add a kind, add a constant, a row in the table below, a resolver in its own folder, and a
-// line in workload/all.
+// Kind is the first word of a workload's id. Code outside this folder must use the methods of Kind instead of comparing
+// names. To add a kind, add a constant, a row in the table below, a resolver in a new folder, and a line in
+// workload/all.
 type Kind string
 
-// Kinds of workloads. A pod with a controller has the controller's kind in lower case, which may
-// also be statefulset, daemonset, cronjob or any other.
+// Kinds of workloads. The kind of a pod with a controller is the kind of the controller in lower case. It may also be
+// one that is not listed here, such as statefulset, daemonset or cronjob.
 const (
 	Slurm      Kind = "slurm"      // slurm/4711, slurm/4711_3
 	PBS        Kind = "pbs"        // pbs/4711, pbs/4711[3]
@@ -44,8 +44,8 @@ const (
 	byGroup                     // a process belongs to it by its process or control group alone
 )
 
-// kinds is the table of kinds, in the order of lists and messages. title replaces a name that is not worth showing.
-// probes are the environment variables that identify a kind without control groups.
+// kinds is the table of kinds, in the order of lists and messages. title replaces a name that is meaningless to users.
+// probes are the environment variables that identify a workload of this kind if it has no control group.
 var kinds = []struct {
 	kind   Kind
 	traits trait
@@ -69,8 +69,8 @@ var kinds = []struct {
 	{Other, byGroup, "the system", nil},
 }
 
-// controllers are the Kubernetes controllers with special properties: object is the name in the
-// API, and through the kind of object that creates the pods, if any.
+// controllers are the Kubernetes controllers with special properties. object is the name in the API. through is the
+// kind of object that creates the pods for the controller, or empty if the controller itself creates them.
 var controllers = []struct {
 	kind            Kind
 	traits          trait
@@ -119,8 +119,8 @@ func KindNames(list []Kind) []string {
 // Services returns the kinds of work that runs until it is stopped.
 func Services() []Kind { return KindsWith(Kind.Service) }
 
-// Probes returns the environment variables that identify batch systems without control groups. They
-// are read from every process, so Hint.Env reads them together.
+// Probes returns the environment variables that identify jobs of batch systems without control groups. Hint.Env reads
+// all of them at once, because every process is checked for them.
 func Probes() []string {
 	var out []string
 	for i := range kinds {
@@ -207,8 +207,8 @@ func (k Kind) Title() string {
 	return ""
 }
 
-// Controller returns the API name of a Kubernetes controller and the kind of object that creates its pods. Both are
-// empty for other kinds and unknown controllers; through is empty for controllers that create pods themselves.
+// Controller returns the API name of a Kubernetes controller, and the kind of object that creates its pods. through is
+// empty if the controller itself creates them. Both are empty for unknown controllers and all other kinds.
 func (k Kind) Controller() (object, through string) {
 	for i := range controllers {
 		if controllers[i].kind == k {
@@ -224,8 +224,8 @@ func JobID(number string) ID { return MakeID(Slurm, number) }
 // JobNumber returns the number of a batch job in text, which may be an id of [JobID].
 func JobNumber(text string) string { return strings.TrimPrefix(text, string(Slurm)+"/") }
 
-// BatchNumber returns the leading number in the id of a batch job, without array task or component:
-// 4711 for slurm/4711_3, pbs/4711[3] and sge/4711.3. It is empty for other kinds.
+// BatchNumber returns the job number in the id of a batch job, without an array task or component. It is 4711 for
+// slurm/4711_3, pbs/4711[3] and sge/4711.3. It is empty for other kinds.
 func (id ID) BatchNumber() string {
 	if !id.Kind().Batch() {
 		return ""

@@ -123,8 +123,8 @@ type Hint struct {
 // Path is one line of /proc/PID/cgroup. Controllers is empty for the unified hierarchy.
 type Path struct{ Controllers, Path string }
 
-// Claim completes the identity of a process that names its job in its environment. Because users
-// can set any variable, it returns false if the job belongs to another user.
+// Claim completes the identity of a process that names its job in an environment variable. It returns false if the
+// process cannot belong to that job, because any user can set such a variable.
 func (h *Hint) Claim(id Identity) (Identity, bool) {
 	if h.InJob == nil {
 		return id, true

@@ -110,8 +110,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("no area is named %s; without a word the areas are listed", f.Arg(0))
 }
 
-// replaceSection puts text between <!-- name begin --> and <!-- name end --> of a file. It creates
-// the file or appends the section if needed.
+// replaceSection replaces the text between <!-- name begin --> and <!-- name end --> in a file. It creates the file or
+// appends the section if either is missing.
 func replaceSection(path, name, text string) error {
 	begin, end := "<!-- "+name+" begin -->", "<!-- "+name+" end -->"
 	data, err := os.ReadFile(path)

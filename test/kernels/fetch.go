@@ -13,8 +13,8 @@ import (
 // keyring signs the Debian archive.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// archive is a view of the Debian archive with its own state, for a suite and an architecture that
-// may differ from this machine's.
+// archive is a view of the Debian package archive for one suite and architecture, which may differ from those of this
+// machine. Its state is in a separate directory.
 type archive struct {
 	dir     string
 	options []string

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// wanted are the kernel modules of Debian that the tests need. A kernel without one has it built in
-// or does not need it. Their dependencies are found automatically.
+// wanted are the modules of Debian kernels that the tests need. If a kernel does not have one as a module, it is built
+// in or not needed. Modules that these depend on are found automatically.
 var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
 
 // moduleFolders returns the places where the package of a kernel has them.

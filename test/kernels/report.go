@@ -131,8 +131,8 @@ func (v result) exact(mode string) bool {
 // unattributed is the largest share of the processors' time without an owner at which the agent does not mark figures.
 const unattributed = 0.005
 
-// problem returns the fault of a figure, or "". nobody is the processor time without a task, which
-// the agent cannot distinguish from the time of orphans.
+// problem returns a description of what is wrong with a figure, or "". nobody is the processor time without a task. The
+// agent cannot distinguish that time from the time of orphans.
 func (v result) problem(mode string, nobody float64) string {
 	limit := 0.01
 	if v.ofProcesses() && !strings.HasSuffix(mode, "ebpf") {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largeBuffer is the size in bytes above which buffers are not reused and unpacked data is allocated off the heap,
-// because the garbage collector lets the heap grow in proportion to its live data.
+// largeBuffer is the size in bytes above which buffers are not reused, and decompressed data is allocated outside the
+// Go heap. The garbage collector lets the heap grow in proportion to its live data.
 const largeBuffer = 1 << 20
 
 // middleBuffer is the size in bytes from which a request is larger than an ordinary sender's.
@@ -127,8 +127,8 @@ func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*requestSlot,
 	return t, nil
 }
 
-// decode must be called before a request is decoded further. A large request takes many times its
-// size in memory. It releases its slot and waits until no other large request is being decoded.
+// decode must be called before a request is decoded to objects. If large is set, the request takes many times its size
+// in memory. decode then releases its slot, and waits until no other large request is being decoded.
 func (t *requestSlot) decode(ctx context.Context, large bool) (err error) {
 	if !large {
 		return nil
@@ -166,8 +166,8 @@ func (b *buffers) allocate(n int) {
 	b.plain = b.small[:n]
 }
 
-// acquireSlots acquires a slot for a request of n bytes, waiting until ctx is done. Larger requests leave
-// one or two of several slots free, so that small ones do not wait for them.
+// acquireSlots waits until the handler has a slot for a request of n bytes, or until ctx is done. A request may use one of several slots.
+// Large requests leave one or two slots free, so that small requests do not wait for them. The caller must call leave.
 func (h *handler) acquireSlots(ctx context.Context, n int) (leave func(), err error) {
 	of := h.slots[:]
 	if n <= largeBuffer {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request2 is an io.prometheus.write.v2.Request decoded in place. It refers to the body instead of
-// copying it, and is valid as long as the body is. It can be reused.
+// request2 is an io.prometheus.write.v2.Request that is decoded without copying. It refers to body and is valid only
+// while body is unchanged. It can be reused.
 type request2 struct {
 	body    []byte
 	symbols [][]byte

@@ -48,8 +48,8 @@ const (
 	deltaUnlike // a histogram that is incompatible with those before
 )
 
-// add adds a sample for the interval from start to t and returns the running sum and its start time. A sample
-// repeated by a sender that missed the response changes nothing and returns the same result.
+// add adds a delta sample for the interval from start to t. It returns the running sum and the start time of that sum.
+// If a sender did not receive the response and repeats a sample, add does not add it again and returns the same result.
 func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64, h *histogram.FloatHistogram) (begun int64, value float64,
 	fh *histogram.FloatHistogram, state deltaState) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

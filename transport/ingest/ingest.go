@@ -155,8 +155,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, s.text, s.code)
 }
 
-// unstored logs once a minute that samples wait at their senders, however many senders there are and however
-// long the store is unavailable.
+// unstored logs that samples could not be stored and wait at their senders. It logs once a minute, regardless of the
+// number of senders.
 func (h *handler) unstored(r *http.Request, err error) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
 	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {
@@ -165,8 +165,8 @@ func (h *handler) unstored(r *http.Request, err error) {
 	h.Logger.Log(r.Context(), level, "samples could not be stored; the sender keeps them", "from", r.RemoteAddr, "err", err)
 }
 
-// logRefusal logs the error returned to a sender, once a minute as a warning. Refused samples are
-// lost, and sender logs are rarely read.
+// logRefusal logs an error that is returned to a sender. It logs once a minute at level warning, because rejected
+// samples are lost and the logs of senders are rarely read.
 func (h *handler) logRefusal(r *http.Request, s *statusError) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.refusedAt.Load()
 	if now-last >= 60 && h.refusedAt.CompareAndSwap(last, now) {

@@ -7,26 +7,26 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A message of two bytes on the wire takes more than a hundred in memory, so that byte limits alone would let a
-// 1 MB request use gigabytes. Messages decoded as a whole are counted first. Those decoded in pieces have a
-// limit per piece.
+// Limits of a request. A message of two bytes on the wire takes more than a hundred bytes in memory. With limits on
+// bytes alone, a request of 1 MB could take gigabytes. Messages that are decoded as a whole are therefore counted
+// first. Messages that are decoded in pieces have a limit per piece.
 const (
-	// maxObjectBytes limits the memory of the messages in an OTLP request without their texts. A
+	// maxObjectBytes is the maximum size in memory of the messages in an OTLP request, without their texts. A
 	// collector's batch of 8,192 points with ten attributes each takes 7 MB.
 	maxObjectBytes = 32 << 20
-	// Sizes above which a request counts as large: largeObjects for the memory of messages,
-	// largeSeries for the bytes of a series, largeSymbols for the number of remote write symbols.
+	// A request above one of these sizes counts as large. largeObjects is the size of its messages in memory,
+	// largeSeries the size of a series, and largeSymbols the number of its remote write symbols.
 	largeObjects, largeSeries, largeSymbols = 4 << 20, 256 << 10, 50_000
-	// maxSymbols limits the symbols of a remote write 2.0 request. maxSeries limits the series of
-	// any request; a valid series has at least 30 bytes.
+	// maxSymbols is the maximum number of symbols in a remote write 2.0 request. maxSeries is the maximum number of
+	// series in any request. A valid series has at least 30 bytes.
 	maxSymbols, maxSeries = 500_000, 2_000_000
 	// maxLabels, maxSamples and maxHistograms limit one series of remote write 1.0.
 	maxLabels, maxSamples, maxHistograms = 1_000, 1_000_000, 100_000
 	// maxHistogramBytes is the maximum size of one histogram, because its counts take up to eight times as much.
 	maxHistogramBytes = 1 << 20
-	// maxExemplars limits the exemplars of one series. maxExemplarLabels limits the labels of an exemplar,
-	// which may have 128 characters in total. maxExemplarBytes limits an exemplar of remote write 2.0, in which
-	// labels are numbers.
+	// maxExemplars is the maximum number of exemplars of one series. maxExemplarLabels is the maximum number of labels
+	// of an exemplar, which may have 128 characters in total. maxExemplarBytes is the maximum size of an exemplar in
+	// remote write 2.0, where labels are numbers.
 	maxExemplars, maxExemplarLabels, maxExemplarBytes = 10_000, 128, 16 << 10
 	// maxMetadata limits the descriptions of a request of remote write 1.0.
 	maxMetadata = 100_000
@@ -47,8 +47,8 @@ func tooManyObjects() error {
 	return fmt.Errorf("its objects take more than %d MB of memory; send fewer metrics at a time", maxObjectBytes>>20)
 }
 
-// checkRequest1 checks that a prometheus.WriteRequest can be decoded series by series in bounded
-// memory. large reports whether one series is large.
+// checkRequest1 checks that a prometheus.WriteRequest can be decoded series by series with limited memory. large
+// reports whether any of its series is large.
 func checkRequest1(b []byte) (large bool, err error) {
 	described, series := 0, 0
 	err = eachField(b, func(num protowire.Number, f field) error {
@@ -109,8 +109,8 @@ func checkSeries1(b []byte) error {
 	})
 }
 
-// parts1 is a series of remote write 1.0 split into parts. Histograms and exemplars are decoded
-// separately, because each takes many times its encoded size.
+// parts1 is a series of remote write 1.0, split into parts. Histograms and exemplars are decoded one by one, because
+// each takes many times its encoded size.
 type parts1 struct {
 	plain                 []byte // without them
 	histograms, exemplars [][]byte

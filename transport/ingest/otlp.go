@@ -29,11 +29,11 @@ import (
 	recseries "reckon/internal/series"
 )
 
-// otlp receives OpenTelemetry metrics (https://opentelemetry.io/docs/specs/otlp/#otlphttp) as
-// protobuf or JSON, plain or gzipped, and translates them in the same way as Prometheus.
+// otlp is the receiver of OpenTelemetry metrics (https://opentelemetry.io/docs/specs/otlp/#otlphttp). It accepts
+// protobuf and JSON, plain or gzipped, and translates them as Prometheus does.
 //
-// Delta sums and histograms are accumulated ([deltas]). Those of unspecified temporality are
-// refused by name in a partial success, and the rest of the request is stored.
+// Sums and histograms with delta temporality are accumulated ([deltas]). Those with unspecified temporality are
+// rejected. The response then is a partial success that names them, and the rest of the request is stored.
 type otlp struct {
 	*handler
 	converters sync.Pool
@@ -42,8 +42,8 @@ type otlp struct {
 
 // OTLP returns the receiver of OpenTelemetry metrics, to be mounted at /api/v1/otlp/v1/metrics and /v1/metrics.
 //
-// The resource attributes site and node become labels of every series; node defaults to host.name. A token's scope is
-// checked against both.
+// The resource attributes site and node become labels of every series. node defaults to host.name. Both must be within
+// the scope of the sender's token.
 func OTLP(o Options) http.Handler {
 	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
@@ -299,8 +299,8 @@ var deltaReasons = map[deltaState]string{
 	deltaUnlike: "its buckets cannot be added to those before",
 }
 
-// translated adapts the writer to the translation. It records and skips samples that can never be
-// accepted, so that only failures end a request.
+// translated adapts the writer to Prometheus's translation of OTLP. It skips samples that can never be accepted and
+// records the error, so that only other failures end a request.
 type translated struct {
 	*writer
 	deltas *deltas // accumulates samples; nil if they are cumulative already

@@ -22,8 +22,8 @@ type Own struct {
 	known map[string]bool // results of Runs in this request
 }
 
-// labelOwn adds labels to a series of a sender that may only send its own figures. An error refuses the
-// whole request, so that an agent keeps its measurements until it has a token.
+// labelOwn adds labels to a series of a sender that may send only its own figures. An error rejects the whole request,
+// so that an agent keeps its measurements until it has a token.
 func (w *writer) labelOwn(ctx context.Context, ls labels.Labels) (labels.Labels, error) {
 	o := w.who.own
 	if o == nil {
@@ -77,8 +77,8 @@ func (w *writer) addMetadata(name string, m metadata.Metadata) {
 	}
 }
 
-// cached returns the cached series for the labels as sent, or nil. Senders of their own figures do
-// not use the cache, because it may hold the series of others.
+// cached returns the cached series for the hash of the labels as sent, or nil. It returns nil for a sender of its own
+// figures, because the cached series may belong to another user.
 func (w *writer) cached(key sum) *cachedSeries {
 	if w.who.own != nil {
 		return nil
@@ -86,8 +86,8 @@ func (w *writer) cached(key sum) *cachedSeries {
 	return w.h.series.get(key, w.round, w.before)
 }
 
-// checkLabels validates the labels of a series and, for a sender restricted to its own figures, sets the
-// owner. An error refuses the whole request.
+// checkLabels validates the labels of a series. For a sender that may send only its own figures, it adds the owner. ok
+// is false if the series is invalid. An error rejects the whole request.
 func (w *writer) checkLabels(ls labels.Labels, samples int) (_ labels.Labels, ok bool, err error) {
 	if !w.valid(ls, samples) {
 		return ls, false, nil
@@ -96,8 +96,8 @@ func (w *writer) checkLabels(ls labels.Labels, samples int) (_ labels.Labels, ok
 	return ls, err == nil, err
 }
 
-// checkScope refuses the whole request if a series belongs to a node outside the sender's scope. The
-// sender then keeps the request until the configuration is corrected.
+// checkScope returns an error if a series belongs to a node outside the scope of the sender's token. The error rejects
+// the whole request, so that the sender keeps it until the configuration is corrected.
 func (w *writer) checkScope(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil

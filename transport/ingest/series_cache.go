@@ -11,16 +11,17 @@ import (
 	"reckon/transport/limits"
 )
 
-// The cache finds a series by the hash of its labels as sent. On a hit no labels are built, checked, sorted or looked
-// up, which is most of the cost of a sample; a miss costs one more look-up. A sender repeats its series in the same
-// order, so each entry points to its successor. This avoids a look-up in a table that exceeds the processor's cache.
+// The cache finds a series by the hash of its labels as sent. On a hit, labels are not built, checked, sorted or looked up, which would
+// be most of the cost of a sample. A miss costs one additional look-up. A sender sends its series in the same order each time, so each
+// entry points to the next one. This avoids a look-up in a table that is larger than the processor's cache.
 const (
 	cacheShards = 64
-	// maxSeriesPerShard limits the series per shard, which is eight million in total. Each takes about 140 bytes
-	// besides the labels, which are shared with the store; the store needs twenty times as much.
+	// maxSeriesPerShard is the maximum number of series per shard, which is eight million in total. Each takes about
+	// 140 bytes, without its labels, which are shared with the store. The store needs twenty times as much.
 	maxSeriesPerShard = 1 << 17
-	// cacheFor is the time after which a series without samples is evicted; it may take twice as long. A series marked
-	// as ended is evicted at once, because it would keep its labels in memory long after the store wrote them out.
+	// cacheFor is the time after which a series without samples is evicted. The eviction may take place after twice
+	// that time. A series that is marked as ended is evicted at once, because its labels would otherwise stay in memory
+	// after the store has written the series to disk.
 	cacheFor = 15 * time.Minute
 )
 

@@ -30,9 +30,9 @@ import (
 )
 
 const (
-	// oldStart is the age up to which the counter of a new series still gets its initial zero.
-	// It is longer than a series limit can delay it. freshStart is the same for a cached series. It
-	// is longer than any export interval, because only the first sample needs the zero.
+	// oldStart is the maximum age of a new counter's start time for an initial zero to be written. It exceeds the time
+	// that a series limit can delay the counter. freshStart is the same for a cached series, which needs the zero only
+	// at its first sample. It exceeds any export interval.
 	oldStart   = 2 * time.Hour
 	freshStart = 10 * time.Minute
 	// sayAtMost is the number of refusals that a response names.
@@ -315,8 +315,8 @@ type freshSeries struct {
 	as  knownSeries
 }
 
-// isAccepted reports whether a series with valid labels is accepted. samples is the number of its
-// samples, and cached whether it is in the series cache. An error refuses the whole request.
+// isAccepted reports whether a series with valid labels may be stored. samples is the number of its samples, and cached
+// reports whether the series is in the cache. An error rejects the whole request.
 func (w *writer) isAccepted(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err := w.checkScope(k.ls); err != nil {
 		return false, err
@@ -436,8 +436,9 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.judge(s, t, err)
 }
 
-// exemplar stores an exemplar of a series. As in other receivers, its errors do not refuse samples. Errors are a
-// time before the last exemplar, labels over 128 characters, no sample, or a store without exemplars.
+// exemplar stores an exemplar of a series. If that fails, the samples are stored all the same, as in other receivers.
+// It fails if the exemplar is older than the last one, has labels of more than 128 characters, or belongs to no sample,
+// or if the store keeps no exemplars.
 func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
 		return
@@ -472,13 +473,13 @@ func (w *writer) isOtherMachine(s *series, t int64) bool {
 	return true
 }
 
-// mostAhead is the largest time in the future at which a request is refused temporarily. A later
-// time indicates a wrong unit rather than a wrong clock.
+// mostAhead is the longest time into the future for which a request is rejected temporarily. A later sample has a time
+// in a wrong unit rather than a wrong clock.
 const mostAhead = 24 * time.Hour
 
-// fastClock refuses a request temporarily if all of its samples are in the future, as from a board without a
-// battery-backed clock. The sender keeps them until the clock is right or the time has come. If some samples can be
-// stored, the others are refused permanently, so that one bad series cannot block a sender of many.
+// fastClock rejects a request temporarily if all of its samples are in the future, as from a board without a battery-backed clock. The
+// sender keeps the samples until its clock is right or their time has come. If some samples of the request can be stored, the others are
+// rejected permanently, so that one bad series does not block all others of a sender.
 func (w *writer) fastClock() error {
 	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
 		return nil
@@ -513,8 +514,8 @@ func whyOf(err error) string {
 	return whyInvalid
 }
 
-// writeInitialZero writes the initial zero of a counter, so that its first sample counts as an increase. A known series gets a
-// zero only if it is newer than all its samples, which means that the counter was reset.
+// writeInitialZero writes the initial zero of a counter at the time start, so that its first sample at t counts as an increase. A known
+// series gets a zero only if start is after all of its samples, which means that the counter was reset.
 func (w *writer) writeInitialZero(s *series, start, t int64) {
 	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
 		return

@@ -43,8 +43,8 @@ type Sender struct {
 	Sent       time.Time     // by the sender's clock
 }
 
-// Load returns the ID of the agent with its state in dir, and creates it at the first start. root is the root of the
-// machine's file system, empty for /. An ID that cannot be saved is valid for this process only.
+// Load returns the ID of the agent with its state in dir, and creates the ID at the first start. root is the mount
+// point of the machine's file tree, or empty for /. If the ID cannot be saved, it is valid only for this process.
 func Load(root, dir string) (ID, error) {
 	if root == "" {
 		root = "/"

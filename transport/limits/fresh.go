@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// DefaultNodeSeries is the number of series that may begin on one node of a sender within 30 to 60
-// minutes. An agent has some hundreds, and 1,000 process groups an hour make 30,000. Labels that
-// change with every sample make more.
+// DefaultNodeSeries is the number of series that a sender may begin for one node within 30 to 60 minutes. An agent
+// normally begins some hundreds, and 30,000 with 1,000 process groups per hour. A sender with labels that change at
+// every sample exceeds it.
 const DefaultNodeSeries = 60_000
 
-// ownerSeries may always begin for each owner on a node, and for the node itself, even after other owners have
-// used up the node's limit. Because owners are named by the sender, their total is limited to twice the node's
-// limit.
+// ownerSeries is the number of series that may always begin for each owner on a node, and for the node itself. It
+// applies even after other owners have used up the limit of the node. The sender names the owners, so their total is
+// limited to twice the limit of the node.
 const ownerSeries = 5_000
 
 // Begun holds the limits on new series that the limits file does not set.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Burst is the period over which samples per second are averaged. A disconnected agent sends
-	// its queue as fast as it can, and one export a minute is not a burst.
+	// Burst is the period over which the rate of samples is averaged. Without averaging, an export once a minute would
+	// be a burst. An agent that was disconnected sends its queue as fast as it may.
 	Burst = 2 * time.Minute
 	// generation is the time that a series without samples is counted at least.
 	generation = 30 * time.Minute
@@ -81,8 +81,8 @@ type Request struct {
 	refused map[Refusal]int
 }
 
-// Begin starts a request of a sender. own are the limits of its token; the limits for all senders
-// replace missing ones. The error is a [*Slow].
+// Begin starts a request of a sender. own are the limits of the sender's token. Where they are missing, the limits for
+// all senders apply. The error is a [*Slow].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	c := l.Config()
 	b := c.Senders
@@ -101,8 +101,8 @@ func (r *Request) Config() *Config { return r.c }
 // Labels reports why labels may not be stored, or nil.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
-// Series returns nil if a series with valid labels and the given number of samples may be stored. A
-// [*Slow] refuses the whole request, any other error only this series.
+// Series returns nil if a series with valid labels and the given number of samples may be stored. A [*Slow] rejects the
+// whole request. Any other error rejects only this series.
 func (r *Request) Series(ls labels.Labels, samples int) error {
 	site, err := r.site(ls.Get("site"))
 	if err != nil {
@@ -200,8 +200,8 @@ type meter struct {
 	logged      time.Time
 }
 
-// wait admits a request while the rate limit has room left. The size of a request is known only
-// after unpacking, and a request larger than the burst must pass eventually.
+// wait returns nil if the rate limit has room left, and otherwise a *Slow with the time to wait. It does not compare the room with the
+// size of the request. That size is known only after decompression, and a request larger than the burst must pass at some time.
 func (m *meter) wait(l *Limiter) error {
 	m.mu.Lock()
 	if m.bound.SamplesPerSecond <= 0 {

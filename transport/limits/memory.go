@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// smallRequest is the largest size of a request that never waits for larger ones, because
-	// those leave a quarter of the budget free.
+	// smallRequest is the maximum size of a request that never waits for larger requests. These leave a quarter of the
+	// budget free.
 	smallRequest = 1 << 20
 	// memoryWait is the time that a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
@@ -28,8 +28,8 @@ const (
 // ErrMemory matches, by errors.Is, a request that waited in vain for memory to be decoded in.
 var ErrMemory = errors.New("too much is being decoded at once")
 
-// Memory is a budget of bytes shared by all requests being decoded. Received but undecoded bodies are counted
-// separately, so that slow senders do not use up the budget. It is safe for concurrent use.
+// Memory is a budget in bytes that all requests share while they are decoded. Bodies that were received but are not yet
+// decoded are counted separately, so that slow senders do not use up the budget. It is safe for concurrent use.
 type Memory struct {
 	total      int64
 	large, all *semaphore.Weighted
@@ -51,9 +51,9 @@ func NewMemory(total int64) *Memory {
 		objects: semaphore.NewWeighted(1)}
 }
 
-// Reserve reserves n bytes of the budget and waits until they are free. A request for more than three quarters
-// gets three quarters and runs alone among large ones. free releases the bytes and may be called twice. The
-// error is [ErrMemory] after 20 s, or ctx's.
+// Reserve waits until n bytes of the budget are free and reserves them. A request for more than three quarters of the
+// budget gets three quarters, so that only one such request runs at a time. free releases the bytes and may be called
+// twice. The error is [ErrMemory] after 20 s, or the error of ctx.
 func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -79,8 +79,8 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 	}), nil
 }
 
-// ReserveObjects waits until no other request decodes into objects, which take much more memory than its bytes.
-// Call it after [Memory.Reserve] and wait for nothing else while holding it. The errors and free are the same.
+// ReserveObjects waits until no other request is decoded into objects, which take much more memory than its bytes. Call
+// it after [Memory.Reserve], and wait for nothing else before calling free. The error is the same as for Reserve.
 func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
@@ -95,17 +95,16 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 }
 
 const (
-	// smallHeap is the heap size in bytes below which garbage is limited during large operations.
-	// In a larger heap that makes no difference.
+	// smallHeap is the heap size in bytes below which large operations collect garbage more often. In a larger heap,
+	// the garbage of an operation makes no difference.
 	smallHeap = 1 << 30
 	// leastGarbage is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
 	leastGarbage = 20
 )
 
-// Large starts an operation that takes much memory, such as a large request or query; done ends it
-// and must be called once. In a small heap it limits garbage until then and collects all at the
-// end. Otherwise the garbage of several large operations would grow to several times the live
-// memory.
+// Large starts an operation that takes much memory, such as a large request or query. The caller must call done once at
+// its end. If the heap is small, Large makes the garbage collector run more often until then, and done collects all
+// garbage. The garbage of several large operations would otherwise grow to several times the live memory.
 func (m *Memory) Large() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,12 +142,12 @@ func busy(ctx context.Context) error {
 	return ErrMemory
 }
 
-// Receive adds n bytes, which may be negative, to the received bodies that are not yet processed,
-// and returns their total.
+// Receive adds n, which may be negative, to the number of bytes in received bodies that are not processed yet. It
+// returns the new number.
 func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
 
-// ProgramMemory returns the number of bytes that this program may use: its soft limit (GOMEMLIMIT),
-// or else the machine's memory. It is 0 if neither is known.
+// ProgramMemory returns the number of bytes of memory that this program may use. It is the soft limit (GOMEMLIMIT), or
+// else the memory of the machine, or 0 if neither is known.
 func ProgramMemory() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 		return limit

@@ -14,12 +14,12 @@ import (
 	"reckon/internal/durable"
 )
 
-// Clock is a machine's clock corrected by the receiver's. Samples have timestamps of the machine's own clock,
-// and each request carries the offset of that clock from the time since boot. The Date header of a response
-// gives the true offset, to within half the round-trip time. The fastest of the last responses is used; if none
-// was fast, nothing is corrected. The correction is the same for a whole boot and is added to all times when a
-// request is sent. A machine thus needs no battery-backed clock, and samples from before the first connection
-// are corrected as well.
+// Clock is a machine's clock that is corrected by the clock of the receiver, so that a machine needs no battery-backed
+// clock. Samples have timestamps of the machine's own clock. Each request contains the offset of that clock from the
+// time since boot. The Date header of a response gives the true offset, to within half of the round-trip time. The
+// fastest of the last responses is used. If none was fast, nothing is corrected. The correction is constant during a
+// boot and is added to all times when a request is sent. Samples from before the first connection are therefore
+// corrected as well.
 type Clock struct {
 	// Boot is the id of this boot of the machine, and Since the time since it began, which includes sleep.
 	Boot  string
@@ -35,12 +35,12 @@ const (
 	wrongOn = 2 * time.Second
 	// newBase is the change of the time by Date from which on it counts as another time.
 	newBase = 5 * time.Second
-	// fastAnswer is the limit of the fastest of the last response times for a correction.
-	// keptAnswers is the number of responses considered.
+	// fastAnswer is the longest response time that is used for a correction of the clock. keptAnswers is the number of
+	// last responses of which the fastest is used.
 	fastAnswer  = 2 * time.Second
 	keptAnswers = 8
-	// firstAsks is the number of time queries before the first request of a boot. The first
-	// response may be delayed by the connection or a starting server.
+	// firstAsks is the number of requests for the receiver's time before the first samples of a boot are sent. More
+	// than one is needed, because a new connection or a starting server may delay the first response.
 	firstAsks = 3
 	// keptBoots is the number of boots remembered.
 	keptBoots = 16
@@ -108,8 +108,8 @@ func (k *corrector) needsTime() bool {
 	return true
 }
 
-// addSample records the Date of a response. from and to are the times since boot of the request and the
-// response, and now is the machine's own clock.
+// addSample records the Date header of a response for the correction. from and to are the times since boot of the
+// request and the response, and now is the time of the machine's own clock.
 func (k *corrector) addSample(h http.Header, from, to time.Duration, now time.Time) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

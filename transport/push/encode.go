@@ -10,8 +10,8 @@ import (
 	"reckon/metric"
 )
 
-// maxSeries is the maximum number of series in a request. A request of a busy node then has about
-// 100 KB, far below the limit of any receiver.
+// maxSeries is the maximum number of series in a request. A request from a busy node then has about 100 KB, which every
+// receiver accepts.
 const maxSeries = 2000
 
 // Encoder writes batches as remote write 2.0 requests. After warm-up it does not allocate.
@@ -32,8 +32,8 @@ type Encoder struct {
 	samples int // and samples
 }
 
-// recentSymbols is the number of label values found again by their address. The consecutive series
-// of a workload share these values.
+// recentSymbols is the number of recent label values that are found by their address in memory. Consecutive series of a
+// workload share these values.
 const recentSymbols = 256
 
 type recentSymbol struct {
@@ -74,8 +74,8 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	return e
 }
 
-// Encode calls emit for each request of the batch with its number of samples. The request is valid
-// until emit returns. Encode returns the error of emit.
+// Encode encodes a batch as one or more requests and calls emit for each, with its number of samples. The request is
+// valid until emit returns. If emit returns an error, Encode stops and returns it.
 func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int) error) error {
 	e.begin()
 	t := b.Time.UnixMilli()
@@ -239,8 +239,8 @@ func appendSample(dst []byte, bits uint64, t, start int64) []byte {
 	return dst
 }
 
-// appendHistogram writes one span from the first to the last non-empty bucket, because an empty bucket in
-// between costs only a byte or two.
+// appendHistogram appends a native histogram to dst. It writes one span from the first to the last non-empty bucket,
+// because an empty bucket within a span takes only a byte or two.
 func appendHistogram(dst []byte, h *metric.Histogram, t, start int64) []byte {
 	dst = appendUint(dst, histCount, h.Count)
 	dst = appendFixed(dst, histSum, math.Float64bits(h.Sum))

@@ -194,8 +194,8 @@ func secret(file string) (string, error) {
 	return s, nil
 }
 
-// notWritable refuses a secret file that anyone but its owner may replace, because the writer
-// controls where this program sends. A link, as in a Kubernetes Secret, counts as its target.
+// notWritable returns an error if users other than the owner may write or replace a secret file, because such a user
+// would control where this program sends. For a link, as in a Kubernetes Secret, it checks the target.
 func notWritable(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {

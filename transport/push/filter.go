@@ -9,9 +9,9 @@ import (
 	"reckon/metric"
 )
 
-// Filter selects the series for an endpoint. A line has a pattern for the metric name and, in braces, patterns
-// for labels: reckon_workload_*{kind="slurm"}. In patterns * matches any text and ? one character. A series is
-// sent if Keep is empty or one of its lines matches, and no line of Drop does. The zero value sends everything.
+// Filter selects the series that are sent to an endpoint. A line has a pattern for the metric name and, in braces, patterns for labels:
+// reckon_workload_*{kind="slurm"}. In a pattern, * matches any text and ? matches one character. A series is sent if Keep is empty or one
+// of its lines matches, and no line of Drop matches. The zero Filter selects all series.
 type Filter struct{ keep, drop []selector }
 
 type selector struct {

@@ -9,8 +9,8 @@ import (
 	"reckon/metric/expose"
 )
 
-// legacy converts remote write 2.0 requests of [Encoder] to 1.0. It drops data without a field in
-// 1.0: start times of counters and descriptions.
+// legacy converts the remote write 2.0 requests of [Encoder] to 1.0. It drops data that 1.0 has no fields for: the
+// start times of counters, and the descriptions of metrics.
 type legacy struct {
 	// native keeps native histograms. Otherwise they become classic ones, with buckets at the powers of two.
 	native bool

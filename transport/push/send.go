@@ -299,9 +299,9 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 
 const written = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a
-// receiver returned an error, ignored the message type (and found nothing), or could not decode the request.
-// settled means that it supported 2.0 before.
+// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a receiver
+// rejects the message type, cannot decode the request, or accepts it as 1.0 and finds no samples. settled means that
+// the receiver supported 2.0 before.
 func (a *answer) speaks1(settled bool) bool {
 	none := a.header.Get(written) == ""
 	switch {
@@ -367,8 +367,8 @@ func (a *answer) retryAfter(now time.Time) time.Duration {
 	return 0
 }
 
-// noNative reports whether the response is from a Prometheus that has native histograms disabled.
-// Such a server returns a server error.
+// noNative reports whether the response is from a Prometheus that has native histograms disabled. Its status alone does
+// not show that, because it is a server error.
 func (a *answer) noNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Private request fields after those of the specification: the boot id of the machine, and the
-// start of that boot in milliseconds by the clock of the timestamps. Receivers skip unknown fields.
+// reqBoot and reqBase are private fields of a request with numbers that the specification does not use. reqBoot is the boot id of the
+// machine. reqBase is the start of that boot in milliseconds, by the clock of the timestamps. Receivers skip unknown fields.
 const (
 	reqBoot = 1900<<3 | 2
 	reqBase = 1901 << 3
@@ -41,8 +41,8 @@ type shifter struct {
 	sample  []byte
 }
 
-// shift returns the request with ms milliseconds added to sample times, counter start times and
-// figures that are times. It is valid until the next call.
+// shift returns the request with ms milliseconds added to the times of samples, the start times of counters, and
+// figures that are times. The result is valid until the next call.
 func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 	s.out = s.out[:0]
 	if err := readSymbols(&s.symbols, request); err != nil {

@@ -102,8 +102,8 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	return t, nil
 }
 
-// enqueue queues a batch. It first syncs earlier queued batches to disk. A working endpoint needs no
-// sync, and an unreachable one loses at most one export in a power cut.
+// enqueue adds a batch to the queue of the endpoint. If earlier batches are still queued, it syncs them to disk first. An endpoint that
+// works needs no sync. An endpoint that cannot be reached loses no more than one export in a power failure.
 func (t *target) enqueue(b *metric.Batch) error {
 	if t.queue.Stats().Records > 0 && b.Time.Sub(t.synced).Abs() >= t.syncEvery {
 		t.synced = b.Time

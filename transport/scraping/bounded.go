@@ -67,8 +67,8 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 	return 0, ls
 }
 
-// Append implements storage.AppenderV2. A refused series gets no reference and the scrape
-// continues. If the scrape rate is too high, the whole scrape fails, and its up metric is 0.
+// Append implements storage.AppenderV2. A rejected series gets no reference, and the scrape continues. If the rate of
+// samples is too high, the whole scrape fails, and the metric up of the target is 0.
 func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)
@@ -129,8 +129,8 @@ func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	return err
 }
 
-// report reports whether a series is one of Prometheus's own about the scrape. A target may use these names
-// too, which gains it a few series.
+// report reports whether Prometheus adds a series with this name to each scrape. A target may use these names too,
+// which lets it exceed its limit by a few series.
 func (c *counting) report(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",

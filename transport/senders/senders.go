@@ -109,9 +109,9 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Admit records a request of a sender at an address. It returns a [*TakenError] if the name belongs
-// to another machine. Measurements before after belong to the previous machine of that name or
-// would be counted twice; after is zero if there are none.
+// Admit records a request of a sender from an address. If the name of the sender belongs to another machine, it returns
+// a [*TakenError]. The caller must drop measurements from before the time after. They belong to the previous machine
+// with that name or would be counted twice. after is zero if there are none.
 func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, err error) {
 	now := r.o.Clock()
 	r.mu.Lock()
@@ -151,8 +151,8 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	return h.after, nil
 }
 
-// ranBeside reports whether an agent that started at begun was measuring while the holder did, so
-// that its queue covers that time. A refused agent may have restarted since.
+// ranBeside reports whether an agent that started at the time begun measured at the same time as the holder of the name. Its queue then
+// has samples of that time. An agent that was rejected may have restarted since, so begun alone does not decide.
 func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }

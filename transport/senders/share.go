@@ -15,8 +15,8 @@ type Claim struct {
 	Skew        time.Duration
 }
 
-// retell is the interval at which an active claim is renewed. Together with the longest pause of an
-// agent between two requests (a minute) it must be less than [Pause].
+// claimRefreshInterval is the interval at which a server renews the claim of a sender that still sends. The sum of this
+// interval and the longest pause of an agent between two requests (one minute) must be less than [Pause].
 const claimRefreshInterval = 20 * time.Second
 
 // Claims returns the holders that sent here and were silent for a while.
@@ -35,8 +35,8 @@ func (r *Registry) Claims() []Claim {
 	return out
 }
 
-// Learn applies the common decision of all servers. It refuses from now on a machine that this
-// server admitted while another one admitted a different machine of the same name.
+// Learn applies the claims that all servers agreed on. If another server has admitted a different machine with the same
+// name before, Learn rejects further requests of the machine that this server admitted.
 func (r *Registry) Learn(all []Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"reckon/web/client"
 )
 
-// Alerts sends test alerts and manages receivers. Alerts and rules are served at /api/v1/alerts and
-// /api/v1/rules, as by Prometheus.
+// Alerts sends test alerts and manages receivers. It does not list alerts and rules, which are served at /api/v1/alerts
+// and /api/v1/rules as by Prometheus.
 type Alerts interface {
 	// Test sends a test alert; the error explains why no receiver can be reached.
 	Test(ctx context.Context, by string) (client.AlertTest, error)
@@ -109,8 +109,8 @@ func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.Aler
 	return nil
 }
 
-// alertmanager mounts the API of the Alertmanager in this process, for silences and amtool. Viewers
-// who see all may read it, admins may write.
+// alertmanager mounts the API of the Alertmanager in this process, which is used for silences and by amtool. Viewers
+// who may see everything may read it, and admins may write.
 func (s *server) alertmanager(mux *http.ServeMux) {
 	if s.Alertmanager == nil {
 		return

@@ -22,8 +22,8 @@ import (
 	"reckon/access"
 )
 
-// Backend answers queries about workloads and nodes. Answers are restricted to what the viewer
-// may see (access.Authorized).
+// Backend answers queries about workloads and nodes. Each answer contains only what the viewer may see
+// (access.Authorized).
 type Backend = access.Backend
 
 // Options are the components of the API.

@@ -25,8 +25,8 @@ func senders(h http.Handler) http.Handler {
 	})
 }
 
-// audit records that a viewer with access to all looks at the work of another user. Own work and
-// unnamed viewers are not recorded.
+// audit records that a viewer with access to everything has looked at the work of another user. action and object describe the request,
+// and owner is the other user. It does not record requests for own work, nor viewers without a name.
 func (s *server) audit(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
@@ -60,8 +60,8 @@ func (s *server) audited(h http.Handler) http.Handler {
 	})
 }
 
-// queryText returns the query of a Prometheus API request if it is or may be about workloads.
-// Metrics of machines have no owner.
+// queryText returns the PromQL query of a request if it is, or may be, about workloads. Otherwise it returns "",
+// because the metrics of machines have no owner.
 func queryText(r *http.Request) string {
 	if strings.HasSuffix(r.URL.Path, "/read") {
 		return "remote read"

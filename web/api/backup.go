@@ -8,8 +8,8 @@ import (
 	"reckon/access"
 )
 
-// Backup copies the server's data. It calls begin once, when everything is ready to be written. An
-// earlier error is returned as a response; a later one aborts the response.
+// Backup writes a copy of the server's data. It calls begin once, after everything was prepared, and writes to the
+// result. An error before that becomes the response to the request. A later error aborts the response.
 type Backup interface {
 	Backup(ctx context.Context, begin func() io.Writer) error
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// conditional sends a response only if it differs from the client's copy (RFC 9110, section 13),
-// because pages poll every few seconds.
+// conditional sends a response only if it differs from the client's copy (RFC 9110, section 13). Pages poll every few
+// seconds, and most of their data does not change.
 type conditional struct {
 	http.ResponseWriter
 	have string // If-None-Match
@@ -17,8 +17,8 @@ type conditional struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (c *conditional) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// unchanged sets the ETag to a hash of the body. If the client already has this body, it writes the
-// response and returns true. The tag is weak because the body may be compressed.
+// unchanged sets the header ETag to a hash of the body. If the client already has this body, unchanged writes the
+// response 304 and returns true. The tag is weak, because the body may be compressed.
 func (c *conditional) unchanged(body []byte) bool {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`

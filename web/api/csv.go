@@ -9,7 +9,7 @@ import (
 	"reckon/web/client"
 )
 
-// writeCSV sends rows as CSV. The header field Reckon-Missing lists the missing parts of a partial
+// writeCSV sends rows as a CSV file with the given name. The header Reckon-Missing lists the missing parts of a partial
 // answer, because CSV has no place for them.
 func writeCSV[T any](w http.ResponseWriter, name string, rows []T, missing []string) error {
 	var body bytes.Buffer

@@ -15,9 +15,9 @@ import (
 	"reckon/web/client"
 )
 
-// Data returns series joined by time. Each viewer (package access) must see only permitted series.
-// From, To and Step are always set, and Select is not empty. An invalid selector or too large a
-// query returns a [Refuse] with status 400.
+// Data returns series joined by time. It must return only series that the viewer (package access) may see. From, To and
+// Step are always set, and Select is not empty. For an invalid selector or a query that is too large, it returns a
+// [Refuse] with status 400.
 type Data interface {
 	Data(ctx context.Context, q client.DataQuery) (client.DataTable, error)
 	// WriteData writes the table as a file, csv or parquet.
@@ -25,8 +25,8 @@ type Data interface {
 	Correlate(ctx context.Context, q client.DataQuery) (client.Correlation, error)
 }
 
-// Power relates power to work. From and To are always set. Without a Node it uses the only node
-// with a meter. It returns a [Refuse] if nothing can be fitted.
+// Power fits the power of a node to its work. From and To are always set. If Node is empty, it uses the only node with
+// a meter. If nothing can be fitted, it returns a [Refuse].
 type Power interface {
 	PowerFit(ctx context.Context, q client.PowerFitQuery) (client.PowerFit, error)
 }

@@ -8,8 +8,8 @@ import (
 
 //go:generate go run ./gen
 
-// descriptions returns a line for each wire type and field, by Go and JSON name. They are the comments of package
-// client, and for figures the texts of their table. A test fails on a field without a line.
+// descriptions returns the description of each wire type and field, by Go name and JSON name. It is the comment in
+// package client or, for a figure, the text in the table of figures. A test fails if a field has none.
 func descriptions() map[string]string {
 	all := clientTexts()
 	for scope, t := range map[figure.Scope]reflect.Type{

@@ -27,8 +27,8 @@ func fail(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// statusOf converts any error to a response. Internal errors keep their text, which comes from the
-// store and contains no secrets.
+// statusOf converts any error to a response. The response contains the text of internal errors too, because such texts
+// come from the store and contain no secrets.
 func statusOf(err error) *statusError {
 	var s *statusError
 	if e, ok := refusal(err); ok {

@@ -14,8 +14,8 @@ import (
 	"reckon/web/client"
 )
 
-// Findings returns findings of misuse and changes their state. If a finding does not exist, the
-// error matches answer.ErrNotFound.
+// Findings returns findings of misuse and changes their state. If there is no finding with an id, the error matches
+// answer.ErrNotFound.
 type Findings interface {
 	Findings(ctx context.Context, f client.FindingFilter) (client.FindingList, error)
 	Finding(ctx context.Context, id string) (client.Finding, error)

@@ -8,8 +8,8 @@ import (
 	"reckon/web/client"
 )
 
-// Hub distributes each tick of the agent to all subscribers. Publishing never blocks: a slow reader
-// misses ticks and gets the newest. Its zero value is ready for use. It is safe for concurrent use.
+// Hub distributes the ticks of the agent to all subscribers. Publishing never blocks. A slow subscriber misses ticks
+// and gets the newest. The zero value is ready for use. It is safe for concurrent use.
 type Hub struct {
 	mu     sync.Mutex
 	last   *tick
@@ -55,8 +55,8 @@ func (h *Hub) Subscribers() int {
 	return len(h.subs)
 }
 
-// Subscribe returns a channel of ticks, starting with the latest if there is one. It is closed when
-// ctx or the hub ends.
+// Subscribe returns a channel of ticks. The first is the latest tick, if there is one. The channel is closed when ctx
+// ends or the hub is closed.
 func (h *Hub) Subscribe(ctx context.Context) <-chan client.Live {
 	return subscribe(ctx, h, func(t *tick) client.Live { return t.live })
 }
@@ -75,8 +75,8 @@ func (h *Hub) Close() {
 	}
 }
 
-// subscribe keeps the newest tick in a channel of capacity one. All sends and the close happen with
-// the hub's lock held.
+// subscribe returns a channel that holds only the newest tick, converted by of. The hub's lock is held for each send
+// and for the close, so that neither can happen at the same time as the other.
 func subscribe[T any](ctx context.Context, h *Hub, of func(*tick) T) <-chan T {
 	ch := make(chan T, 1)
 	s := func(t *tick) {

@@ -15,8 +15,8 @@ import (
 	"reckon/web/client"
 )
 
-// Import imports data of other programs. next returns the inputs in sequence, each valid until the
-// next call, and io.EOF at the end.
+// Import imports data of other programs. next returns one input after the other, and io.EOF after the last. Each input
+// is valid until the next call.
 type Import interface {
 	Import(ctx context.Context, o client.ImportOptions, next func() (name string, in io.Reader, err error)) (client.ImportResult, error)
 }

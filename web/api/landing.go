@@ -46,8 +46,8 @@ func (s *server) features() string {
 	return strings.Join(words, " ")
 }
 
-// landing serves the pages and their files, or a small page at / with the addresses if there are no
-// pages. They contain no data; their scripts call the API.
+// landing serves the web pages and their files. If this build has no pages, it serves a small page at / with the
+// addresses of the API. Pages contain no data, because their scripts call the API.
 func (s *server) landing(mux *http.ServeMux) {
 	files, paths := fs.FS(static), []string{"/{$}"}
 	root := "static"

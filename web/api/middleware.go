@@ -61,8 +61,8 @@ func (s *server) outer(h http.Handler) http.Handler {
 	})
 }
 
-// allowOrigin lets a page from one of Origins read workloads if may holds. The page sends a user's token instead of
-// cookies; see static/widget.js. The browser first sends OPTIONS (Fetch Standard, section 3.2).
+// allowOrigin lets a web page of another site read workloads if its origin is in Origins and may is true. Such a page sends a user's
+// token instead of cookies; see static/widget.js. The browser first sends OPTIONS (Fetch Standard, section 3.2).
 func (s *server) allowOrigin(h http.Header, r *http.Request, may bool) bool {
 	origin := r.Header.Get("Origin")
 	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")

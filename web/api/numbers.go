@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// Numbers finds jobs by a batch system number that differs from the number in their id: array tasks
-// and components of heterogeneous jobs.
+// Numbers returns the ids of jobs with a batch system number, if that number differs from the one in the id. These are
+// array tasks and components of heterogeneous jobs.
 type Numbers interface {
 	Numbered(ctx context.Context, number string) (ids []string, err error)
 }

@@ -18,8 +18,8 @@ type schema map[string]any
 
 func enum(words ...string) schema { return schema{"type": "string", "enum": words} }
 
-// document returns the OpenAPI 3.1 document (https://spec.openapis.org/oas/v3.1.1), built from the
-// routes and, by reflection, the wire types.
+// document returns the OpenAPI 3.1 document of the API (https://spec.openapis.org/oas/v3.1.1). It is built from the
+// routes and, by reflection, from the wire types.
 func document(routes []route, version string, others ...otherRoute) []byte {
 	if version == "" {
 		version = "0"

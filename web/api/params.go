@@ -17,7 +17,7 @@ import (
 	"reckon/workload"
 )
 
-// param describes one parameter of a route. The parser rejects unlisted parameters, and the OpenAPI
+// param describes a parameter of a route. The parser rejects parameters that are not described, and the OpenAPI
 // document lists the same ones.
 type param struct {
 	name   string
@@ -33,8 +33,8 @@ const (
 	maxPoints    = 11_000 // as in Prometheus
 )
 
-// query holds the parameters of one request. It keeps the first error, so that a handler can read
-// all parameters and check once.
+// query holds the parameters of one request. Its methods keep the first error in err, so that a handler can read all
+// parameters and check for an error once.
 type query struct {
 	values url.Values
 	now    time.Time
@@ -93,8 +93,8 @@ func (q *query) reject(name, value, hint string) {
 	}
 }
 
-// get returns the value, or false if the parameter is absent. An empty parameter is an error,
-// because it usually comes from an unset variable in a script.
+// get returns the value of a parameter, or false if the parameter is absent. An empty value is an error, because it is
+// usually an unset variable in a script.
 func (q *query) get(name string) (string, bool) {
 	v, ok := q.values[name]
 	if !ok {
@@ -121,8 +121,8 @@ func (q *query) list(name string) []string {
 	return out
 }
 
-// kinds returns the values of the parameter kind. Because anything that creates pods has its own
-// kind, it accepts any word that is not a misspelt known kind.
+// kinds returns the values of the parameter kind. It rejects a word only if that looks like a misspelt known kind,
+// because each Kubernetes controller has a kind of its own.
 func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {

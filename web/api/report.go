@@ -122,8 +122,8 @@ func orMinusOne(v *float64) float64 {
 	return *v
 }
 
-// anonymous replaces names by their position in the report. This includes programs, which may be
-// named after people's projects.
+// anonymous replaces the names in a report by their position. It also replaces the names of programs, because people
+// may have named them after their projects.
 func anonymous(r *client.Report) {
 	for _, list := range [][]client.Usage{r.Steps, r.Week, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
 		for i := range list {

@@ -19,8 +19,8 @@ import (
 // listedRuns is the maximum number of runs of an id that are searched.
 const listedRuns = 1000
 
-// find returns the run that text identifies, and all runs of that id that the viewer may see, the latest first. text
-// is an id with or without its kind, or a part of an id. A full id takes only one query.
+// find returns the run that text identifies, and all runs with its id that the viewer may see, the latest first. text
+// is an id with or without its kind, or a part of an id. For a full id it makes only one query.
 func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
 	ids := []string{text}
 	for _, k := range workload.Kinds() {
@@ -55,10 +55,10 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 	return one, by[id], err
 }
 
-// selectRun returns the run selected by a range. Without a time it is the latest. With one, it is the
-// run that started then, else the one running then, else one that started within the following
-// minute, because people omit seconds. If several sites use the id, the range must name the site,
-// or its time must match only one site.
+// selectRun returns the run in all that a range selects. Without a time it is the latest run. With a time, it is the
+// run that started then, or else the run that was active then, or else a run that started within the following minute,
+// because people omit seconds. If several sites use the id, the range must name the site, or its time must match only
+// one site.
 func selectRun(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
 	if len(all) == 0 {
 		return nil, noWorkload(id)

@@ -9,8 +9,8 @@ import (
 	"reckon/web/client"
 )
 
-// Scale returns the scaling of a workload. It is called only for workloads that the viewer may see.
-// All other runs that it reads must have the same owner.
+// Scale returns how the run time of a workload depends on its number of cores. It is called only for workloads that the
+// viewer may see. It may read only runs with the same owner.
 type Scale interface {
 	Scale(ctx context.Context, w client.Workload) (client.Scale, error)
 }

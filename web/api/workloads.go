@@ -81,9 +81,9 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 // searched is the maximum number of latest workloads that are searched if no id or name matches.
 const searched = 2000
 
-// resolve returns the one workload that a partial id identifies, or an error with the
-// candidates. It tries the job number, then the name, both for workloads of any age, then the end
-// of the id of recent workloads, then the end of a name.
+// resolve returns the id of the one workload that text identifies, or an error with the candidates. It compares text
+// with the job number, then with the name, both for workloads of any age. After that it compares text with the end of
+// the id of recent workloads, and then with the end of a name.
 func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	exact, err := s.numbered(ctx, text)
 	if err != nil {
@@ -166,8 +166,8 @@ func ambiguous(text string, ids []string) error {
 	return fail(http.StatusConflict, "name one of them: "+strings.Join(ids, ", ")+more, "%q can be several workloads", text)
 }
 
-// family describes the existing parts of the array or heterogeneous job that text refers to, or
-// returns "" if there are none.
+// family returns a message about the existing parts of the array or heterogeneous job that text refers to. It returns
+// "" if there are none.
 func (s *server) family(ctx context.Context, text string) (string, error) {
 	text = workload.JobNumber(text)
 	has := func(name string) (bool, error) {

@@ -48,8 +48,8 @@ func WithUserAgent(s string) Option { return func(c *Client) { c.userAgent = s }
 // WithToken sends a token with every request to the server, and nowhere else.
 func WithToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// Sockets returns the default API sockets of local servers: the one of a server run by root, and
-// the user's in runtimeDir (XDG_RUNTIME_DIR, or empty).
+// Sockets returns the default API sockets of servers on this machine, in order of preference. The first is the socket of the user's own
+// server in runtimeDir (XDG_RUNTIME_DIR), unless runtimeDir is empty. The other is the socket of a server run by root.
 func Sockets(runtimeDir string) []string {
 	out := []string{"/run/reckon/api.sock"}
 	if runtimeDir != "" {
@@ -58,9 +58,9 @@ func Sockets(runtimeDir string) []string {
 	return out
 }
 
-// New returns a client for the server at an address, by default [DefaultServer]. unix:PATH is a
-// local Unix socket. The scheme (http) and port (9870) are optional. A path prefix, as behind a
-// proxy, is kept. New sends no request.
+// New returns a client for the server at an address, or at [DefaultServer] if it is empty. unix:PATH is a local Unix
+// socket. The scheme (http) and the port (9870) are optional. A path is kept as a prefix of all requests, for servers
+// behind a proxy. New sends no request.
 func New(server string, opts ...Option) (*Client, error) {
 	path, socket := strings.CutPrefix(strings.TrimSpace(server), "unix:")
 	if socket {

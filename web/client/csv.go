@@ -15,10 +15,10 @@ import (
 	"reckon/figure/wire"
 )
 
-// WriteCSV writes rows (structs of this package) with a header line (RFC 4180 with LF line ends).
-// Columns are named like the JSON fields; embedded structs are flattened. Figures have full
-// precision, unknown figures are empty, string lists are joined with ";", and nested objects are
-// JSON. If columns are given, only those are written, in that order; unknown columns are empty.
+// WriteCSV writes rows as CSV with a header line (RFC 4180 with LF line ends). Rows are structs of this package.
+// Columns have the names of the JSON fields, and embedded structs are flattened. Numbers have full precision, unknown
+// numbers are empty, lists of strings are joined with ";", and nested objects are JSON. If columns are given, only
+// those are written, in that order. Unknown columns are empty.
 func WriteCSV[T any](w io.Writer, rows []T, columns ...string) error {
 	out := csv.NewWriter(w)
 	header := columns
@@ -58,9 +58,8 @@ func Cells[T any](row *T) iter.Seq2[string, string] {
 	}
 }
 
-// CSVText makes untrusted text safe for spreadsheets and terminals. It puts a ' in front of text
-// that looks like a formula (starting with =, +, - or @; CWE-1236) and escapes control characters
-// as \u001b. Numbers are unchanged.
+// CSVText makes untrusted text safe for spreadsheets and terminals. It puts a ' in front of text that looks like a
+// formula, which starts with =, +, - or @ (CWE-1236). It escapes control characters as \u001b. Numbers are unchanged.
 func CSVText(s string) string {
 	if strings.ContainsFunc(s, control) {
 		var b strings.Builder

@@ -46,8 +46,8 @@ func (c *Client) changeFinding(ctx context.Context, id, verb string, q url.Value
 	return f, err
 }
 
-// WhatIf returns the findings that another policy (YAML) would have produced since a time. The zero
-// time means a day ago.
+// WhatIf returns how the findings since a time would differ with another policy, which is YAML text. The zero time
+// means one day ago.
 func (c *Client) WhatIf(ctx context.Context, policy []byte, since time.Time) (FindingDifference, error) {
 	var d FindingDifference
 	q := url.Values{"policy": {string(policy)}}

@@ -44,8 +44,8 @@ func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) 
 	return answer, json.Unmarshal(body, &answer)
 }
 
-// SPARQLText runs a query and returns the answer in a media type: text/csv or text/tab-separated-values for rows,
-// text/turtle, application/n-triples or application/ld+json for statements.
+// SPARQLText runs a SPARQL query and returns the answer in a media type. The types for rows are text/csv and
+// text/tab-separated-values. The types for statements are text/turtle, application/n-triples and application/ld+json.
 func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
 	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }

@@ -23,9 +23,9 @@ const (
 
 // Live yields the ticks of the server's agent until ctx ends or the loop breaks.
 //
-// It reopens a lost connection with growing pauses and yields the loss as an error with a zero
-// Live, so that a caller may give up. A permanent error, such as a server without an agent, is
-// yielded and ends the sequence.
+// After a lost connection, it yields the error with a zero Live and connects again after a pause, which grows with each
+// attempt. The caller may break the loop to give up. After a permanent error, such as a server without an agent, the
+// sequence ends.
 func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 	return func(yield func(Live, error) bool) {
 		backoff := firstBackoff
@@ -100,10 +100,9 @@ func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
 	return err
 }
 
-// readEvents reads server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). It
-// calls each for every event, and with an empty name for every comment. It returns nil at the end
-// of the stream.
+// readEvents reads a stream of server-sent events
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream). It calls each for every
+// event, and for every comment with an empty name. At the end of the stream it returns nil.
 func readEvents(r io.Reader, each func(name string, data []byte) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEvent)

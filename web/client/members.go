@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Members returns a job array or heterogeneous job as a whole: slurm/4, or 4_[1-4] for some of its
-// tasks. site may be empty if the id is unique.
+// Members returns the members of a job array or heterogeneous job. id is the id of the whole job, such as slurm/4, or
+// selects some tasks, such as 4_[1-4]. site may be empty if the id is unique.
 func (c *Client) Members(ctx context.Context, id, site string) (Members, error) {
 	var m Members
 	words := strings.Split(id, "/")

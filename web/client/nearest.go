@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Nearest returns up to n words that are similar to text, best first: words that contain it, then
-// words that differ by a few letters. It is safe for concurrent use.
+// Nearest returns up to n of words that are similar to text, the most similar first. Words that contain text come
+// first, then words that differ by a few letters. It is safe for concurrent use.
 func Nearest(text string, words []string, n int) []string {
 	type match struct {
 		word string

@@ -25,8 +25,8 @@ type Pushing struct {
 	Keep time.Duration
 }
 
-// PushOwn sends figures in the Prometheus text format to the local agent, which attributes them to
-// the workload of the sending process. The answer names that workload.
+// PushOwn sends figures in the Prometheus text format to the agent on this machine. The agent attributes them to the
+// workload of the sending process. answer is a sentence that names the workload.
 func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.Socket)

@@ -12,8 +12,8 @@ import (
 // Periods returns the possible lengths of a report.
 func Periods() []string { return []string{"day", "week", "month", "quarter", "year"} }
 
-// Report returns the use of the site in the period that ends at until; the zero time means now.
-// public removes names.
+// Report returns the use of the site in the period that ends at until. The zero time means now. If public is set, the
+// report contains no names.
 func (c *Client) Report(ctx context.Context, period string, until time.Time, public bool) (Report, error) {
 	q := url.Values{"period": {period}, "public": {strconv.FormatBool(public)}}
 	if !until.IsZero() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Scale returns the scaling of a workload. If the id was reused, Start and Site of the range select
-// the run; the default is the latest.
+// Scale returns how the run time of a workload depends on its number of cores. If the id was reused, Start and Site of
+// the range select the run. The default is the latest run.
 func (c *Client) Scale(ctx context.Context, id string, r Range) (Scale, error) {
 	words := strings.Split(id, "/")
 	for i := range words {

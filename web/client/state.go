@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// States returns the batch system states that [Filter.States] accepts, the frequent ones first.
-// "started" is an array with at least one started task.
+// States returns the batch system states that [Filter.States] accepts, the most frequent first. An array has the state
+// "started" if at least one of its tasks has started.
 func States() []string {
 	return []string{
 		"pending", "running", "completed", "failed", "cancelled", "timeout", "out_of_memory", "node_fail", "preempted", "suspended",
@@ -15,8 +15,8 @@ func States() []string {
 	}
 }
 
-// ParseState parses a state in any case, by name or by its abbreviation in Slurm's squeue (PD, R,
-// OOM). It returns false if there is no such state.
+// ParseState parses a batch system state, by name or by its abbreviation in Slurm's squeue (PD, R, OOM), in upper or
+// lower case. It returns false if there is no such state.
 func ParseState(text string) (state string, ok bool) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if long := map[string]string{

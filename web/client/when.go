@@ -12,8 +12,8 @@ import (
 const TimeForms = "a duration before now (30m, 2h, 7d, 2y), a date (2026-11-21), RFC 3339 (2026-11-21T10:00:00Z), Unix seconds " +
 	"(1795255200), today, 14:00, now, or now-2hours"
 
-// ParseTime parses a time in one of the forms in [TimeForms]. Durations count back from now, with
-// or without a minus sign. A date means midnight in the zone of now.
+// ParseTime parses a time in one of the forms in [TimeForms]. A duration, with or without a minus sign, is the time
+// that long before now. A date is midnight in the time zone of now.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
 	if t, ok := slurmTime(strings.ToLower(s), now); ok {
@@ -40,8 +40,8 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
 }
 
-// slurmTime parses the relative forms of sacct: now, now-2hours, now+30 (seconds), today, midnight,
-// noon, and a time of the current day.
+// slurmTime parses the relative times of sacct: now, now-2hours, now+30 (seconds), today, midnight, noon, and a time of
+// day, which is on the day of now.
 func slurmTime(s string, now time.Time) (time.Time, bool) {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	switch s {
@@ -76,8 +76,8 @@ func slurmTime(s string, now time.Time) (time.Time, bool) {
 	return now.Add(d), true
 }
 
-// ParseDuration is like time.ParseDuration but adds days (d), weeks (w) and years of 365 days (y),
-// and allows no sign: 1d12h, 90s, 1.5h. A bare number means seconds.
+// ParseDuration is like time.ParseDuration, but also accepts days (d), weeks (w) and years of 365 days (y), as in
+// 1d12h, 90s or 1.5h. A number without a unit is in seconds. A sign is an error.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration; give a number with a unit: 15s, 30m, 2h, 7d", text)

@@ -16,8 +16,8 @@ import (
 )
 
 // compatRoutes returns the routes of GLACIATION's metadata service 2.0.2 that its clients use
-// (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike that service, they
-// enforce roles.
+// (https://github.com/glaciation-heu/glaciation-metadata-service). Unlike that service, the routes check the role of
+// the caller.
 func (s *server) compatRoutes() []route {
 	return []route{
 		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.patch},

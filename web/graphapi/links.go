@@ -63,8 +63,8 @@ type Connections struct {
 const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: " +
 	"<http://qudt.org/schema/qudt/> "
 
-// links returns the connections of a thing, given by its IRI, as a node, or as a workload. For a
-// workload it is the run that started at start (RFC 3339), or the latest.
+// links returns the connections of a thing in the graph. The request names it by its IRI, as a node, or as a workload.
+// For a workload it is the run that started at the parameter start (RFC 3339), or the latest run.
 func (s *server) links(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
 		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not available with a remote store")

@@ -165,8 +165,8 @@ func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, info)
 }
 
-// setOrigin sets the origin, owner and time of a write. The headers Reckon-Owner and Reckon-Time are for
-// senders that act on behalf of others.
+// setOrigin sets the origin, owner and time of a write to the graph. A sender that acts for others gives the owner and
+// the time in the headers Reckon-Owner and Reckon-Time.
 func (s *server) setOrigin(r *http.Request, id string, p *graph.Put) error {
 	v := access.From(r.Context())
 	p.Origin, p.Owner, p.Time = s.origin(v), v.Name, s.Now()

@@ -11,9 +11,9 @@ import (
 	"reckon/access"
 )
 
-// limitRequests limits concurrent requests to n, so that a dashboard of a hundred panels cannot exhaust
-// memory, and to atOnce per viewer, so that one viewer cannot block the others. Excess requests
-// wait and are eventually refused. Requests that read no series are not limited.
+// limitRequests limits the number of concurrent requests to n, so that a dashboard with a hundred panels cannot use up
+// the memory. It also limits the requests of each viewer to atOnce, so that one viewer cannot block the others. Further
+// requests wait up to the duration wait and then fail. Requests that read no series are not limited.
 func limitRequests(h http.Handler, n int, wait time.Duration, atOnce func(access.Viewer) int) http.Handler {
 	slots := make(chan struct{}, n)
 	own := &viewers{slots: map[string]*viewerSlots{}}

@@ -145,8 +145,8 @@ func packed(next http.Handler) http.Handler {
 	}))
 }
 
-// noAdmin refuses administrative requests. If they are disabled, Prometheus's own handler answers
-// with an internal error.
+// noAdmin rejects requests to the administrative API. Prometheus's own handler would return an internal error while
+// that API is disabled.
 func noAdmin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
@@ -213,8 +213,8 @@ func runtimeInfo(o Options, started time.Time) v1.RuntimeInfo {
 	}
 }
 
-// metadataStore presents our descriptions as those of a scrape target, because Prometheus's
-// /api/v1/metadata reads them there.
+// metadataStore returns our descriptions of metrics as those of a scrape target, because Prometheus's handler of
+// /api/v1/metadata reads them from targets.
 type metadataStore func() map[string]metadata.Metadata
 
 func (m metadataStore) ListMetadata() []scrape.MetricMetadata {

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Limits of a remote read request (prompb/remote.proto). Prometheus sends one query per
-// selector. Without limits, a 1 MB request could hold eight million empty queries that each read
-// the whole store.
+// Limits of a remote read request (prompb/remote.proto). Without them, a request of 1 MB could have eight million empty
+// queries that each read the whole store. Prometheus itself sends one query per selector.
 const (
 	maxReadBytes   = 1 << 20 // packed, and four times that unpacked
 	maxReadQueries = 100

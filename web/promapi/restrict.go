@@ -17,8 +17,8 @@ import (
 	"reckon/access"
 )
 
-// restricted returns to each viewer only the series that they may see. It works below PromQL, so
-// that every query is answered as if no other series existed. It first narrows a query by the index
+// restricted returns to each viewer only the series that the viewer may see. It filters below PromQL, so that each
+// query gives the result that it would give if no other series existed. It first narrows the selection with the index
 // and then checks every series.
 type restricted struct {
 	storage.SampleAndChunkQueryable
@@ -218,8 +218,8 @@ func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryR
 	return nil, nil
 }
 
-// gate restricts viewers who do not see all to paths that read series through [restricted] or
-// expose nothing private. All other paths use data of the whole server.
+// gate restricts viewers who may not see everything to some paths. These read series through [restricted] or return
+// nothing private. All other paths return data of the whole server.
 func gate(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.From(r.Context())

@@ -9,8 +9,8 @@ import (
 	"reckon/access"
 )
 
-// Restricted returns a view that shows each viewer only permitted series, as in the HTTP API. Use
-// it for every read on behalf of a viewer. The viewer is in the context of Select.
+// Restricted returns a view of q in which a viewer sees only permitted series, as in the HTTP API. The viewer is in the
+// context of Select. Every read for a viewer must use this view.
 func Restricted(q storage.Queryable) storage.Queryable {
 	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
 		inner, err := q.Querier(mint, maxt)
@@ -21,8 +21,8 @@ func Restricted(q storage.Queryable) storage.Queryable {
 	})
 }
 
-// requireViewer returns nothing if the context has no viewer, so that a handler that forgets the
-// viewer cannot expose all series.
+// requireViewer returns no series if the context has no viewer. A handler that forgets to set the viewer therefore
+// cannot expose all series.
 type requireViewer struct{ querier }
 
 func (q requireViewer) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {

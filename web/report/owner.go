@@ -68,8 +68,8 @@ func advice(a *client.Advice) string {
 	return strings.Join(words, ", ")
 }
 
-// Text returns the report as plain text for terminals and mail, without colours and control
-// characters. Lines have at most 76 columns unless a name is longer.
+// Text returns the report as plain text for terminals and mail, without colours and control characters. A line has no
+// more than 76 columns, unless a name is longer.
 func Text(r *client.OwnerReport) string {
 	var b strings.Builder
 	line := func(text string, args ...any) { fmt.Fprintf(&b, text+"\n", args...) }

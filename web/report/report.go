@@ -80,15 +80,15 @@ func marks(r *client.Report) string {
 	return format.Marks(met)
 }
 
-// over returns the quotient of known figures, or nil if one is unknown or the divisor is not positive. overHeld
-// reports whether a row used more than its allocation, because it includes work without an allocation.
+// overHeld reports whether a row used more CPU time than its allocation. That is possible because a row may include
+// work without an allocation.
 func overHeld(u *client.Usage) bool {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance
 }
 
-// ofHeld formats the used share of an allocation. It never exceeds the whole; a row that includes
-// work without an allocation gets a mark, which unheld explains.
+// ofHeld formats the used share of an allocation. The share is never above 100 %. A row with more use than allocation
+// is marked with *, because it includes work without an allocation.
 func ofHeld(u client.Usage) string {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	if overHeld(&u) {
@@ -152,8 +152,8 @@ func largestRow(rows []client.Usage) (v float64) {
 	return v
 }
 
-// bars returns one column per step with the core time in use, relative to the largest capacity of
-// any step. The background of a column is the capacity that was up.
+// bars returns one column per step for the chart of a report. The height is the core time in use, relative to the
+// largest capacity of any step. The background of a column is the capacity of nodes that were up.
 func bars(r *client.Report) []bar {
 	most := largestRow(r.Steps)
 	out := make([]bar, 0, len(r.Steps))

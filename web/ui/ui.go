@@ -18,8 +18,8 @@ var dist []byte
 //go:embed src/places.json
 var places []byte
 
-// Files returns index.html, a template of package html/template with the fields .Version and .Has,
-// and the files that it refers to.
+// Files returns the built pages. index.html is a template of package html/template with the fields .Version and .Has.
+// The other files are those that it refers to.
 func Files() fs.FS {
 	files, err := zip.NewReader(bytes.NewReader(dist), int64(len(dist)))
 	if err != nil {

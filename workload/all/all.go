@@ -24,11 +24,11 @@ type Options struct {
 // Chain returns the resolvers without options.
 func Chain() workload.Chain { return Resolvers(Options{}) }
 
-// Resolvers returns the resolvers in order of precedence. Batch systems come first, because slurmd may
-// run in a container and the groups of PBS look like a service. Kubernetes precedes containers,
-// because pods consist of them, and both precede systemd, because their engines are units. Virtual
-// machines follow containers, which may hold one, and precede other parents. Sessions precede their
-// process groups. Resolvers cache, so a chain is not safe for concurrent use.
+// Resolvers returns the resolvers in order of precedence. Batch systems come first, because slurmd may run in a
+// container and the groups of PBS look like a service. Kubernetes precedes containers, because pods consist of them.
+// Both precede systemd, because their engines are units. Virtual machines follow containers, which may hold one, and
+// precede other parents. Sessions precede their process groups. Resolvers have caches, so a chain is not safe for
+// concurrent use.
 func Resolvers(o Options) workload.Chain {
 	if o.Kubernetes == nil {
 		o.Kubernetes = kubernetes.New(kubernetes.Options{})

@@ -155,15 +155,15 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 	return id
 }
 
-// daemon reports whether a process belongs to the batch system itself. Only processes of system
-// users do, because users can give a program any name.
+// daemon reports whether a process is a daemon of the batch system. It must belong to a system user, because other
+// users can give a program any name.
 func (s *system) daemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
-// pieceAfter returns a function that finds the piece after one of several beginnings of a path. The
-// beginning may lie below the root of a container or a slice, but not in a login user's tree, where
-// the user may choose any name.
+// pieceAfter returns a function that finds the path component after one of several sequences of components. The
+// sequence may be anywhere in the path, for example below a container or a slice. It may not be below user.slice,
+// because users can choose any name there.
 func pieceAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	return func(pieces []cgpath.Piece) (int, bool) {
 		for i := range pieces {
@@ -210,8 +210,8 @@ func indexed(s string) string {
 	return s
 }
 
-// sgeJob parses an id such as 123.4, with the array task as the last number. Jobs that are no
-// arrays have task 1 in their group name.
+// sgeJob parses a job id such as 123.4, where the last number is the array task. In the name of its control group, a
+// job that is not an array has task 1.
 func sgeJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")
 	switch {

@@ -129,9 +129,9 @@ func engine(name string) (id string, payload, ok bool) {
 	return id[:12], true, true
 }
 
-// machine parses the unit of a container registered with systemd-machined. libvirt prefixes the
-// name with a number that changes at each start ("lxc-3-NAME"). It also registers virtual machines
-// ("qemu-3-NAME"), which are not containers.
+// machine parses the unit name of a container that is registered with systemd-machined. libvirt adds a number to the
+// name that changes at each start ("lxc-3-NAME"). It also registers virtual machines ("qemu-3-NAME"), for which machine
+// returns false.
 func machine(unit string) (string, bool) {
 	name, ok := strings.CutPrefix(unit, "machine-")
 	if ok {

@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// Container returns the kubelet's report on a place, or nil while it is unknown. It refreshes the
-// list if the end of the container is not reported yet, or if a container of the pod has no id yet.
+// Container returns the facts that the kubelet reports about a container, or nil if they are unknown. It requests a new list of pods if
+// the container has ended but the list does not show that. It also does so if a container of the pod has no id yet.
 func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts {
 	uid, id, _ := strings.Cut(place, "/")
 	if r.Pods == nil {

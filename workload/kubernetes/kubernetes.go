@@ -27,8 +27,8 @@ import (
 	"reckon/workload"
 )
 
-// unknownOwner stands for the namespace of a pod until that is known. The user in the container is
-// no substitute, because it differs between the processes of a pod.
+// unknownOwner is the owner of a pod with a namespace that is not known yet. The user of the process cannot be used,
+// because it differs between the processes of a pod.
 const unknownOwner = "kubernetes"
 
 // Pods are the pods of this node. It answers at once, from memory.
@@ -75,8 +75,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// kataOverhead is the group of Kata Containers for the parts of a sandbox outside its virtual
-// machine. It stands for the UID of the pod until that is known.
+// kataOverhead is the control group of Kata Containers for processes of a sandbox outside its virtual machine. It is
+// used in place of the pod's UID until that is known.
 const kataOverhead = "kata_overhead"
 
 // mostSandboxes bounds the sandboxes that are remembered; a node has a few hundred pods.
@@ -95,8 +95,8 @@ func (r *Resolver) addSandbox(p *cgroupPlace) {
 // sandboxProgram holds the namespaces of a pod.
 const sandboxProgram = "pause"
 
-// Rename returns the identity of a place with a running program, from the names known so far and
-// without control groups.
+// Rename returns the identity of a place in which a program runs. It uses the names that are known at present and does
+// not read control groups.
 func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
 	if uid == kataOverhead {

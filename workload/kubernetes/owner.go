@@ -9,20 +9,20 @@ import (
 	"reckon/internal/kubelet"
 )
 
-// Owner is the top-level owner of a pod as far as it can be determined without the API server. Kind
-// is in lower case. A bare or static pod is its own owner, with kind "pod".
+// Owner is the top-level owner of a pod, as far as that can be determined without the API server. Kind is in lower
+// case. A bare or static pod is its own owner and has the kind "pod".
 type Owner struct{ Kind, Name string }
 
-// rule finds an owner by the labels that its controller puts on pods. name is the label with the
-// owner's name. kind is the owner's kind; the label kindLabel, without trim, overrides it.
+// rule finds the owner of a pod by labels that the owner's controller has added. name is the label with the owner's
+// name, and kind is the owner's kind. If the pod has the label kindLabel, its value without trim is the kind instead.
 type rule struct {
 	name, kind      string
 	kindLabel, trim string
 	needs           string // a label that must be there too
 }
 
-// rules returns the rules in order of evaluation, the outermost owner first. Sources: the API
-// constants of each project, named by its folder.
+// rules returns the rules in the order in which they are tried. The outermost owners come first. The labels are
+// constants in the API packages of each project.
 func rules() []rule {
 	return []rule{
 		// kubeflow/trainer pkg/constants: a TrainJob creates a JobSet of the same name
@@ -98,9 +98,9 @@ func aboveReplicaSet(p *kubelet.Pod) Owner {
 	return Owner{"replicaset", p.OwnerName}
 }
 
-// A Job of a CronJob is named NAME-MINUTES, where MINUTES is its scheduled time in minutes since
-// the Unix epoch (pkg/controller/cronjob of Kubernetes, since 1.21). Its pods are created later,
-// within days if the Job is retried. Clocks may differ by a minute.
+// A Job of a CronJob is named NAME-MINUTES. MINUTES is its scheduled time in minutes since the Unix epoch
+// (pkg/controller/cronjob of Kubernetes, since 1.21). cronBehind is the longest time until a pod is created, because
+// the Job may be retried for days. cronAhead is the tolerance for clocks that differ.
 const (
 	cronAhead  = time.Minute
 	cronBehind = 7 * 24 * time.Hour
@@ -120,8 +120,8 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
-// runOf returns the run of a workload that has several in sequence: the UID of the object that creates the pods
-// of one run. It is empty if the workload continues, like a Deployment, or if the UID is unknown.
+// runOf returns the id of the current run of a workload that runs several times in sequence. It is the UID of the object that creates the
+// pods of one run. It is empty for a workload that runs continuously, such as a Deployment, and if the UID is unknown.
 func runOf(p *kubelet.Pod, o Owner) string {
 	switch {
 	case o == Owner{"pod", p.Name}:

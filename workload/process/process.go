@@ -54,8 +54,8 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}, true
 }
 
-// Leader returns the number of a process group and the start of its leader in seconds since the
-// Unix epoch, from the workload id. ok is false if the id names no leader.
+// Leader parses the workload id of a process group. It returns the number of the group and the start of its leader in
+// seconds since the Unix epoch. ok is false if the id has no leader.
 func Leader(id workload.ID) (pgid int32, start int64, ok bool) {
 	if id.Kind() != workload.Group {
 		return 0, 0, false

@@ -10,8 +10,8 @@ import (
 
 const mebibyte = 1 << 20
 
-// factsOf returns the facts about a job in the environment variables of sbatch(1) and srun(1).
-// Requests are those on this node.
+// factsOf returns the facts about a job from the environment variables of sbatch(1) and srun(1). The requested amounts
+// are those on this node.
 func factsOf(h *workload.Hint, id string) workload.Facts {
 	part, several := component(h, id)
 	get := func(key string) string {
@@ -47,8 +47,8 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 	return f
 }
 
-// runOf returns the run of a job as its allocation time (SLURM_JOB_START_TIME), which is the same
-// on all nodes and changes after each requeue. It is "" if Slurm does not set it.
+// runOf returns the id of a job's run. It is the time of the allocation (SLURM_JOB_START_TIME), which is the same on
+// all nodes and changes when the job is requeued. It is "" if Slurm does not set the variable.
 func runOf(h *workload.Hint) string {
 	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); count(s) > 0 {
 		return s
@@ -56,8 +56,8 @@ func runOf(h *workload.Hint) string {
 	return ""
 }
 
-// cores returns the processors of the job on each node ("8" or "8(x4)"). If nodes differ
-// ("8(x2),4"), it returns those of the step, because only these are known to be on this node.
+// cores returns the number of processors of a job on this node. job is the number on each node ("8" or "8(x4)"). If the
+// nodes differ ("8(x2),4"), cores uses step, the number of the step, because only that is known to apply to this node.
 func cores(job, step string) float64 {
 	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") &&
 		!strings.Contains(times, ",") {
@@ -78,8 +78,8 @@ func count(s string) float64 {
 	return float64(n)
 }
 
-// megabytes returns bytes. Slurm writes mebibytes, and sbatch accepts a unit in the same variable.
-// 0 requests all memory of the node, which gives no number.
+// megabytes parses an amount of memory and returns bytes. Slurm writes a number of MiB, and sbatch accepts a unit in
+// the same variable. A value of 0 requests all memory of the node and gives no amount.
 func megabytes(s string) float64 {
 	unit := float64(mebibyte)
 	if s != "" {

@@ -19,8 +19,8 @@ type cgroupFields struct {
 	slurmstepd bool // the group of Slurm's own process of the step (version 2)
 }
 
-// depth orders the places that different hierarchies give for one process. A task has more
-// information than a step, and a step more than a job.
+// depth returns the level of detail of the fields: 3 for a task, 2 for a step, 1 for a job. If the hierarchies of a
+// process differ, the one with the highest depth is used.
 func (p *cgroupFields) depth() int {
 	switch {
 	case p.task != "":
@@ -103,8 +103,8 @@ func task(group string) string {
 	return ""
 }
 
-// sluid reports whether a name is a Slurm unique id: "s" and 13 digits in Crockford's base 32, as
-// printed by slurmctld (src/common/sluid.h).
+// sluid reports whether s is a unique id of a Slurm job. It consists of "s" and 13 digits in Crockford's base 32, as
+// slurmctld prints it (src/common/sluid.h).
 func sluid(s string) bool {
 	if len(s) != 14 || s[0] != 's' {
 		return false
@@ -117,8 +117,8 @@ func sluid(s string) bool {
 	return true
 }
 
-// step returns the name of a step as in Slurm's commands. Old releases, and the environment of all
-// releases, use numbers for special steps (slurm/slurm.h).
+// step returns the name of a job step as Slurm's commands show it. Old releases, and the environment variables of all
+// releases, have numbers for special steps (slurm/slurm.h).
 func step(s string) string {
 	switch s {
 	case "4294967294", "4294967291":

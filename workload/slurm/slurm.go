@@ -114,14 +114,14 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return id, true
 }
 
-// ofSlurm reports whether a process in a job's group belongs to Slurm itself. Only root's processes
-// do, so that users cannot hide work under these names.
+// ofSlurm reports whether a process in the control group of a job belongs to Slurm itself. It must belong to root,
+// because users could otherwise hide work with these program names.
 func ofSlurm(h *workload.Hint, at *cgroupFields) bool {
 	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
 }
 
-// owner returns the user of the job. It is the user in the path, or else the first user other
-// than root with a process in it (root may run a prolog or a set-user-id program).
+// owner returns the user of a job. It is the user in the path of the control group, or else the user of the process
+// unless that is root. A process of root may be a prolog or a set-user-id program.
 func owner(h *workload.Hint, at *cgroupFields) string {
 	switch {
 	case at.hasUID:
@@ -132,8 +132,8 @@ func owner(h *workload.Hint, at *cgroupFields) string {
 	return ""
 }
 
-// isLaterRun reports whether a process belongs to a later run of the job number than the remembered one, because the
-// job was requeued or the number reused. The process must be the first of its group, as tasks are.
+// isLaterRun reports whether a process belongs to a later run than j, because the job was requeued or its number
+// reused. The process must be the first in its control group, as a task is.
 func isLaterRun(h *workload.Hint, at *cgroupFields, j *job) bool {
 	if j.facts.Run == "" {
 		return false
@@ -163,8 +163,8 @@ func name(h *workload.Hint, at *cgroupFields, j *job) {
 	j.name, j.facts = display(h, id), factsOf(h, id)
 }
 
-// daemon reports whether a program is one of Slurm's daemons. They may inherit a job's environment
-// if an administrator starts them from within one.
+// daemon reports whether a program is a daemon of Slurm. A daemon may have the environment of a job if an administrator
+// started it from within a job.
 func daemon(comm string) bool {
 	switch comm {
 	case "slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged":
@@ -243,8 +243,8 @@ func (n hetero) suffix(offset int) string { return "_" + n.word + "_GROUP_" + st
 // mostComponents is MAX_HET_JOB_COMPS of slurm.h.
 const mostComponents = 128
 
-// component returns the component of a heterogeneous job with the given job number, from the
-// SLURM_JOB_ID_HET_GROUP_N that each of its tasks has.
+// component returns the component of a heterogeneous job with the given job number. It finds the number in the
+// variables SLURM_JOB_ID_HET_GROUP_N, which every task of the job has.
 func component(h *workload.Hint, id string) (hetero, bool) {
 	for _, word := range []string{"HET", "PACK"} {
 		s, ok := h.Getenv("SLURM_" + word + "_SIZE")

@@ -82,8 +82,8 @@ func (r *Resolver) system(h *workload.Hint, c cgpath.Piece) workload.Identity {
 	return workload.Identity{Workload: workload.MakeID(workload.Unit, display(c.Name)), Owner: owner, Cgroup: c.Prefix}
 }
 
-// tree returns the path in systemd's hierarchy. On hybrid machines that is name=systemd; the
-// unified hierarchy has the same path or none.
+// tree returns the path of a process in systemd's hierarchy. On hybrid machines that is name=systemd, because the path
+// in the unified hierarchy is the same or missing.
 func tree(h *workload.Hint) string {
 	unified := ""
 	for _, c := range h.Cgroups {
@@ -97,9 +97,8 @@ func tree(h *workload.Hint) string {
 	return unified
 }
 
-// unit returns the index of the first component from i on that is a unit with processes, or -1.
-// Only slices may precede it, because systemd did not create other groups. A path that leaves our
-// own namespace is no group.
+// unit returns the index of the first component, from index i on, that is a systemd unit with processes, or -1. Only
+// slices may precede that unit, because systemd did not create any other group.
 func unit(pieces []cgpath.Piece, i int) int {
 	for ; i < len(pieces); i++ {
 		name := pieces[i].Name

@@ -10,9 +10,8 @@ import (
 // maxPasswd is the largest passwd that is read: 64 MiB are a million users.
 const maxPasswd = 64 << 20
 
-// parsePasswd parses lines "name:password:uid:gid:gecos:home:shell". The first line of a number or
-// name counts, as in getpwuid(3). It skips comments, the "+" and "-" lines of NIS, and unprintable
-// names.
+// parsePasswd parses lines of the form "name:password:uid:gid:gecos:home:shell". If a number or a name occurs twice,
+// the first line counts, as in getpwuid(3). It skips comments, the "+" and "-" lines of NIS, and invalid names.
 func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	names, ids = map[uint32]string{}, map[string]uint32{}
 	for line := range bytes.Lines(text) {
@@ -39,9 +38,9 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	return names, ids
 }
 
-// valid reports whether a name may be used in a label. Directories contain Windows domains ("DOM\user"), mail
-// addresses, inner blanks ("jane smith") and plain numbers, which are allowed. Control characters, slashes and
-// colons are not.
+// valid reports whether a user name may be used in a label. Names from directories may contain Windows domains
+// ("DOM\user"), mail addresses and blanks ("jane smith"), or be plain numbers. Control characters, slashes and colons
+// are invalid.
 func valid(name string) bool {
 	if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// multiplexer is the socket that queries all user databases of the machine: files, homed, and
-// through NSS all of nsswitch.conf (LDAP, SSSD).
+// multiplexer is the socket that queries all user databases of the machine. These are files, homed, and everything in
+// nsswitch.conf through NSS (LDAP, SSSD).
 const multiplexer = "/run/systemd/userdb/io.systemd.Multiplexer"
 
 // timeout limits one query. Queries run in the background, so they may be as slow as LDAP.

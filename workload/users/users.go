@@ -69,8 +69,8 @@ type stamp struct {
 	size     int64
 }
 
-// New returns a table for the file system under root ("/" if empty). For another root it reads only
-// passwd, because the socket in a recording does not respond.
+// New returns a table of the users of the machine with its file tree at root ("/" if empty). For any other root it
+// reads only passwd, because a socket in a recording does not respond.
 func New(root string) *Table {
 	root = filepath.Clean("/" + root)
 	t := &Table{
@@ -88,8 +88,8 @@ func New(root string) *Table {
 	return t
 }
 
-// Name returns the name of a user. If the name is unknown, it returns the number in decimal,
-// with # in front if that number is also the name of a user.
+// Name returns the name of a user. If it is unknown, Name returns the user id in decimal. It adds # in front if another
+// user has that number as a name.
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,8 +133,8 @@ func (t *Table) Wait(ctx context.Context, uid uint32) string {
 // numberMark precedes the number of a user without a name if another user has that number as a name. No name begins with it.
 const numberMark = "#"
 
-// ID returns the number of a user, and false while it is unknown. A decimal number that is no
-// user's name stands for itself.
+// ID returns the user id for a name. If the name is a decimal number and no user has it, the number itself is the id.
+// It returns false while the id is unknown.
 func (t *Table) ID(name string) (uint32, bool) {
 	if name == "" {
 		return 0, false
@@ -167,8 +167,8 @@ func (t *Table) Close() error {
 	return nil
 }
 
-// refresh reads passwd if it changed and was not checked for the given time. If the file is unreadable, or empty
-// because it is being rewritten, the previous content stays.
+// refresh reads passwd again if the file has changed. It checks that only if the last check is longer ago than after.
+// If the file cannot be read, or is empty because it is being rewritten, the previous content remains.
 func (t *Table) refresh(after time.Duration) {
 	now := time.Now()
 	if !t.checked.IsZero() && now.Sub(t.checked) < after {
@@ -191,8 +191,8 @@ func (t *Table) refresh(after time.Duration) {
 	t.names, t.ids = parsePasswd(text)
 }
 
-// lookup returns the database's answer and queries again if there is none or it is old. The old
-// answer is used until the new one arrives.
+// lookup returns the known answer of the user database to a question. It sends the question to the database in the
+// background if there is no answer or the answer is old. An old answer is used until the new one arrives.
 func (t *Table) lookup(q question) (answer, bool) {
 	a, ok := t.answers[q]
 	if t.socket != "" && !t.closed && (!ok || time.Now().After(a.until)) && !t.pending[q] {

@@ -9,8 +9,8 @@ import (
 	"reckon/workload"
 )
 
-// emulator reports whether a process name, which the kernel truncates to 15 bytes, is a program
-// that runs virtual machines.
+// emulator reports whether a process name belongs to a program that runs virtual machines. The kernel truncates process
+// names to 15 bytes.
 func emulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
 }
@@ -73,8 +73,8 @@ func (a *arguments) qemu(key, value string) {
 	}
 }
 
-// cloudHypervisor parses one option of Cloud Hypervisor. Its machines have no names, so the name of
-// the control socket is used.
+// cloudHypervisor parses one option of Cloud Hypervisor. Its virtual machines have no names, so it uses the name of the
+// control socket instead.
 func (a *arguments) cloudHypervisor(key, value string) {
 	first, _ := option(value, "")
 	switch key {
@@ -98,8 +98,8 @@ func (a *arguments) cloudHypervisor(key, value string) {
 	}
 }
 
-// option returns the value of a key in "a,key=value,...". An empty key selects the first value,
-// which both emulators accept without a key. A comma in a value is doubled.
+// option returns the value of a key in a list such as "a,key=value,...". With an empty key it returns the first value,
+// which both emulators accept without a key. A comma within a value is doubled.
 func option(list, key string) (string, bool) {
 	list = strings.ReplaceAll(list, ",,", "\x00")
 	for i, o := range strings.Split(list, ",") {
@@ -114,8 +114,8 @@ func option(list, key string) (string, bool) {
 	return "", false
 }
 
-// bytes parses a size such as 4096, 4G or 4194304k. A number without a unit is multiplied by unit.
-// It returns 0 if s is no size.
+// bytes parses a size such as 4096, 4G or 4194304k, and returns bytes. A number without a unit is multiplied by unit.
+// It returns 0 if s is not a size.
 func bytes(s string, unit float64) float64 {
 	if s == "" {
 		return 0

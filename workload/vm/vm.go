@@ -112,8 +112,8 @@ func find(pieces []cgpath.Piece) (group, bool) {
 	return group{}, false
 }
 
-// drivers are the prefixes of scope names for libvirt drivers that run virtual machines. Containers
-// (lxc) have their own resolver.
+// drivers are the prefixes of scope names of libvirt drivers for virtual machines. The prefix of containers (lxc) is
+// missing, because they have another resolver.
 var drivers = [...]string{"qemu-", "ch-"}
 
 // scope reads "machine-qemu\x2d3\x2dNAME.scope".

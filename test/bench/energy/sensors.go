@@ -14,9 +14,9 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// machineTree creates the files of a simulated node for energy and GPU sensors in a folder. The
-// node has two packages with memory and a platform meter, a server power meter, eight accelerators
-// with their tables and sensors, and processes, some of which compute on them. File names, units
+// machineTree creates the files of a simulated node for energy and GPU sensors below root. The node has two packages
+// with memory and a platform meter, a server power meter, and eight accelerators with their tables and sensors. It has
+// the given number of processes, and clients is the number of those that compute on an accelerator. File names, units
 // and layouts follow the kernel documentation.
 func machineTree(root string, processes, clients int) error {
 	var err error

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// naive2 returns the reference of M4: the last value, seasonally adjusted by classical multiplicative
-// decomposition if the seasonal autocorrelation is significant at 90 %.
+// naive2 returns the reference forecast of the M4 competition for the given horizon. It repeats the last value. If the autocorrelation at
+// the season length m is significant at 90 %, the value is seasonally adjusted by classical multiplicative decomposition.
 func naive2(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
 	index := slices.Repeat([]float64{1}, m)

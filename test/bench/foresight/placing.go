@@ -181,8 +181,8 @@ func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
 	return joules, idle, over, coreHours
 }
 
-// reckonPolicy ranks with analysis/rank. It predicts the use of a pod as its request times the mean used share of
-// earlier pods. seer knows the actual mean use of each pod and node, which no real policy can.
+// reckonPolicy returns the policy that ranks nodes with analysis/rank. It predicts the use of a pod as its request times the mean used
+// share of earlier pods. If seer is set, it knows the actual mean use of each pod and node, as no real policy can.
 func reckonPolicy(seer bool) policy {
 	name := "reckon rank"
 	if seer {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// rivals returns the formulas of other schedulers with their defaults: kube-scheduler's LeastAllocated,
-// and TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and Peaks of the
+// rivals returns the policies of other schedulers with their default settings. These are LeastAllocated of
+// kube-scheduler, and TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and Peaks of the
 // scheduler-plugins (sigs.k8s.io/scheduler-plugins, packages trimaran and peaks).
 func rivals() []policy {
 	return []policy{
@@ -64,8 +64,8 @@ func loadVariation(p *plant, w *pod, hour int, fits []int) int {
 	})
 }
 
-// lowRisk ranks by the risk that use exceeds the requested share, from a beta distribution with the
-// node's mean and deviation. Limits equal requests here, so only the risk by load counts.
+// lowRisk ranks nodes by the risk that their use exceeds the requested share. It uses a beta distribution with the
+// node's mean and deviation. Limits equal requests in this benchmark, so the risk of overcommitted limits is left out.
 func lowRisk(p *plant, w *pod, hour int, fits []int) int {
 	return best(fits, func(j int) float64 {
 		n := &p.nodes[j]

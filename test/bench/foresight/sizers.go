@@ -13,9 +13,9 @@ type sizer struct {
 	rule formula
 }
 
-// coreRivals returns the core recommenders to compare. VPA uses the p90 of a histogram over 8 days with a
-// half-life of 24 h and buckets that grow by 5 % from 0.01 cores, plus 15 %, without its floor of 25
-// millicores. KRR's simple strategy uses the p95 of 14 days. The third uses the highest use of 7 days.
+// coreRivals returns the recommenders of cores to compare with reckon. VPA uses the p90 of a histogram over 8 days with
+// a half-life of 24 h and buckets that grow by 5 % from 0.01 cores, plus 15 %, without its floor of 25 millicores.
+// KRR's simple strategy uses the p95 of 14 days. The third recommender uses the highest use of 7 days.
 func coreRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
@@ -29,8 +29,8 @@ func coreRivals() []sizer {
 	}
 }
 
-// memoryRivals returns the memory recommenders to compare. VPA uses the p90 of the peaks of 8 days
-// in the same way, with buckets of 10 MB, plus 15 %. KRR uses the highest of 14 days plus 15 %.
+// memoryRivals returns the recommenders of memory to compare with reckon. VPA uses the p90 of the peaks of 8 days with
+// the histogram of coreRivals and buckets of 10 MB, plus 15 %. KRR uses the highest use of 14 days plus 15 %.
 func memoryRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {

@@ -17,14 +17,14 @@ import (
 // Inside is the environment variable of a bench that runs in its own PID namespace.
 const Inside = "RECKON_BENCH_INSIDE"
 
-// Churn runs reckon up beside short-lived process groups. Its arguments are programs of several versions, which run at
-// the same time beside the same groups, so that they can be compared on a busy machine:
+// Churn measures reckon up on a machine with many short-lived process groups. Its arguments are programs of several versions. All of them
+// run at the same time beside the same groups, because results on a busy machine can be compared only then:
 //
 //	go run ./test/bench churn -rate 5 -time 1h bin/reckon old/reckon
 //	go run ./test/bench churn -burst 1000 -rate 0 -life 330s -time 225s -every 45s bin/reckon
 //
-// Each group is a shell that uses about two milliseconds of a core and sleeps. As root, everything runs in a PID
-// namespace, so that no other process of the machine is counted.
+// Each group is a shell that uses about two milliseconds of CPU time and sleeps. If Churn runs as root, everything runs in a PID
+// namespace, so that other processes of the machine are not counted.
 func Churn(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("churn", flag.ContinueOnError)
 	rate := f.Float64("rate", 5, "new process groups a second; 0 for none")

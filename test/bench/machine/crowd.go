@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// crowd is the set of processes that a benchmark adds to the machine. The kernel ends them if the
-// benchmark ends in any way: a single thread that lives as long as the crowd starts them with
-// PR_SET_PDEATHSIG.
+// crowd is the set of processes that a benchmark adds to the machine. The kernel kills them if the benchmark ends in
+// any way, because they have PR_SET_PDEATHSIG. That signal depends on the thread that started a process, so a single
+// thread starts all of them and lives as long as the crowd.
 type crowd struct {
 	cmds   []*exec.Cmd
 	start  chan func()
@@ -52,8 +52,8 @@ func (c *crowd) add(name string, args ...string) error {
 	return nil
 }
 
-// checkRoom returns an error if n more processes would take half of the kernel's process ids, because
-// other work on this machine needs some too.
+// checkRoom returns an error if n more processes would use half of the kernel's process ids. The rest of the machine
+// needs some too.
 func checkRoom(n int) error {
 	limit := 32768
 	if data, err := os.ReadFile("/proc/sys/kernel/pid_max"); err == nil {

@@ -22,9 +22,9 @@ type nodeOptions struct {
 	only    string
 }
 
-// Node measures the cost of programs on a node with idle and busy processes: the CPU time without requests, the
-// additional CPU time per scrape, and the memory. Each program runs alone. Processes are in groups, which are
-// workloads to reckon.
+// Node measures the cost of programs on a node with idle and busy processes. It measures the CPU time without requests,
+// the additional CPU time per scrape, and the memory. Each program runs alone. The processes are in process groups,
+// which reckon counts as workloads.
 func Node(ctx context.Context, e *measure.Env, args []string) error {
 	var o nodeOptions
 	f := flag.NewFlagSet("node", flag.ContinueOnError)

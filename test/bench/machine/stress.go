@@ -22,10 +22,10 @@ import (
 
 const window = 100 * time.Millisecond
 
-// Stress measures how closely reckon stress and stress-ng reach a load. Each program runs alone. After a
-// second, the CPU clocks of it and its descendants are read every 100 ms. "Off by" is the mean minus the
-// target, "deviation" the standard deviation of the windows, both in points of one core. -realtime runs both
-// under SCHED_RR, so that other work takes no core.
+// Stress measures how closely reckon stress and stress-ng reach a requested load. Each program runs alone. After one
+// second, Stress reads the CPU clocks of the program and its descendants every 100 ms. "Off by" is the mean minus the
+// target. "Deviation" is the standard deviation of the 100 ms windows. Both are in percent of one core. With -realtime
+// both programs run under SCHED_RR, so that other work takes no core from them.
 func Stress(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("stress", flag.ContinueOnError)
 	length := f.Duration("for", 20*time.Second, "how long each load is measured")

@@ -57,8 +57,8 @@ func CPUTime(f func() error) (cpu, clock time.Duration, err error) {
 	return OwnCPU() - before, time.Since(began), err
 }
 
-// CPUOf returns the CPU time of a process including its ended threads, to the nanosecond, or 0
-// after its end. The clock id is built as in the kernel's include/linux/posix-timers_types.h.
+// CPUOf returns the CPU time of a process, including its ended threads. It is exact to the nanosecond, and 0 after the
+// process has ended. The clock id is built as in the kernel's include/linux/posix-timers_types.h.
 func CPUOf(pid int) time.Duration {
 	const schedClock = 2
 	var ts unix.Timespec

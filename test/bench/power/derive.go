@@ -15,8 +15,8 @@ import (
 const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). " +
 	"SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
 
-// derive writes the two tables that the product embeds: the prior of curve shapes and the averages
-// by CPU family. Run it from the root of the repository.
+// derive writes the two tables that reckon embeds: the prior of curve shapes, and the averages by CPU family. root is
+// the root of the repository.
 func derive(dir, root string) error {
 	systems, err := readSpec(dir)
 	if err != nil {
@@ -55,15 +55,15 @@ func (s *system) machine() powermodel.Machine {
 	return powermodel.Machine{CPU: s.cpu, Cores: s.cores, Sockets: s.chips, Memory: s.memory * (1 << 30)}
 }
 
-// shrink is the number of systems that the average over all families counts as, when it is combined
-// with a family's own average. Small families are thus drawn towards it.
+// shrink is the weight of the average over all families, as a number of systems, when it is combined with the average
+// of one family. The values of small families are thus drawn towards the average over all.
 const shrink = 3
 
 // fewestSystems is the number of systems at which a family gets its own line.
 const fewestSystems = 6
 
-// fitFamilies derives the table: slopes by least squares within families, and levels and shapes as
-// means shrunk towards the mean of all.
+// fitFamilies derives the table of CPU families. Slopes are fitted by least squares within families. Levels and shapes
+// are means that are shrunk towards the mean of all systems. fewest is the minimum number of systems of a family.
 func fitFamilies(systems []system, fewest int) *powermodel.Families {
 	t := &powermodel.Families{Source: notice, Notice: notice, Load: powerfit.PriorKnots()}
 	by := map[string][]*system{}
@@ -169,9 +169,9 @@ func familyIn(t *powermodel.Families, cpu string) string {
 	return powermodel.AnyFamily
 }
 
-// judge computes the error of each family by leaving out each system in turn, deriving the table
-// again and estimating that system. The average over all is judged by systems without a family,
-// because only those use it.
+// judge computes the error of each family. It leaves out one system at a time, derives the table from the others and
+// estimates the omitted system. The average over all families is judged by systems without a family, because only those
+// use it.
 func judge(systems []system, t *powermodel.Families) {
 	ratios := map[string][]float64{}
 	for i := range systems {

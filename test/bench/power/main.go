@@ -20,7 +20,7 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// Run measures the power models, or derives the embedded tables:
+// Run measures the error of the power models, or derives the embedded tables:
 //
 //	go run ./test/bench power [-data DIR] [-folds]
 //	go run ./test/bench power -derive .

@@ -8,8 +8,8 @@ import (
 	"reckon/analysis/powerfit"
 )
 
-// readServer reads a wall-metered server (canuto_*): power, OS counters and, with hardware, performance counters. It
-// keeps rows with non-finite features, because the product has to clean them.
+// readServer reads the measurements of a server with a wall meter (canuto_*). They consist of power, counters of the operating system
+// and, if hardware is set, performance counters. It keeps rows with non-finite values, because reckon has to handle them.
 func readServer(dir, name string, hardware bool) (powerfit.Data, error) {
 	c, err := readCSV(dir, name)
 	if err != nil {

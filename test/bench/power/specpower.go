@@ -53,8 +53,8 @@ func readSpec(dir string) ([]system, error) {
 	return out, out2facts(c, out)
 }
 
-// priors returns for each system a prior learnt from all systems with another CPU model, so that no
-// similar system leaks into it.
+// priors returns a prior for each system. The prior is fitted to all systems with another CPU model, so that it
+// contains no measurement of the same model.
 func priors(systems []system) (map[string]*powerfit.Prior, error) {
 	out := make(map[string]*powerfit.Prior)
 	for _, s := range systems {
@@ -79,8 +79,9 @@ func priors(systems []system) (map[string]*powerfit.Prior, error) {
 // curveErrors predicts the points in out from those in known, for every system.
 type interpolator func(s system, known []int, u float64) (float64, error)
 
-// perSystem returns the mean absolute relative error over the loads of each system. With
-// one-element tests per known set this is leave-one-load-out.
+// perSystem returns, for each system, the mean absolute relative error of an interpolator over the loads of the system.
+// Each split has the indices of the known loads and those of the tested loads. With one tested load per split this is
+// leave-one-out validation. point is the largest error of a single load.
 func perSystem(systems []system, splits [][2][]int, f interpolator) (mapes []float64, point float64, err error) {
 	for _, s := range systems {
 		sum, n := 0.0, 0.0
@@ -133,8 +134,8 @@ func piecewise(s system, known []int, u float64) (float64, error) {
 	return y[i-1] + (y[i]-y[i-1])*(u-x[i-1])/(x[i]-x[i-1]), nil
 }
 
-// polynomial returns the least-squares polynomial of a degree, by QR on the Vandermonde matrix,
-// centred as for Legendre polynomials to stay well conditioned.
+// polynomial returns an interpolator with the least-squares polynomial of a degree. It uses QR decomposition of the
+// Vandermonde matrix. The loads are centred, which keeps the matrix well conditioned.
 func polynomial(degree int) interpolator {
 	return func(s system, known []int, u float64) (float64, error) {
 		x, y := selectIndices(s.curve.Load, known), selectIndices(s.curve.Watts, known)

@@ -239,8 +239,8 @@ func (s *peer) askAll(ctx context.Context, rest time.Duration, list []string) (t
 	}
 }
 
-// inBlocks returns the long-term size of a sample. For Prometheus's database it uses the blocks,
-// whose files contain the number of samples; for VictoriaMetrics it uses all parts.
+// inBlocks returns the long-term size of a sample. For Prometheus it uses the blocks, because their metadata contains
+// the number of samples. For VictoriaMetrics it uses all parts.
 func (s *peer) inBlocks(all float64) string {
 	dir := s.data
 	if s.Name == "VictoriaMetrics" {

@@ -25,10 +25,10 @@ type fleetOptions struct {
 	cutFor                   time.Duration
 }
 
-// Fleet measures the cost of a server that receives a whole site: `reckon serve`, and in the same run and on the same
-// samples Prometheus and VictoriaMetrics if they are installed. Each simulated node pushes with its own queue and
-// connection, by remote write 2.0 to reckon and 1.0 to the others, which is the best that those releases support.
-// Meanwhile each server answers queries in sequence. CPU time is that of each server alone.
+// Fleet measures the cost of a server that receives the samples of a whole site. It measures `reckon serve`, and, if
+// they are installed, Prometheus and VictoriaMetrics with the same samples. Each simulated node pushes with its own
+// queue and connection, by remote write 2.0 to reckon and 1.0 to the others, because these releases support no later
+// version. At the same time each server answers queries in sequence. The reported CPU time is that of the server alone.
 //
 //	go run ./test/bench fleet                          # 1,000 nodes at 15 s, three minutes
 //	go run ./test/bench fleet -nodes 10000 -only reckon -export 60s -tick 60s -for 5m
@@ -76,8 +76,8 @@ func Fleet(ctx context.Context, e *measure.Env, args []string) error {
 	return o.load(ctx, e, *cut)
 }
 
-// sendersNeeded returns the number of sender processes such that each stays below three quarters of the limit of open
-// files. A node keeps four files open: its connection, and the lock, the position and a segment of its queue.
+// sendersNeeded returns the number of sender processes for the given number of nodes, such that each process stays below three quarters
+// of the limit of open files. A node keeps four files open: its connection, and the lock, the position and a segment of its queue.
 func sendersNeeded(nodes int) int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -23,11 +23,10 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// Pages measures the time to show a year of one node. It writes a simulated node with one export a minute to
-// the data directory of a server, and store/hourly computes the hours. `reckon serve` then answers the queries
-// of the node's page for a year and a month, with the hourly store and from all samples. If Node and Chromium
-// are installed, it opens the page itself. It takes ten minutes and 600 MB of disk. -dir keeps the directory or
-// measures an existing one.
+// Pages measures how long it takes to show a year of one node. It writes a simulated node with one export per minute to
+// a data directory, and store/hourly computes the hours. `reckon serve` then answers the queries of the node's page for
+// a year and for a month, with the hourly store and without it. If Node.js and Chromium are installed, Pages opens the
+// page itself. It takes ten minutes and 600 MB of disk. -dir keeps the directory or measures an existing one.
 func Pages(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("pages", flag.ContinueOnError)
 	dir := f.String("dir", "", "data directory, kept; one that is there is measured as it is (default: a temporary one)")

@@ -34,8 +34,8 @@ func (c *counting) PutAll(ctx context.Context, list []graph.Change) (int, error)
 	return c.Store.PutAll(ctx, list)
 }
 
-// burst starts n workloads at once and then changes each three times before the feed reads again.
-// It also measures concurrent changes of others.
+// burst starts n workloads at once and changes each of them three times before the next reading of the feed. It also
+// measures concurrent changes by other clients.
 func (k *knowledge) burst(ctx context.Context, n int) error {
 	rows := &changedRows{}
 	to := &counting{Store: k.s}

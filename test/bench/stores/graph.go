@@ -30,8 +30,8 @@ type knowledge struct {
 	row  func(string, ...any)
 }
 
-// Graph measures the knowledge graph: the size of a statement on disk and in memory, and the CPU time of
-// writes, reads and a real client's query. Wall times are only meaningful on an idle machine.
+// Graph measures the knowledge graph: the size of a statement on disk and in memory, and the CPU time of writes, reads
+// and the query of an existing client. Wall times are meaningful only on an idle machine.
 func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	f := flag.NewFlagSet("graph", flag.ContinueOnError)
 	statements := f.Int("statements", 1_000_000, "about how many statements are stored")
@@ -154,8 +154,8 @@ func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err e
 	return n, nil
 }
 
-// change changes the requests of workloads at a fixed rate and schedule while others are read. A
-// latency counts from the scheduled time, so that it includes waiting behind a slow change.
+// change changes the requests of workloads on a fixed schedule with rate changes per second, and reads another workload after each
+// change. The latency of a change counts from its scheduled time, so that it includes the wait for a slow change before it.
 func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) error {
 	const workloads = 10_000
 	for i := range workloads { // all are there

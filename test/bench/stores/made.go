@@ -12,8 +12,8 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// jobMaker generates jobs of 400 owners of very different weight, each with a few accounts, partitions
-// and programs. Unmeasured figures are omitted.
+// jobMaker generates jobs of 400 owners with very different numbers of jobs. Each owner has a few accounts, partitions
+// and programs. Some jobs have figures that were not measured.
 type jobMaker struct {
 	n      int
 	rng    *rand.Rand
@@ -118,8 +118,8 @@ func (m *jobMaker) filters() []filter {
 	}
 }
 
-// writeJobs writes the jobs unless they exist. It writes most of them before the indexes are created. It
-// adds the last ones to the full catalogue, like a server, and measures that.
+// writeJobs writes the jobs unless they exist. It writes most of them before the indexes are created. It then adds the
+// last ones to the full catalogue, as a server does, and measures the time for these.
 func (l *benchCatalogue) writeJobs(ctx context.Context, path string, m *jobMaker) error {
 	_, have, err := l.facts.Workloads(ctx, store.Filter{Limit: 1, Sites: []string{"s"}})
 	if err != nil {

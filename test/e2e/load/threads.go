@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threads runs n threads that end. Each works, writes 256 KiB to a folder, and reports its waiting
-// time and bytes from its own files in /proc. remove deletes the data before it reaches storage.
+// threads runs n threads that end. Each computes, writes 256 KiB to a folder, and reports its waiting time and bytes
+// from its files in /proc. If remove is set, the data is deleted before it reaches storage.
 func threads(n int, dir string, remove bool) (waited float64, written, reached uint64) {
 	said := make([][2][1024]byte, n)
 	var all sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load is a known load. It runs as its own user, so that everything charged to that user belongs to
-// it, whatever process groups it creates.
+// load is a program with known use. It runs as a user of its own, so that everything charged to that user belongs to
+// the load, regardless of the process groups that it creates.
 type load struct {
 	name string
 	args []string
@@ -56,9 +56,9 @@ const (
 	oomGroup  = "/system.slice/oom.service"
 )
 
-// loads returns the known loads. Orphans ("daemons") are processes that the load does not reap;
-// without exit records their owners are unknown after the end. All loads take at least two seconds
-// of CPU time, because child times are cut to clock ticks and may lack up to 20 ms.
+// loads returns the known loads. Orphans ("daemons") are processes that the load does not reap. Without exit records,
+// their owners are unknown after they have ended. Each load uses at least two seconds of CPU time, because child times
+// are truncated to clock ticks and may lack up to 20 ms.
 func loads() []load {
 	return []load{
 		{name: "busy", args: []string{"busy", "2500ms"}},
@@ -91,10 +91,10 @@ type truth struct {
 	own    time.Duration // use of the driver until then
 }
 
-// run runs a load to its end, including its orphans. The driver that waits for it is neither process 1, whose child
-// times belong to no workload, nor does it adopt orphans. It lives until ask has read the agent's measurements; agent
-// is the agent's process id. Outside of control groups, the driver runs as the load's user and starts it after the
-// agent has read the driver, so that all use from then on, before and after each setsid(2), is charged to that user.
+// run runs a load until it and its orphans have ended. It starts a driver process that waits for the load. The driver is not process 1,
+// because the child times of process 1 belong to no workload, and it does not adopt orphans. It lives until ask has read the agent's
+// measurements. agent is the process id of the agent. Outside of control groups, the driver runs as the load's user, and starts the load
+// after the agent has read the driver. All use from then on, before and after each setsid(2), is therefore charged to that user.
 func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error) error {
 	args := []string{"drive", strconv.Itoa(int(user))}
 	args = append(args, dirs...)
@@ -201,8 +201,8 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 	return &t, err
 }
 
-// drive USER GROUP... -- LOAD reports that it runs and waits for a line. It then starts a load in
-// the control groups, reports its process id and its use, and lives until its input ends.
+// drive is the command "drive USER GROUP... -- LOAD". It prints that it runs and waits for a line. It then starts the
+// load in the control groups, prints its process id and its use, and lives until its input ends.
 func drive(args []string) {
 	joined := []string{"join", args[0]}
 	c := exec.Command("/init")
@@ -287,8 +287,8 @@ func children() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reap reaps orphans, which become children of this first process, as soon as they end, so that
-// none is read as a zombie. The agent and the driver of a load are reaped elsewhere.
+// reap reaps orphans as soon as they end, so that the agent reads none of them as a zombie. Orphans become children of
+// this process, which is process 1. The agent and the driver of a load are reaped elsewhere.
 func reap(agent, driver int, over <-chan struct{}) {
 	for {
 		select {
@@ -451,8 +451,8 @@ func join(args []string) {
 	fail(syscall.Exec("/init", append([]string{"load"}, args[1:]...), os.Environ()))
 }
 
-// fork creates a copy of this process that sleeps until it is killed. The copy has no runtime,
-// because only the forking thread is copied.
+// fork creates a copy of this process that sleeps until it is killed, and returns its process id. The copy cannot run
+// Go code, because only the calling thread is copied and not the rest of the runtime.
 //
 //go:nosplit
 //go:norace

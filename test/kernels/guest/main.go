@@ -106,8 +106,8 @@ func mount(kind, at, data string) error {
 
 const cgroups = "/sys/fs/cgroup"
 
-// groups mounts the control groups: v1 with its hierarchies, v2, or hybrid like systemd, with an
-// empty v2 beside the v1 groups.
+// groups mounts the control groups in a layout: v1 with its hierarchies, v2, or hybrid as with systemd, which is an
+// empty v2 hierarchy beside those of v1.
 func groups(layout string) error {
 	if layout == "v2" {
 		if err := mount("cgroup2", cgroups, ""); err != nil {
@@ -159,8 +159,8 @@ func makeGroup(layout, path string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// limitMemory limits the memory of a control group if limit is not 0. ok is false if no hierarchy
-// has the controller.
+// limitMemory limits the memory of a control group to limit bytes, or does nothing if limit is 0. dirs are its
+// directories, one per hierarchy. ok is false if no hierarchy has the memory controller.
 func limitMemory(dirs []string, limit uint64) (ok bool, err error) {
 	for _, d := range dirs {
 		for _, name := range []string{"memory.max", "memory.limit_in_bytes"} {

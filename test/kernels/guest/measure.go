@@ -176,9 +176,9 @@ func cpuUsers(before, after samples) {
 	}
 }
 
-// processors returns the non-idle time of the processors, the time that tasks ran on them, and their total time
-// in seconds. The first two differ by interrupts and idle transitions, which belong to no task and are small
-// except on emulated processors.
+// processors returns times of all processors in seconds: the time that they were not idle, the time that they ran
+// tasks, and their total time. The first two differ by interrupts and transitions from idle, which belong to no task.
+// The difference is small except on emulated processors.
 func processors() (busy, tasks, all float64) {
 	stat, _ := os.ReadFile("/proc/stat")
 	schedstat, _ := os.ReadFile("/proc/schedstat")
@@ -395,8 +395,8 @@ func numbers(caps []uintptr) string {
 	return strings.Join(s, ",")
 }
 
-// runInNamespaces USER CAPABILITIES PROGRAM... creates namespaces like a container engine, with control
-// groups that start at our own and the machine's files at /host. It then executes the program.
+// runInNamespaces is the command "inside USER CAPABILITIES PROGRAM...". It creates namespaces as a container engine does,
+// with control groups that start at its own group and the machine's files at /host. It then executes the program.
 func runInNamespaces(args []string) error {
 	runtime.LockOSThread() // the signal at our end belongs to this thread
 	user := number(args[0])

@@ -54,8 +54,9 @@ func (w *watch) add(all samples) {
 	}
 }
 
-// awaitMemory waits until the memory of forks is stable and measured, or bounded if the agent may not measure it. The
-// agent's reading rate is limited and an emulated machine is slow. It then sets the kernel's figures of that time.
+// awaitMemory waits until the memory of forked processes is stable and the agent has measured it, or has given a bound
+// if measurable is false. That may take long, because the agent limits its rate of such readings and an emulated
+// machine is slow. It stores the kernel's figure of that time in t.
 func (w *watch) awaitMemory(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := proportional(t.leader)
@@ -75,8 +76,8 @@ func (w *watch) awaitMemory(t *truth, measurable bool) (after samples, err error
 	}
 }
 
-// mark returns the worst mark of a workload's figure: the mark of its kind during the load and, for
-// memory, the workload's current mark. grouped means that the workload has its own control group.
+// mark returns the worst exactness mark of a workload's figure. It is the mark of the workload's kind during the load.
+// For memory it is the current mark. grouped means that the workload has a control group of its own.
 func (w *watch) mark(key, id string, grouped bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"reckon/web/client"
 )
 
-// tables returns waves under the names in the selectors, each slightly later than the previous one,
-// and a power that follows the work.
+// tables returns simulated series with the names in the selectors. The series are waves, each slightly later than the
+// previous one, and a power that depends on them.
 type tables struct{ empty bool }
 
 func (x tables) Data(_ context.Context, q client.DataQuery) (client.DataTable, error) {

@@ -141,7 +141,7 @@ func site(nodes, jobs int) *apitest.Backend {
 	return b
 }
 
-// addHistory adds the batch system's report about a node, its last day and week, and the pressures that
+// addHistory adds to a node the report of the batch system, its last day and week, and pressure figures, which only
 // some kernels report.
 func addHistory(n *client.Node, i int, used float64) {
 	cores, share, storage, energy := 16.0, used/16, float64(i%7)/8, 4e6

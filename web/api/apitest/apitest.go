@@ -165,8 +165,8 @@ func (b *Backend) Workload(_ context.Context, w client.Workload, r client.Range)
 	return client.WorkloadDetail{}, answer.NotFound("", fmt.Errorf("no such workload: %s", w.ID))
 }
 
-// Scale returns the same result for any workload, as if it had run on 1 to 16 cores with a serial
-// part of one tenth.
+// Scale implements api.Scale. It returns the same result for every workload: runs on 1 to 16 cores, with a serial part
+// of one tenth.
 func (b *Backend) Scale(_ context.Context, w client.Workload) (client.Scale, error) {
 	law := &client.ScaleFit{Serial: 0.1, OneCore: 1000, Sizes: 3, Runs: 4, Error: f(0.02), SerialLow: f(0.09), SerialHigh: f(0.11),
 		SpeedupLimit: f(10)}

@@ -12,8 +12,8 @@ import (
 
 func f(v float64) *float64 { return &v }
 
-// Site returns a site of two nodes at the given time, with batch jobs, a pod, a service, a session,
-// and a process group with a hostile name.
+// Site returns a backend with a site of two nodes at the time now. The site has batch jobs, a pod, a service, a
+// session, and a process group with a hostile name.
 func Site(now time.Time) *Backend {
 	now = now.UTC().Truncate(time.Second)
 	job := func(id, name, owner string, wall time.Duration, cores float64, memory float64, nodes ...string) client.WorkloadDetail {

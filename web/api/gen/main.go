@@ -73,8 +73,8 @@ func described(folders ...string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// comments returns the comments of all struct types that are encoded as JSON, by name, and of their
-// fields, by type and JSON name.
+// comments returns the comments in a folder of Go files. It has the comments of struct types that are encoded as JSON,
+// by type name, and the comments of their fields, by type name and JSON name.
 func comments(folder string) (map[string]string, error) {
 	texts := map[string]string{}
 	return texts, types(folder, func(t *ast.TypeSpec, doc *ast.CommentGroup) { describe(texts, t, doc) })

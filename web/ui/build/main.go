@@ -71,8 +71,8 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// pack writes the files to an uncompressed zip archive, sorted by name, so that equal sources give
-// equal bytes. Its comment is the digest of the sources.
+// pack writes files to an uncompressed zip archive. It sorts them by name, so that equal sources give equal bytes. sum
+// is the digest of the sources and becomes the comment of the archive.
 func pack(files map[string][]byte, sum string) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)

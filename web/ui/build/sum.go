@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// distFile holds the built pages. Its comment is the digest of their sources, so that a test
-// without npm can check that the committed pages match the committed sources.
+// distFile is the archive of the built pages. Its comment is the digest of their sources. A test without npm can
+// therefore check that the committed pages were built from the committed sources.
 const distFile = "dist.zip"
 
 func digest(b []byte) string {
