@@ -340,6 +340,7 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	if t.gap {
 		t.missed.at = tab.tick
 		for _, e := range t.leaving {
+			tab.lackWaits(e)
 			if !e.gone && !e.part.hasCgroupCPU() {
 				t.missed.parts = append(t.missed.parts, e.part)
 			}
@@ -429,6 +430,13 @@ func (tab *table) noteUnpaid() {
 	}
 }
 
+// lackWaits notes that a process ended while no ledger ran: nothing shows what it waited since it was saved.
+func (tab *table) lackWaits(e *process) {
+	if tab.line.gap && !e.gone && e.dead == 0 {
+		e.part.lost |= lackWait
+	}
+}
+
 // missed holds what ended before a restored ledger read the machine again.
 type missed struct {
 	at    uint64  // tick of the first reading, 0 for none
@@ -444,6 +452,9 @@ func (tab *table) doubtMissed(nanos uint64) {
 	for _, p := range tab.parts.order {
 		if p.kind.Folded() {
 			m.parts = append(m.parts, p)
+			if m.nanos > clockStep {
+				p.lost |= lackWait
+			}
 		}
 	}
 	for _, p := range m.parts {
@@ -471,6 +482,9 @@ func (tab *table) doubtUnpaid(nanos uint64) {
 // group with a CPU counter, because that counter includes it.
 func (tab *table) chargeOpen(o *offspring, nanos uint64, part *Part) {
 	o.open -= nanos
+	if tab.line.gap && nanos > clockStep {
+		part.lost |= lackWait
+	}
 	if part.hasCgroupCPU() && part.cgroup != nil {
 		return
 	}

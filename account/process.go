@@ -123,7 +123,7 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 		tab.stillOwed(e)
 		return
 	}
-	if e.retry || e.changedIdentity(p, true) {
+	if (e.retry || e.changedIdentity(p, true)) && !(isZombie(p) && e.part.closed()) {
 		was := e.part
 		tab.identify(e, p, false)
 		tab.strayedChild(e, was)
@@ -271,6 +271,7 @@ func (tab *table) find(p *sensor.Process) *process {
 	if p.Start < e.start {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
+	tab.lackWaits(e)
 	if !e.left {
 		tab.recordOwed(e, e.legacy())
 	}

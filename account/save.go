@@ -31,9 +31,13 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 	}
 	s.list(`],"processes":[`)
 	for pid, e := range l.table.byID {
-		if i, ok := s.index[e.part]; ok {
+		i, ok := s.index[e.part]
+		if !ok {
+			i = s.index[l.parts.other] // for programs that do not read its name
+		}
+		if ok || e.dead != 0 {
 			s.next()
-			s.process(pid, e, i)
+			s.process(pid, e, i, !ok)
 		}
 	}
 	s.list(`],"cores":{`)
@@ -108,7 +112,8 @@ func (s *saver) value(v any) {
 }
 
 // process appends a processState without reflection, which would take most of the time because there are many.
-func (s *saver) process(pid int32, e *process, part int) {
+// named adds the name of its part.
+func (s *saver) process(pid int32, e *process, part int, named bool) {
 	b := append(s.buf.AvailableBuffer(), `{"p":`...)
 	b = strconv.AppendInt(b, int64(pid), 10)
 	if e.ppid != 0 {
@@ -135,7 +140,15 @@ func (s *saver) process(pid int32, e *process, part int) {
 		b = strconv.AppendUint(append(b, ','), c[1], 10)
 		b = append(b, ']')
 	}
-	s.buf.Write(append(b, '}'))
+	if e.dead != 0 {
+		b = strconv.AppendUint(append(b, `,"d":`...), e.dead, 10)
+	}
+	s.buf.Write(b)
+	if named {
+		s.buf.WriteString(`,"f":`)
+		s.value([2]string{string(e.part.id), e.part.owner})
+	}
+	s.buf.WriteByte('}')
 }
 
 func (s *saver) flush() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"reckon/account/energy"
@@ -110,7 +111,10 @@ type processState struct {
 	Usage [8]uint64 `json:"u"`
 	Gone  bool      `json:"g,omitempty"`
 	// Left: it is gone, and its charges were added to those that its parent is owed.
-	Left bool `json:"l,omitempty"`
+	Left bool   `json:"l,omitempty"`
+	Dead uint64 `json:"d,omitempty"` // see process.dead
+	// Of are the workload and owner of a zombie whose part is in no account any more.
+	Of *[2]string `json:"f,omitempty"`
 	// Children is the accounted CPU time of the children and the owed time; see children.go. It is
 	// unbased if their earlier use is unknown.
 	Children [2]uint64 `json:"c,omitzero"`
@@ -245,9 +249,7 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		l.at.booted = s.Booted
 	}
 	l.node.machine, l.node.balance, l.node.lost, l.parts.forgotten = s.Machine, s.Balance, s.Lost, s.Forgotten
-	for owner, n := range s.Counts {
-		l.parts.counts[owner] = n
-	}
+	maps.Copy(l.parts.counts, s.Counts)
 	parts := make([]*Part, len(s.Parts))
 	for i := range s.Parts {
 		parts[i] = l.restorePart(&s.Parts[i])
@@ -283,7 +285,11 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		// Every process is identified again, which opens the control groups.
 		e := &process{
 			pid: p.PID, ppid: p.PPID, start: p.Start, part: parts[p.Part], last: usageFrom(p.Usage), gone: p.Gone, left: p.Gone || p.Left,
-			passed: p.Left, retry: true,
+			passed: p.Left, dead: p.Dead, retry: true,
+		}
+		if of := p.Of; of != nil {
+			id := workload.ID(of[0])
+			e.part = &Part{key: key{id: id, owner: of[1]}, kind: id.Kind(), phase: flushed}
 		}
 		e.restoreLineage(p.Children, s.Lineage)
 		l.table.scripted(e, nil)
