@@ -100,6 +100,39 @@ func TestSearchAfterLoss(t *testing.T) {
 	}
 }
 
+// TestProgramSeenOnlyInLoading: the memory of a program is not known that ended after its process was looked at often enough, but before it
+// ran the program, or while it waited for a processor to load it.
+func TestProgramSeenOnlyInLoading(t *testing.T) {
+	const shell, child = 5_000_010, 5_000_011 // no process of this machine has such a number
+	for name, c := range map[string]struct {
+		state string
+		exec  bool // after the looks
+		want  bool
+	}{
+		"asleep":             {"S", false, false},
+		"waits to be loaded": {"R", false, true},
+		"before its exec":    {"S", true, true},
+	} {
+		tree := newTree(1, procTree(t, map[int]int{1: 0, shell: 1, child: shell}, c.state))
+		tree.byEvents = true
+		w := &perfWatch{}
+		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: shell, ppid: 1, tid: shell, ptid: 1}, tree, 0)
+		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: child, ppid: shell, tid: child, ptid: shell}, tree, 0)
+		for range 4 {
+			tree.findLive(1)
+		}
+		if c.exec {
+			w.apply(&record{kind: unix.PERF_RECORD_COMM, pid: child, tid: child, exec: true}, tree, 2)
+		}
+		w.apply(&record{kind: unix.PERF_RECORD_EXIT, pid: child, tid: child}, tree, 2)
+		m := &meter{tree: tree, perf: w}
+		tree.sweep(m.foldable(2 + 2*exitDelay))
+		if tree.procs[child] != nil || tree.glimpsed != c.want {
+			t.Errorf("%s: its memory is unknown: %v, want %v", name, tree.glimpsed, c.want)
+		}
+	}
+}
+
 // Whoever did not see all reports it.
 func TestCountedClaimsNoMoreThanItSaw(t *testing.T) {
 	taskstats := &exitFeed{source: named("taskstats"), whole: true}

@@ -208,6 +208,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 		if p != nil && (r.tid == r.pid || r.exec) { // a thread may have a name of its own
 			if r.exec && !p.dead {
 				t.creditOldName(p)
+				p.seen, p.loaded = 0, false
 			}
 			p.comm = r.comm
 		}

@@ -19,6 +19,8 @@ type proc struct {
 	died      float64 // when it was found dead, seconds since the start
 	missed    int     // looks in a row at which it was not in /proc
 	looks     int     // how often it was looked at: the name is read again after the exec
+	seen      int     // the same, since its last exec
+	loaded    bool    // since then it was seen with its program loaded
 
 	threads  int    // alive, as last known
 	alive    int    // threads by fork and exit events
@@ -174,7 +176,7 @@ func (t *tree) foldDead(p *proc) {
 		p.heir.waited += all
 	}
 	t.tally(p.comm).add(p)
-	t.glimpsed = t.glimpsed || p.looks < fewLooks && (p.exit == nil || p.exit.Have&sensor.FieldPeak == 0)
+	t.glimpsed = t.glimpsed || (p.seen < fewLooks || !p.loaded) && (p.exit == nil || p.exit.Have&sensor.FieldPeak == 0)
 	t.foldedCPU += p.cpu()
 	if p.exit != nil && p.exit.Have&sensor.FieldWait != 0 {
 		t.settleWait(p)
@@ -258,17 +260,19 @@ func (t *tree) findLive(now float64) level {
 		}
 		p.missed = 0
 		t.readClock(p)
-		if p.looks < 2 || !t.loaded {
+		if p.looks < 2 || !p.loaded {
 			t.readStat(p)
 		}
 		l.procs++
 		l.threads += max(p.threads, 1)
 		p.rss, p.shared = resident, shared
+		p.seen++
 		if p.looks++; p.looks <= 2 && t.showsParentMemory(p) {
 			p.rss, p.shared = 0, 0
 			continue
 		}
-		t.loaded = t.loaded || p.stat.State == 'S' || p.clock >= loadTime
+		p.loaded = p.loaded || p.stat.State == 'S' || p.clock-p.credited >= loadTime
+		t.loaded = t.loaded || p.loaded
 		p.peak = max(p.peak, resident)
 		if p.counted = t.sharesSpace(p); p.counted {
 			continue
