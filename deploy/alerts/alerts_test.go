@@ -146,7 +146,7 @@ func TestExampleOfAlertmanager(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, sent, _ := strings.Cut(string(guide), "These alerts are sent:\n")
+	_, sent, _ := strings.Cut(string(guide), "reckon sends notifications for these alerts:\n")
 	sent, _, _ = strings.Cut(sent, "\n\n")
 	routes := dispatch.NewRoute(cfg.Route, nil)
 	to := func(name string) string {

@@ -138,7 +138,7 @@ func TestCallsAreCharged(t *testing.T) {
 
 // counterRow is the figure of the counter.
 const counterRow = `	{Key: "io_calls", Unit: metric.None, Heading: "I/O calls", Help: "Calls that read or write.",
-		In: Runs | Hours, From: of("reckon_workload_io_calls_total"), How: counted},
+		In: Runs | Hours, From: allSeries("reckon_workload_io_calls_total"), How: counted},
 `
 
 // TestNewCounter: a counter of processes from a new source is its folder with a test, a line in the list of tallies, the row of its figure, and a

@@ -19,7 +19,7 @@ const most = 3
 
 // row is the figure: the agent exports its series already.
 const row = `	{Key: "context_switches", Unit: metric.None, Heading: "Context switches", Help: "Context switches, voluntary and involuntary.",
-		In: Runs | Hours, From: of("reckon_workload_context_switches_total"), How: counted},
+		In: Runs | Hours, From: allSeries("reckon_workload_context_switches_total"), How: counted},
 `
 
 // test feeds the series through the store and the builder into the database.
@@ -42,8 +42,8 @@ func TestContextSwitches(t *testing.T) {
 	x := newSite(t, t.TempDir(), simBegin)
 	defer x.close()
 	d := desc("reckon_workload_context_switches_total", metric.Counter, "type")
-	x.begin("slurm/1", place{Node: "n1", Part: "0"}, place{Node: "n2", Part: "0"})
-	x.begin("slurm/2", place{Node: "n1", Part: "0"})
+	x.begin("slurm/1", partPlace{Node: "n1", Part: "0"}, partPlace{Node: "n2", Part: "0"})
+	x.begin("slurm/2", partPlace{Node: "n1", Part: "0"})
 	for i := range 20 {
 		x.work(steady)
 		for _, p := range x.live {

@@ -25,7 +25,7 @@ func (c *ManyProcessesRule) lines() (least map[string]float64, folded bool) {
 
 // judge finds work that starts processes at a sustained rate.
 func (c *ManyProcessesRule) judge(w *Workload, _ *Policy) []Finding {
-	return steady{rule: "many-processes", part: "processes", key: "many-processes", what: "processes started in that time",
+	return sustainedRule{rule: "many-processes", part: "processes", key: "many-processes", what: "processes started in that time",
 		figure: "processes", rate: c.Rate, high: c.HighRate, minimum: c.Minimum}.findings(w)
 }
 `
