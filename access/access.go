@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Role decides the rights of a viewer. The zero value may see nothing.
+// Role decides the rights of a viewer. A viewer with the zero value may see nothing.
 type Role uint8
 
 // Roles. Each sees everything that the previous one sees, and more.

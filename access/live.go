@@ -2,7 +2,7 @@ package access
 
 import "reckon/figure/wire"
 
-// Live keeps the viewer's own workloads in a tick and sums up all others'.
+// Live returns the tick l with the viewer's own workloads and a sum of all others.
 func (v Viewer) Live(l wire.Live) wire.Live {
 	if v.All() {
 		return l

@@ -6,7 +6,7 @@ import "errors"
 var (
 	// ErrUnauthenticated means that the sender gave no credentials, or invalid ones.
 	ErrUnauthenticated = errors.New("not signed in")
-	// ErrForbidden: the viewer may not do or see that.
+	// ErrForbidden means that the viewer may not perform the action or see the data.
 	ErrForbidden = errors.New("forbidden")
 	// ErrThrottled means that there were too many failed attempts. Later ones may succeed.
 	ErrThrottled = errors.New("too many attempts")

@@ -35,7 +35,7 @@ type certainty struct {
 	source origin
 }
 
-// lacking returns the certainty of a figure when a source does not see all of it.
+// lacking returns the certainty of a figure if its source does not see all of it.
 func lacking(what sensor.Lack, from origin) certainty { return certainty{what.Exactness(), from} }
 
 // worse returns the less exact one. A lower and an upper bound are an estimate.

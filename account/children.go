@@ -55,7 +55,7 @@ type offspring struct {
 	inUser, inSystem uint64 // and its parts, in the last tick in which they grew
 }
 
-// kin returns the record of the process's children, created if need be.
+// kin returns the record of the process's children and creates it if needed.
 func (e *process) kin() *offspring {
 	if e.children == nil {
 		e.children = new(offspring)
@@ -72,8 +72,8 @@ func (e *process) legacy() uint64 {
 	return v
 }
 
-// owedFor is the number of ticks for which an exited child's CPU time may be missing from its parent's child times,
-// because the parent may call wait late. If the parent ignores SIGCHLD, the kernel never adds that time.
+// owedFor is the number of ticks for which an exited child's CPU time may be missing from its parent's child times. The
+// parent may call wait late. If the parent ignores SIGCHLD, the kernel never adds that time.
 const owedFor = 3
 
 // rememberTicks is the number of ticks for which the ledger remembers that a parent had children in a control group, or
@@ -124,7 +124,8 @@ type lineage struct {
 	claims []claim       // of one payer
 }
 
-// countForks notes whether processes or threads began that no reading saw, since the last reading of the machine.
+// countForks records whether processes or threads that no reading saw were created since the last reading of the
+// machine.
 func (tab *table) countForks(m *sensor.Machine) {
 	t := &tab.line
 	unseen := m != nil && tab.machine.Forks != 0 && increase(tab.machine.Forks, m.Forks) > t.newThreads
@@ -212,7 +213,7 @@ func (tab *table) doubtMerged(q *process, part *Part) {
 	o.merged = 0
 }
 
-// doubtOwn notes that short work of the owner of another part may have used what a part was charged with.
+// doubtOwn records that part of the time charged to a part may belong to the short work of another part's owner.
 func (tab *table) doubtOwn(part, other *Part, nanos uint64) {
 	if nanos > 0 {
 		short := tab.parts.shortWork(other.owner)
@@ -251,7 +252,7 @@ func (tab *table) markAncestors(e *process) {
 // hasCgroupCPU reports whether a control group charges the CPU time of the part.
 func (p *Part) hasCgroupCPU() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
-// depart notes that a process is gone.
+// depart records that a process has ended.
 func (tab *table) depart(e *process) {
 	if !e.left {
 		e.left = true
@@ -273,7 +274,7 @@ func (tab *table) recordOwed(e *process, nanos uint64) {
 	}
 }
 
-// stillOwed keeps the contribution of an ended process, because its parent has not reaped it yet.
+// stillOwed keeps the child times of an ended process, because its parent has not reaped it yet.
 func (tab *table) stillOwed(e *process) {
 	if tab.line.settled || !e.passed {
 		return
@@ -283,7 +284,7 @@ func (tab *table) stillOwed(e *process) {
 	}
 }
 
-// heir returns the nearest ancestor of a process that is not gone, or nil.
+// heir returns the nearest ancestor of a process that is still alive, or nil.
 func (tab *table) heir(e *process) *process {
 	for range maxLineage {
 		q := tab.byID[e.ppid]
@@ -383,8 +384,8 @@ func (o *offspring) settleOwed(settled, hold bool, tick uint64) {
 }
 
 // payer returns the process that has the CPU time of the exited process e in its child times: the parent, or the
-// nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because it cannot tell whose
-// children those are. usual is the number of cores that unseen children of these ancestors used recently.
+// nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because the parent of those
+// children is unknown. usual is the number of cores that unseen children of these ancestors used recently.
 func (tab *table) payer(e *process) (q *process, usual float64) {
 	for range maxLineage {
 		q := tab.byID[e.ppid]
@@ -437,7 +438,7 @@ func (tab *table) lackWaits(e *process) {
 	}
 }
 
-// missed holds what ended before a restored ledger read the machine again.
+// missed holds the time and the parts of processes that ended before a restored ledger first read the machine.
 type missed struct {
 	at    uint64  // tick of the first reading, 0 for none
 	parts []*Part // of those that were known

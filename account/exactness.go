@@ -74,7 +74,7 @@ func (d *degrees) exactness(f judgedFigure) figure.Exactness {
 	return figure.Exactness(d[f/20] >> (3 * (f % 20)) & 7)
 }
 
-// raise makes a figure no more exact than e.
+// raise limits the exactness of a figure: the figure becomes no more exact than e.
 func (d *degrees) raise(f judgedFigure, e figure.Exactness) {
 	d[f/20] ^= uint64(d.exactness(f)^d.exactness(f).Worse(e)) << (3 * (f % 20))
 }

@@ -11,17 +11,17 @@ import (
 	"reckon/workload"
 )
 
-// mostLive and mostBusy limit the accounts of one login, because a user can start any number of process groups,
-// scopes, containers, or jobs named by a variable, each with series of its own. Beyond mostLive live workloads,
-// a new one gets no account until it becomes busy; until then it is charged to the short work of its owner.
-// Busy ones get accounts up to mostBusy. Batch jobs, pods, system units and root are not limited.
+// mostLive and mostBusy limit the accounts of one login. A user can start any number of process groups, scopes,
+// containers, or jobs named by a variable, and each would have its series. Beyond mostLive live workloads, a new one
+// gets no account until it becomes busy; until then it is charged to the short work of its owner. Busy ones get
+// accounts up to mostBusy. Batch jobs, pods, system units and root are not limited.
 const (
 	mostLive = 200
 	mostBusy = 1000
 	// A held group is busy from reducedCPU, reducedIO or quietMemory on.
 )
 
-// excess holds the groups without an account.
+// excess holds the process groups beyond the limits of a login, which have no account.
 type excess struct {
 	live   map[string]int             // bounded parts by login, at the last count, and those since
 	at     map[string]uint64          // tick of that count
@@ -161,7 +161,7 @@ func (l *Ledger) Excess(f func(owner string)) {
 	}
 }
 
-// exportExcess appends the number of held groups of each owner, and counts those that ended as short work.
+// exportExcess appends for each owner the number of groups without an account, and the number that ended as short work.
 func (tab *table) exportExcess(b *metric.Batch) {
 	x := &tab.excess
 	if len(x.groups) == 0 && len(x.rows) == 0 {

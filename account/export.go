@@ -282,7 +282,8 @@ func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric
 	return *s
 }
 
-// addSeries creates a series that the reduced set leaves out: it is zero at the last export if that had the reduced set.
+// addSeries creates a series that the reduced set omits. The series starts with a zero at the last export if the part
+// had the reduced set then.
 func (p *Part) addSeries(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
 		if *s = p.series(d, values...); p.rows.reduced {

@@ -152,7 +152,7 @@ func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 // Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
 func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
 
-// Wanted reports whether a process should still be measured after earlier ones of the list were.
+// Wanted reports whether a process should still be measured after others of the list were measured.
 func (l *Ledger) Wanted(of Sharer) bool { return l.table.needsSample(of) }
 
 // Share records the measured sharing of a process; ok is false if it may not be measured.

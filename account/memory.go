@@ -98,7 +98,8 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 	return crowds
 }
 
-// doubtMapped makes the memory of a part a lower bound while the machine has more unowned shared memory than before the part began.
+// doubtMapped marks the memory of a part as a lower bound while the machine's unowned shared memory exceeds that before
+// the part started.
 func (p *Part) doubtMapped(before, now uint64) {
 	c, now := &p.crowd, min(before, now) // of two ticks: the machine is read a moment later than its processes
 	if c.unclaimed == 0 {
@@ -111,7 +112,8 @@ func (p *Part) doubtMapped(before, now uint64) {
 	}
 }
 
-// unclaimedSlack is the shared memory of the machine that comes and goes between the readings of processes and of the machine, bytes.
+// unclaimedSlack is the shared memory in bytes that may appear or disappear between the readings of processes and of
+// the machine.
 const unclaimedSlack = 4 << 20
 
 // unclaimedShared returns the bytes of shared memory that belong to no part. held is the shared memory of the machine
@@ -156,7 +158,7 @@ func (p *Part) private() uint64 {
 	return 0
 }
 
-// measureMemory finds the present memory of the part, and reports whether it is good enough for a maximum.
+// measureMemory sets the current memory of the part, and reports whether it is good enough to count as a peak.
 func (p *Part) measureMemory(t *closing) (good bool) {
 	m := &p.memory
 	good = true
@@ -209,7 +211,7 @@ func (p *Part) settleMemory(t *closing, good bool) {
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 
-// remember keeps the highest memory that was not measured, until it is.
+// remember keeps the highest memory of ticks without a measurement, until a measurement replaces it.
 func (c *crowd) remember(m *memory, good bool) {
 	switch {
 	case c.era == nil || !c.crowded:
@@ -227,7 +229,7 @@ func (c *crowd) remember(m *memory, good bool) {
 	}
 }
 
-// remains keeps the upper bound of a tick with memory that is an estimate, or was held.
+// remains keeps the upper bound of the memory in a tick in which the memory was estimated or carried over.
 func (c *crowd) remains(types [3]uint64) {
 	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
@@ -313,7 +315,7 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	}
 }
 
-// exportNodes appends memory by NUMA node, of those that the part ever had memory on.
+// exportNodes appends the memory on each NUMA node on which the part has had memory.
 func (p *Part) exportNodes(b *metric.Batch) {
 	r := p.rows
 	if p.cg.NodeBytes == nil {

@@ -136,7 +136,7 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 // CPU returns the CPU nanoseconds charged since the part's start.
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
-// closing is the input of settle that all parts share.
+// closing holds what the settle methods of all parts need to close a tick.
 type closing struct {
 	seconds  float64 // since the last tick
 	capacity uint64  // CPU nanoseconds that the machine has in that time
@@ -254,7 +254,7 @@ func (p *Part) setCgroup(h sensor.CgroupHandle) {
 	}
 }
 
-// readCgroup reads the control group. Once it is removed, the last reading remains.
+// readCgroup reads the control group of the part. After the group is removed, the last reading stays.
 func (p *Part) readCgroup() {
 	last := p.cg
 	if err := p.cgroup.Read(&p.cg); err != nil {
@@ -296,7 +296,7 @@ func rests(h sensor.CgroupHandle) bool {
 	return ok && r.Rest()
 }
 
-// leftOver are the figures of a control group, besides CPU time, that remain valid after it is gone.
+// leftOver is the set of control group figures, besides CPU time, that stay valid after the group is removed.
 const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
 	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 

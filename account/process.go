@@ -164,7 +164,7 @@ type sequence struct {
 	skipped   []*process // of last, those before at that were not found
 }
 
-// find returns the entry of a process of the last pass; nil if it is not the next entry.
+// find returns the entry of a process from the last pass, or nil if it is not the next one in the order of the pass.
 func (s *sequence) find(p *sensor.Process) *process {
 	for s.at < len(s.last) && s.last[s.at].pid < p.PID {
 		s.skipped = append(s.skipped, s.last[s.at])
@@ -211,8 +211,8 @@ func (tab *table) count(e *process) {
 	e.counted = tab.interval()
 }
 
-// ended handles the exit record p. Set joined if its control group id comes from the same source as those of living
-// processes.
+// ended handles the exit record p. Set joined if its control group id comes from the same source as the ids of
+// living processes.
 func (tab *table) ended(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {
@@ -391,10 +391,11 @@ func (found *Identified) isOf(parent *Part) bool {
 // kernel completes the totals only after the process was reaped and released.
 const lateTicks = 3
 
-// putOffTicks is the same while readings of kernel program counts are postponed: two of them take place in that time.
+// putOffTicks replaces lateTicks while readings of kernel program counts are postponed. Two of these readings take
+// place in that time.
 const putOffTicks = 9
 
-// miss has forget look at a process that may be missing from the pass.
+// miss marks a process that is missing from the pass, so that forget examines it.
 func (tab *table) miss(e *process) {
 	if !e.absent {
 		e.absent = true

@@ -41,7 +41,7 @@ func newRegistry(c *Config, at *times) *registry {
 	}
 }
 
-// part returns the account of an identity, created if need be.
+// part returns the account of an identity and creates it if needed.
 func (r *registry) part(found Identified, start uint64) *Part {
 	if p := r.placed(found.Place); p != nil {
 		if p.phase < exported && p.isBetterName(&found) {
@@ -124,7 +124,7 @@ func (r *registry) release(p *Part) {
 	r.leaveGroup(p)
 }
 
-// joinGroup adds a part to the group of its workload, created if need be.
+// joinGroup adds a part to the group of its workload and creates the group if needed.
 func (r *registry) joinGroup(p *Part) {
 	g := r.groups[p.id]
 	if g == nil {
@@ -170,7 +170,7 @@ func (r *registry) accountOf(p *Part) *Part {
 	return p
 }
 
-// shortWork returns the account of an owner's short work. A new account has counted since the last export, which did not include it.
+// shortWork returns the account of an owner's short work. A new account counts from the last export on.
 func (r *registry) shortWork(owner string) *Part {
 	p := r.shortOf[owner]
 	if p == nil || r.byKey[p.key] != p || p.closed() {

@@ -28,7 +28,7 @@ const nameGrace = uint64(2 * time.Second)
 // The kubelet reports the name only afterwards, and fails a start after two minutes (runtimeRequestTimeout).
 const startGrace = uint64(2 * time.Minute)
 
-// starting reports whether the part has not ended and has run nothing but the stages of a container runtime.
+// starting reports whether the part is running and has run only the stages of a container runtime so far.
 func (p *Part) starting() bool {
 	program, ok := p.commands.top()
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
@@ -65,7 +65,7 @@ func (p *Part) awaits(boot, grace uint64) bool {
 	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
 }
 
-// isEndReported reports whether the supervisor of an ended part has reported its end, or will not report it.
+// isEndReported reports whether the kubelet has reported the end of an ended part, or will not report it.
 func (p *Part) isEndReported(boot uint64) bool {
 	return p.place == "" || p.container == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
 		increase(p.end, boot) >= nameGrace
@@ -132,7 +132,7 @@ func (r *registry) sameGroup(p *Part, found Identified) *Part {
 	return r.rename(p, found)
 }
 
-// rename gives a part its new names and returns the part that now gets its processes' use.
+// rename gives a part its new names and returns the part to charge for its processes from now on.
 func (r *registry) rename(p *Part, found Identified) *Part {
 	k := key{found.Workload, found.Part, found.Owner}
 	into := r.byKey[k]
@@ -219,7 +219,7 @@ func (r *registry) continueAs(p *Part, found Identified) *Part {
 	return q
 }
 
-// join merges a part that was never exported into another that it is a piece of: a restarted container.
+// join merges p, a restarted container that was never exported, into the part that it belongs to.
 func (r *registry) join(into, p *Part) {
 	if p.cgroup != nil {
 		into.succeed(p.cgroup, nil)

@@ -61,12 +61,12 @@ func (l *Ledger) Report(id *workload.Identity, place string, f *workload.Contain
 	l.parts.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: &container{facts: f}}
 }
 
-// Reports reports whether the ledger still exports the report of a part that has no open account.
+// Reports reports whether the ledger still exports the report of a container or pod without an open account.
 func (l *Ledger) Reports(id *workload.Identity) bool {
 	return l.parts.reported[key{id.Workload, id.Part, id.Owner}] != nil
 }
 
-// endReport ends the series of a container that is no longer reported, except those that the next container continues.
+// endReport ends the series of a container that is no longer reported, except the series that the next container continues.
 // next may be nil.
 func (p *Part) endReport(next *Part, b *metric.Batch) {
 	var others [11]*metric.Series

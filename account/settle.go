@@ -151,7 +151,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 	}
 }
 
-// endIfEmpty marks the end of a part that has no process any more.
+// endIfEmpty ends a part that has no process left.
 func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	switch {
 	case p == l.parts.other || p.end != 0 || p.kind.Folded():
@@ -173,8 +173,8 @@ func (p *Part) ended(empty uint64) uint64 {
 	return empty
 }
 
-// vague reports whether the run time of a part may be more than a hundredth too long. A part whose last process has no
-// exit record ends when it is first found empty.
+// vague reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
+// record, a part ends when it is first found empty.
 func (p *Part) vague() bool {
 	return p.end != 0 && p.left&1 == 0 && increase(max(p.left, p.start), p.end) > increase(p.start, p.end)/bearableUse
 }

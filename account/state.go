@@ -133,7 +133,7 @@ func (e *process) lineage() [2]uint64 {
 	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// restoreLineage restores the output of State. told is false if the state is of an older version without lineage.
+// restoreLineage restores the saved lineage s. told is false for a state of an older version, which has none.
 func (e *process) restoreLineage(s [2]uint64, told bool) {
 	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
 		*e.kin() = offspring{known: s[0], owed: s[1]}

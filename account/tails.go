@@ -24,7 +24,7 @@ type lastMoments struct {
 	charged uint64
 }
 
-// claim is the set of tails of one part with the same payer.
+// claim holds the tails of one part that have the same payer.
 type claim struct {
 	part    *Part
 	likely  uint64 // use at most by the rates of its processes
@@ -241,8 +241,8 @@ func (tab *table) unseenSince(held bool) bool {
 	return tab.line.unseenForks[0] || held && tab.line.unseenForks[1]
 }
 
-// mayLag reports whether the last CPU time of an exited process may appear in the child times of
-// q only in the next tick, because q was read before that exit.
+// mayLag reports whether the last CPU time of an exited process may reach the child times of q only in the next tick.
+// That is so if q was read before the process ended.
 func (q *process) mayLag(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }

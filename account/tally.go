@@ -27,8 +27,8 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 
 // chargeable returns the account for the activity of a process. It returns nil while the process may still be
 // identified, which ends with the tick until. After that, it returns the account of other. A living process is not
-// charged after a single pass, because that pass may have fallen between fork and setsid(2), setuid(2) or the move to
-// its control group. All activity since would then go to the parent.
+// charged after a single pass. That pass may have fallen between fork and setsid(2), setuid(2) or the move to its
+// control group, and all activity since would go to the parent.
 func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	e := l.table.byID[pid]
 	late := pid == 0 || l.at.tick >= until

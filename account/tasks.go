@@ -25,7 +25,7 @@ type tasks struct {
 	busiest  *metric.Series
 }
 
-// task returns the number of a task from 1 on by its name; 0 if it has no name.
+// task returns the number of a task by its name, counted from 1. It returns 0 for a process without a task.
 func (p *Part) task(name string) int16 {
 	if name == "" {
 		return 0

@@ -108,13 +108,13 @@ func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 	}
 }
 
-// orphan holds the time of a process that no reading saw, without a process group, and with a parent that ended before it.
+// orphan holds the CPU time of a process that no reading saw, that had no process group, and whose parent ended first.
 type orphan struct {
 	part  *Part // short work
 	nanos uint64
 }
 
-// doubtOrphans notes that an orphan may be of the process group of one that is gone, as its parent was.
+// doubtOrphans records that an orphan may belong to the process group of an ended process, like its parent.
 func (tab *table) doubtOrphans() {
 	t := &tab.line
 	for _, o := range t.orphans {
@@ -238,7 +238,8 @@ func (tab *table) unseenPart(e *process) *Part {
 // foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
 func (p *Part) foldable() bool { return p.kind.Group() || p.kind.Folded() }
 
-// leads reports whether most of the children seen are process groups of their own; unseen ones are then assumed to be, too.
+// leads reports whether most of the children seen are process groups of their own. Unseen children are then assumed to
+// be as well.
 func (o *offspring) leads() bool {
 	return o != nil && o.away > o.same && o.awayPart.foldable()
 }

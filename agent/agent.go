@@ -265,7 +265,7 @@ func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
 	}
 }
 
-// last takes a final reading, so that no use is lost when the agent stops.
+// last takes a final reading, so that no use is lost when the agent stops, and sends it to the sinks.
 func (a *Agent) last(sinks []Sink, failing []bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -348,7 +348,7 @@ func (a *Agent) sendBatch(ctx context.Context, b *metric.Batch, sinks []Sink, fa
 	}
 }
 
-// Close frees the agent's resources after Run has returned.
+// Close releases the agent's resources. Call it after Run has returned.
 func (a *Agent) Close() error {
 	var errs []error
 	for _, u := range a.sensors {

@@ -40,7 +40,7 @@ func (v *storedViews) mark(b *metric.Batch, n int) {
 	}
 }
 
-// labelled returns s with the two labels, unless the view has its own.
+// labelled returns s with the labels job and instance, unless the view sets them itself.
 func (v *storedViews) labelled(s *metric.Series) *metric.Series {
 	d := v.descs[s.Desc]
 	if d == nil {

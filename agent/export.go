@@ -140,7 +140,7 @@ var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []s
 var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", metric.Counter, metric.None, []string{"sensor"},
 	"Readings that the device or the group can not have, by the limits that it states: they are left out, and named in the log.")
 
-// add registers a sensor that is here (err nil) or is not.
+// add registers a sensor. err is nil if the sensor is available, and otherwise the reason why it is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {
 	err = scarce(err)
 	u := &unit{name: name, sensor: s, up: err == nil}
@@ -156,7 +156,7 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 // called before Run. The agent closes the sensor.
 func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
 
-// report records the result of reading a sensor that is not in the list of plain ones.
+// report records the result of a reading by a sensor that the agent reads in a special way.
 func (a *Agent) report(name string, err error) {
 	for _, u := range a.sensors {
 		if u.name == name {
@@ -215,7 +215,7 @@ func scarce(err error) error {
 	return sensor.Unavailable("this process may not open more files", filelimit.Remedy, nil)
 }
 
-// maxReason bounds a reason, in bytes: it is a label.
+// maxReason is the maximum length of a reason in bytes, because it becomes a label.
 const maxReason = 240
 
 // reasonOf shortens an error for a label, to the missing thing and the remedy.

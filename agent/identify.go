@@ -167,7 +167,7 @@ func isForeign(p *account.Part, user string) bool {
 
 // cgroupsOf sets the control groups of a process in h, from the cache if its set of groups is known. gone reports that
 // the process can no longer be examined. The source that numbered the set has its paths. /proc is read later and may
-// show other paths: those that the process moved to, or the root in version 1 hierarchies while it exits
+// show other paths: the paths that the process moved to, or the root in version 1 hierarchies while it exits
 // (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes long with much memory. Such paths apply only to that
 // process.
 func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
@@ -211,7 +211,7 @@ func pathsOf(paths []sensor.CgroupPath) []workload.Path {
 }
 
 // resolveNewSets identifies one living process of each new set of control groups, once per pass and before ended
-// processes. Some names, such as that of an array task, are only in the environment, which cannot be read after the
+// processes. Some names, such as the name of an array task, are only in the environment, which cannot be read after the
 // process ended.
 func (a *Agent) resolveNewSets() {
 	if a.introduced == a.pass.Boot {
@@ -336,7 +336,8 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	return s
 }
 
-// neededOf returns the needed memory in bytes of the control group of a set of processes. It is called rarely, and keeps no file open.
+// neededOf returns the needed memory in bytes of the control groups in a set. It opens their files for each call,
+// because calls are rare.
 func (a *Agent) neededOf(set uint64) (needed uint64, ok bool) {
 	m := a.known[set]
 	if m == nil || a.cgroups == nil {

@@ -72,7 +72,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	return nil
 }
 
-// observeDevices notes whether it is known which devices pods have, once a pod needs some.
+// observeDevices records whether the devices of pods are known, once a pod requests some.
 func (a *Agent) observeDevices() {
 	if a.pods == nil {
 		return

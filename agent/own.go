@@ -52,7 +52,7 @@ type externalFigures struct {
 	kept    map[string]*rate // of process groups that sent figures, by user
 }
 
-// subject is the subject of figures: a part of a workload, an owner, or the machine if it is empty.
+// subject identifies the object of a figure: a part of a workload, an owner, or, if empty, the machine.
 type subject struct {
 	id          workload.ID
 	part, owner string

@@ -38,7 +38,7 @@ type externalConfig struct {
 	Custom    []custom.Reading  `yaml:"custom"`
 }
 
-// names reports whether the configuration has something to report about a sensor.
+// names reports whether the configuration has an input for a sensor.
 func (c *externalConfig) names(sensor string) bool {
 	switch sensor {
 	case "textfile", "scrape", "custom":

@@ -23,7 +23,7 @@ type placed struct {
 	processes int
 }
 
-// wholeEvery is the number of ticks after which every process is examined again; new ones are examined at once.
+// wholeEvery is the number of ticks between two examinations of every process. A new process is examined at once.
 const wholeEvery = 15
 
 // openPlaces determines whether there are processors to distinguish.

@@ -51,7 +51,8 @@ func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
 	return d
 }
 
-// update follows the list of pods. If there are too many, the earlier ones keep their intervals.
+// update sets the export intervals by the list of pods. If too many pods request one, those that requested it first
+// keep theirs.
 func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Time) {
 	for _, x := range r.pods {
 		x.seen = false

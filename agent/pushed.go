@@ -47,7 +47,7 @@ type pushRequest struct {
 // refusal is an answer that the sender can do something about.
 type refusal struct{ error }
 
-// errUnseen means that no reading has seen the process group of a sender yet.
+// errUnseen means that no reading has seen the process group of a sender yet, so the sender should retry.
 var errUnseen = errors.New("the process that sends has just started; try again")
 
 // push accepts figures on behalf of a process. It waits for the loop to run and until a reading has seen the sender.
@@ -97,7 +97,7 @@ func (a *Agent) filed(w subject, tried int) (subject, error) {
 	return w, nil
 }
 
-// takePush enters the figures of a request; only the loop calls it.
+// takePush stores the figures of a request. Only the main loop may call it.
 func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)

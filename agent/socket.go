@@ -282,7 +282,8 @@ func (s *Socket) countRequest(uid uint32) bool {
 	return takeToken(s.rates, uid, time.Now(), pushBurst, pushRate)
 }
 
-// takeToken takes a token from a bucket of at most most tokens that is refilled at a rate per second.
+// takeToken takes a token from the bucket of a key and reports whether there was one. The bucket has up to most tokens
+// and gets perSecond new ones.
 func takeToken[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
 	b := rates[of]
 	if b == nil {

@@ -75,7 +75,7 @@ func (a *Agent) addTally(s sensor.Tally) {
 	a.kernel.tallies = append(a.kernel.tallies, &tally{Tally: s})
 }
 
-// openLinks opens the reader of RDMA users, and returns a note if it is unavailable.
+// openLinks opens the reader of RDMA users. It returns a note if that is unavailable.
 func (a *Agent) openLinks(o task.Options) []Note {
 	s, err := task.OpenLinks(o)
 	if err != nil {

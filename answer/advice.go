@@ -81,7 +81,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	return out, nil
 }
 
-// unadvised returns why a workload has no advice, and from when on it has.
+// unadvised returns why a workload has no advice, and when it will have some.
 func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
 	key, words := "inexact", phrase.Words(nil)
 	switch kind := workload.Kind(d.Kind); {
@@ -102,7 +102,8 @@ func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
 }
 
-// unheard reports whether a job has just ended without a report by its batch system, which brings its limits, steps and kills.
+// unheard reports whether a job has just ended and its batch system has not reported the end yet. The report brings
+// limits, steps and OOM kills.
 func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }

@@ -235,7 +235,7 @@ type waitingJob struct {
 // notResourceBound are Slurm's pending reasons that a free node does not resolve.
 var notResourceBound = []string{"dependency", "dependencyneversatisfied", "begintime", "jobheldadmin", "jobhelduser", "jobarraytasklimit"}
 
-// pendingDemands returns the jobs that waited for at least a whole step since the start of the day.
+// pendingDemands returns the jobs that waited for one or more whole steps since the start of the day.
 func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([]*pendingDemand, error) {
 	type shape struct {
 		site, partition     string

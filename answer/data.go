@@ -32,8 +32,8 @@ type Data struct {
 }
 
 const (
-	// maxDataSeries and maxDataSamples limit the size of one query. maxCorrelated limits the number of columns, each
-	// pair of which is correlated.
+	// maxDataSeries and maxDataSamples limit the size of one query. maxCorrelated limits the number of columns that
+	// are correlated in pairs.
 	maxDataSeries  = 200
 	maxDataSamples = 5_000_000
 	maxCorrelated  = 60

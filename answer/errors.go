@@ -2,7 +2,7 @@ package answer
 
 import "errors"
 
-// Reasons why a question has no answer, for errors.Is.
+// Reasons why a query has no answer, for use with errors.Is.
 var (
 	// ErrInvalid: the question is malformed.
 	ErrInvalid = errors.New("invalid question")
@@ -12,7 +12,7 @@ var (
 	ErrBusy = errors.New("busy")
 )
 
-// Error is the reason why a question has no answer.
+// Error is an error with the reason why a query has no answer.
 type Error struct {
 	Reason error  // ErrInvalid, ErrNotFound or ErrBusy
 	Hint   string // remedy; may be empty

@@ -284,7 +284,7 @@ func (c *class) judge(q wire.FitQuery) {
 	}
 }
 
-// comparePlaces orders places. Those that fit come first, then those with more free capacity, with a shorter wait, and
+// comparePlaces orders places. Places that fit come first, then those with more free capacity, with a shorter wait, and
 // with smaller nodes. Larger nodes thus stay free.
 func comparePlaces(a, b wire.Place) int {
 	rank := func(p *wire.Place) int {

@@ -24,7 +24,8 @@ func (r *Rates) workload(w *wire.Workload) {
 	r.addCost(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
 }
 
-// detail is like workload, but uses the power in each step of the profile.
+// detail sets the emissions and cost of a workload like [Rates.workload], but uses the power in each step of the
+// profile.
 func (r *Rates) detail(d *wire.WorkloadDetail) {
 	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
 		return

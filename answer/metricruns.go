@@ -40,7 +40,7 @@ type podDocument struct {
 	TableBytes int `json:"table_bytes,omitempty"`
 }
 
-// Keep stores an update. Updates may be repeated or late: a run that has ended stays ended.
+// Keep stores an update of a run. An update may be repeated or late; it does not restart a run that has ended.
 func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.MetricRunUpdate) (kept wire.MetricRunKept, err error) {
 	if err := checkUpdate(namespace, name, &u); err != nil {
 		return kept, err

@@ -180,7 +180,8 @@ func (g *moving) shape(k shapeKey) int {
 	return i
 }
 
-// join counts a node for a shape, unless the file gives the number, and merges its known figures.
+// join adds a node to a shape and merges the node's known figures. It does not count the node if the file gives the
+// number.
 func (g *moving) join(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
 	if name == "" || p.in[name] {

@@ -35,7 +35,7 @@ func pageFamilies() []string {
 	return slices.DeleteFunc(powerfit.Families(), func(f string) bool { return strings.Contains(f, "tree") })
 }
 
-// PowerFit fits a model to the power of a node; without a name, of the first node that has a meter.
+// PowerFit fits a model to the power of a node. If the query has no node, it takes the first node with a meter.
 func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerFit, error) {
 	out := wire.PowerFit{Node: q.Node, From: q.From, To: q.To, Contributions: []wire.PowerContribution{}, Points: []wire.PowerPoint{},
 		Candidates: []wire.PowerCandidate{}, Warnings: []string{}}
@@ -140,7 +140,7 @@ func noMeter() error {
 			"setting power-model", errNoMeter)
 }
 
-// metered returns the first node that has a meter.
+// metered returns the name of the first node with a meter.
 func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, error) {
 	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`,
 		int(q.To.Sub(q.From).Seconds()))

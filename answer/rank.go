@@ -185,7 +185,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wir
 	return nil
 }
 
-// forget drops placements that the list of nodes has measured.
+// forget drops placements of work that the measurements of its node include by now.
 func (r *Ranks) forget() {
 	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return r.listed.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
@@ -254,7 +254,7 @@ func (r *Ranks) readState(ctx context.Context, now time.Time) (rankedLook, error
 	return out, nil
 }
 
-// Fit refits the power curves if due; with many nodes it takes seconds.
+// Fit refits the power curves if they are old. With many nodes, that takes seconds.
 func (r *Ranks) Fit(ctx context.Context) error {
 	now := r.Clock()
 	r.mu.Lock()

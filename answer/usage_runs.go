@@ -167,7 +167,7 @@ func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
 	return k
 }
 
-// classOfRun returns the class of a run in a dimension. A sum of many runs has no size.
+// classOfRun returns the class of a run in a dimension. A row that sums many runs has no size.
 func classOfRun(w *store.Workload, dim int) string {
 	cores, _ := w.GivenCores()
 	gpus, _ := w.GivenGPUs()
@@ -187,7 +187,7 @@ func classOfRun(w *store.Workload, dim int) string {
 	return ""
 }
 
-// group returns the sum for a key. It uses a table of its own, because a map with such keys takes twice the time.
+// group returns the sum for a key. It uses a custom hash table, because a map with such keys takes twice the time.
 func (r *runSums) group(k *usageKey) *runSum {
 	hash := r.hash(k)
 	at := r.slot(hash, k)

@@ -210,7 +210,7 @@ func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (
 	return new(max(w.Seen.Sub(last).Seconds(), 0)), nil
 }
 
-// visible returns the owners that the viewer may see by name, and one nameless sum of the others.
+// visible returns the owners that the viewer may see by name, and the sum of all others without a name.
 func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
 	hidden, cores := 0, 0.0
 	for _, n := range list {

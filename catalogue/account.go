@@ -196,7 +196,7 @@ func (a *account) spans() []span {
 // schedulerGone is the time that a scheduler may be silent about a running job.
 const schedulerGone = 15 * 60 * 1000
 
-// unmeasuredGone is the same time for a job that no node observes.
+// unmeasuredGone is the time in milliseconds after which a job without samples has ended, if no node observes it.
 const unmeasuredGone = 24 * 60 * 60 * 1000
 
 // end returns the end of the workload, or 0 if a part of it still runs at the time now. gone is the time without

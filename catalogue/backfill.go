@@ -73,7 +73,7 @@ func (b *Builder) rereadWhole(ctx context.Context, list []*account) (int, error)
 	return b.write(ctx, b.at)
 }
 
-// lacks reports whether a separately read run has later samples than the fold's.
+// lacks reports whether a, a run that was read separately, has later samples than the fold has of it.
 func (f *fold) lacks(k key, a *account) bool {
 	for id, t := range a.Tracks {
 		if t.T == 0 {

@@ -343,7 +343,7 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	return n, err
 }
 
-// forget drops workloads from memory that ended long ago. It keeps those of which a round may still read a sample,
+// forget drops workloads from memory that ended long ago. It keeps a workload if a round may still read a sample of it,
 // because otherwise the sample would make them look new.
 func (b *Builder) forget(now time.Time) {
 	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {

@@ -153,7 +153,7 @@ func grouped(list []amount, key func(amount) partPlace, op figure.Combine) []amo
 }
 
 // lanesOf returns the largest amount in each lane, because the parts of a lane follow each other. If a node has an
-// amount for all its parts, such as that of their common control group, it replaces the amounts of the parts.
+// amount for all its parts, such as the amount of their common control group, it replaces the amounts of the parts.
 func (a *account) lanesOf(parts []amount, lane map[partPlace]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
@@ -196,7 +196,7 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 	return whole
 }
 
-// hasCPU reports whether a part has its own CPU time.
+// hasCPU reports whether the CPU time of a part has a series.
 func (a *account) hasCPU(p partPlace) bool {
 	for _, k := range a.Tracks {
 		if k.T != 0 && k.location() == p && k.Slot.feeds(cpuFigure) {

@@ -164,7 +164,8 @@ func (a *account) limited(w *store.Workload) *float64 {
 	return nil
 }
 
-// needsItsLimit raises the memory that a run needed to its limit if it was killed there, and counts a kill that only accounting has.
+// needsItsLimit raises the needed memory of a run that was killed at its limit to that limit. It also counts a kill
+// that only accounting reported.
 func (a *account) needsItsLimit(w *store.Workload) {
 	killed := func(s store.Step) bool { return s.State == "out_of_memory" }
 	if k := w.OOMKills; (k == nil || *k < 1) && slices.ContainsFunc(w.Steps, killed) {

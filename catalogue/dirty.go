@@ -127,7 +127,7 @@ func (r *roller) load(ctx context.Context, oldest time.Time) error {
 	return nil
 }
 
-// saveProgress saves the position before the data that depends on it is written.
+// saveProgress saves the position. It must run before the data that depends on the position is written.
 func (r *roller) saveProgress(ctx context.Context) error {
 	if r == nil || r.kept == [2]time.Time{r.done, r.late} {
 		return nil

@@ -130,7 +130,7 @@ func (g *gpuWatch) addTimes(it chunkenc.Iterator) {
 	}
 }
 
-// charged records use that no known workload has.
+// charged records GPU use that no known workload has.
 func (g *gpuWatch) charged(it chunkenc.Iterator) {
 	last := math.NaN()
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

@@ -35,7 +35,7 @@ const (
 // History adds time ranges to the catalogue that got samples after they were processed. Ready must have been called
 // before the samples arrived. It reads only these ranges, with earlier workloads that still run in them. The ranges
 // must be in order, and must include the time between a new sample of a counter and the previous one. gone lists
-// workloads of which all or some runs no longer exist.
+// workloads with runs that no longer exist.
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ type importCatalogue struct {
 	old    []store.Run // rows that are recreated
 }
 
-// recall has all runs of an id read again when some are gone.
+// recall requests that all runs of an id are read again, because some no longer exist.
 func (u *importCatalogue) recall(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {
@@ -196,7 +196,7 @@ func (u *importCatalogue) recall(ctx context.Context, g store.Run) error {
 	return err
 }
 
-// widen requests that a workload is read again over at least a time range, and wherever o was.
+// widen requests that a workload is read again over the given time range and over the time of the row o.
 func (u *importCatalogue) widen(o *store.Workload, from, to time.Time) {
 	k := key{o.Site, o.ID}
 	if u.wider[k] == nil {
@@ -284,7 +284,7 @@ func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) err
 	return u.Catalogue.Upsert(ctx, kept)
 }
 
-// unguarded is the same catalogue without the rejection of rows.
+// unguarded is the catalogue within an importCatalogue, without the rejection of rows.
 type unguarded struct{ store.Catalogue }
 
 func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }

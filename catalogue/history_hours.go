@@ -156,7 +156,7 @@ func (h *historyPass) carried(l labels.Labels, t int64) *point {
 	return nil
 }
 
-// hasRuns reports whether it holds the runs of batch systems that go on at a time.
+// hasRuns reports whether the pass has the batch runs that exist at a time.
 func (h *historyPass) hasRuns(at int64) bool { return h != nil && h.runsTo >= at }
 
 // addRuns adds series that began in the part of the time that was just read, up to a time.

@@ -16,7 +16,7 @@ import (
 // numberInfo is the series that reports the number of a job, in a label.
 const numberInfo = "reckon_slurm_number_info"
 
-// number notes that a reported job has a number.
+// number records the number of a reported job.
 func (f *fold) number(k key, number string) {
 	if alias := (key{k.Site, string(workload.JobID(number))}); alias != k {
 		f.numbers[alias] = k
@@ -26,7 +26,7 @@ func (f *fold) number(k key, number string) {
 	}
 }
 
-// learnNumbers notes the numbers of the accounts that a state holds.
+// learnNumbers records the job numbers of the accounts in a restored state.
 func (f *fold) learnNumbers() {
 	for k, runs := range f.accounts {
 		for _, a := range runs {
@@ -130,7 +130,8 @@ func (f *fold) rename(found map[key][]startSpan) {
 	}
 }
 
-// dropNumbered notes the rows that were written of a run under its number, long before the scheduler reported it.
+// dropNumbered marks rows for deletion that were written for a run under its number, before the scheduler reported the
+// number.
 func (b *Builder) dropNumbered(ctx context.Context, a *account) error {
 	if a.Number == "" || a.Scheduler.Start == 0 {
 		return nil

@@ -47,7 +47,7 @@ func wantedIDs(list []*account) []*wantedID {
 	return out
 }
 
-// addStart has runs read that began at a time. The clock of a node may be behind a scheduler's.
+// addStart requests the runs that began at a time or later. It allows for a node's clock behind the scheduler's.
 func (w *wantedID) addStart(t int64, reported bool) {
 	w.since = min(w.since, t)
 	if reported {
@@ -56,7 +56,7 @@ func (w *wantedID) addStart(t int64, reported bool) {
 	w.begin = min(w.begin, t-1)
 }
 
-// isFirst reports whether a run does not precede the wanted ones.
+// isFirst reports whether a run is one of the wanted runs or follows them.
 func (w *wantedID) isFirst(a *account) bool {
 	if a.reported() {
 		return a.samplesFrom(true) >= w.since

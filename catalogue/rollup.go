@@ -67,7 +67,7 @@ func (b *Builder) newRoller() *roller {
 	return &roller{q: b.q, cat: b.cat, out: out, reports: reports, groupsInPart: groupsInPart}
 }
 
-// noteLate notes a change in the past.
+// noteLate records that rows from a time on changed.
 func (r *roller) noteLate(t time.Time) {
 	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
 		r.late = t

@@ -232,7 +232,7 @@ func (p *pass) lacks(k key, from, to int64) {
 	}
 }
 
-// allot books a share of a size for some time.
+// allot adds a share of an allocation for some time.
 func (p *pass) allot(k key, from, to int64, s *size, share float64) {
 	for at := max(from, p.from); at < min(to, p.to); {
 		i := p.stretchIndex(at)

@@ -27,7 +27,7 @@ func (r *roller) changedSince(t time.Time) {
 	}
 }
 
-// appended notes from which time on samples were appended.
+// appended records the time of the oldest appended sample.
 func (r *roller) appended(since time.Time) {
 	if r == nil {
 		return

@@ -239,7 +239,7 @@ func (p *pass) stretchIndex(t int64) int {
 }
 
 // startsLate reports whether a series has an older sample that was not read but matters. first is the first sample
-// read, and begin is when the series began. Longer passes read so far back that such a sample is a gap instead.
+// read, and begin is the time when the series began. Longer passes read so far back that such a sample is a gap instead.
 func (p *pass) startsLate(first, begin int64) bool {
 	return p.older && p.reach < lookAround.Milliseconds() && first > p.from && begin < p.from-p.reach
 }

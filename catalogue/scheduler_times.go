@@ -88,7 +88,7 @@ func (a *account) hasSchedulerSamples() bool {
 }
 
 // samplesFrom returns the time from which samples belong to the account. byBatch selects samples of the scheduler
-// instead of those of nodes.
+// instead of samples of nodes.
 func (a *account) samplesFrom(byBatch bool) int64 {
 	switch {
 	case !a.reported():

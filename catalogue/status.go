@@ -55,7 +55,7 @@ func (b *Builder) Counted(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw))), nil
 }
 
-// countedTo keeps the time up to which usage was counted.
+// countedTo saves the time up to which usage was counted.
 func (r *roller) countedTo(ctx context.Context, at time.Time) error {
 	keeper, ok := r.cat.(StateKeeper)
 	if !ok {

@@ -88,7 +88,7 @@ func (a *account) steps() []store.Step {
 	return out
 }
 
-// wholeCode gives the step of the script the exit code of the run if accounting subtracted 128 from it.
+// wholeCode sets the exit code of the script's step to the exit code of the run, if accounting subtracted 128 from it.
 func wholeCode(steps []store.Step, code *int) {
 	for i := range steps {
 		if s := &steps[i]; s.ID == "batch" && s.ExitCode != nil && code != nil && *s.ExitCode+128 == *code {

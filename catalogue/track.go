@@ -51,7 +51,7 @@ func (k *track) histogram(t int64, h *metric.Histogram) {
 	k.T, k.Hist, k.Stale = t, h, false
 }
 
-// anew keeps the content of a histogram before a reset.
+// anew adds the content of a histogram before a reset to the base.
 func (k *track) anew() {
 	if k.HistBase == nil {
 		k.HistBase = &metric.Histogram{}

@@ -14,7 +14,7 @@ import (
 // The operator reports pods without a node. Such a report is a track at a place without a node: the
 // workload lives while it waits, and its run begins with the first start that a node observes.
 
-// waitingPod holds the samples of one such series.
+// waitingPod holds the samples of a series about a pod without a node.
 type waitingPod struct {
 	key
 	id                           uint64
@@ -98,7 +98,7 @@ func (f *fold) waitsIn(x *waitingPod) *account {
 	return a
 }
 
-// unborn reports whether nothing is known of a run but pods that no node has.
+// unborn reports whether the only facts about a run are pods without a node.
 func (a *account) unborn() bool {
 	for _, k := range a.Tracks {
 		if k.Slot != unscheduledSlot {
@@ -118,7 +118,7 @@ func (a *account) waitedSince() (created int64) {
 	return created
 }
 
-// waited sets the state and submit time of a workload with a waiting pod, like those of a pending job. created is the
+// waited sets the state and submit time of a workload with a waiting pod, as for a pending job. created is the
 // creation time of the pod in milliseconds. A workload that never began has no node and no run time.
 func (a *account) waited(w *store.Workload, created int64) {
 	if created <= a.Start {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// keptRows is the number of rows of a round whose memory is kept, at a kilobyte each.
+// keptRows is the number of rows for which a round keeps its memory for the next, at a kilobyte each.
 const keptRows = 2048
 
 // write updates the rows of workloads that changed, or that became silent for too long, since the last round.
@@ -63,7 +63,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	return len(rows), nil
 }
 
-// rewritten returns the same list, with rows first that had, or now have, the start of another row.
+// rewritten returns the runs with rows to write. Rows that had, or will have, the start of another row come first.
 func (f *fold) rewritten() []*account {
 	list := f.open()
 	more := false

@@ -42,8 +42,8 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 	return fmt.Errorf("exactness %q is none of %q", text, exactWords)
 }
 
-// Worse returns the exactness of a figure that depends on two others, which is that of the less exact one. If one of them is an upper
-// bound, the result is an upper bound, because it exceeds the figure by more than lower bounds fall short.
+// Worse returns the exactness of a figure that depends on two others, which is the exactness of the less exact one. If one
+// of them is an upper bound, the result is an upper bound, because it exceeds the figure by more than lower bounds fall short.
 func (e Exactness) Worse(o Exactness) Exactness {
 	switch {
 	case e == o || o == Exact:
@@ -61,7 +61,7 @@ func (e Exactness) Worse(o Exactness) Exactness {
 // Degrees holds the exactness of those figures of a run that are not exact, by key.
 type Degrees map[string]Exactness
 
-// narrowKey is the figure with an upper bound that exceeds it by little: with a lower bound, or an estimate, it is an estimate.
+// narrowKey is the figure with a narrow upper bound. Combined with a lower bound or an estimate, it is an estimate.
 const narrowKey = "io_write_bytes"
 
 // With returns the exactness of a figure that is also e.

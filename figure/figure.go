@@ -45,7 +45,7 @@ const (
 	Highest
 	// Newest is the latest sample of a gauge.
 	Newest
-	// Current is the latest sample if the series is still fresh. A part that ended long ago holds nothing now.
+	// Current is the latest sample, if it is recent. A part that ended long ago has no current value.
 	Current
 	// Quantile is the quantile [Figure.Quantile] of a native histogram.
 	Quantile
@@ -235,7 +235,7 @@ type Numbered interface {
 	At(i int) **float64
 }
 
-// Add adds the figures of from to those of to. A figure unknown in both stays unknown. A sum is as exact as its least
+// Add adds the figures of from to the figures of to. A figure unknown in both stays unknown. A sum is as exact as its least
 // exact term. to shares no pointers with from afterwards.
 func Add[T Numbered](to, from T) {
 	for i := range to.Len() {

@@ -129,7 +129,7 @@ type Step struct {
 	Cores                       *float64 // allocated
 }
 
-// Figure returns a figure of the run by its key; nil if it is unknown or no figure of runs.
+// Figure returns a figure of the run by its key. It returns nil if the figure is unknown or not a figure of runs.
 func (r *Row) Figure(key string) *float64 {
 	if i := Index(Runs, key); i >= 0 {
 		return *r.At(i)

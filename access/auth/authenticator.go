@@ -85,7 +85,7 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{Role: access.Admin}, nil
 }
 
-// bySocket calls Socket if it is set.
+// bySocket returns the process at the other end of the request's Unix socket, if the server listens on one.
 func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 	if a.Socket == nil {
 		return peer.Peer{}, false

@@ -170,7 +170,7 @@ func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// keySet checks one signature (oidc.KeySet), and keeps the error of the key lookup.
+// keySet verifies one signature (oidc.KeySet). err is the error of looking up the keys, if any.
 type keySet struct {
 	keys *clusterKeys
 	err  error

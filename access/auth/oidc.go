@@ -103,7 +103,7 @@ const (
 	flowLasts  = 10 * time.Minute
 )
 
-// flow is the state that a browser keeps, in a cookie, while it is at the provider.
+// flow is the state of a sign-in. The browser keeps it in a cookie while the user is at the provider.
 type flow struct{ State, Nonce, Verifier, Next string }
 
 // begin redirects the browser to the provider.

@@ -29,7 +29,7 @@ type cost struct {
 // owasp is the second recommendation of OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one thread.
 var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
 
-// Limits of a password's length. Short passwords can be guessed, and long ones could keep the server busy.
+// Limits of the length of a password. Short passwords can be guessed, and hashing long ones could keep the server busy.
 const (
 	shortest = 10
 	longest  = 512

@@ -102,7 +102,7 @@ func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	return 0
 }
 
-// trim deletes idle counters and, if that is not enough, arbitrary ones.
+// trim deletes idle counters. If there are still too many, it deletes arbitrary ones.
 func (t *throttle) trim(now time.Time) {
 	if len(t.keys) < mostKeys/2 {
 		return

@@ -45,7 +45,7 @@ type Token struct {
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// prefix begins every token, so that scanners for secrets find those that leak.
+// prefix is the start of every token. Scanners for leaked secrets search for it.
 const prefix = "rkn_"
 
 // AddToken creates a token and returns its text, which cannot be shown again.

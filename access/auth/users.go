@@ -208,7 +208,7 @@ func newUsers(db *sql.DB, file string, o Options) *Users {
 
 var errCorrupt = errors.New("fails the check of SQLite")
 
-// intact reads the whole file, so that a part that is cut off or overwritten is noticed now and not when it is needed.
+// intact reads the whole file, so that damage is noticed now and not when the data is needed.
 func intact(db *sql.DB) error {
 	var first string
 	err := db.QueryRowContext(context.Background(), `PRAGMA quick_check(1)`).Scan(&first)

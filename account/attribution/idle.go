@@ -58,7 +58,7 @@ func (d *idle) addEnergy(joules, seconds, load float64) {
 	d.joules, d.seconds, d.load = 0, 0, 0
 }
 
-// watts returns the idle power, and false while it is unknown.
+// watts returns the idle power and true, or false while it is unknown.
 func (d *idle) watts() (float64, bool) {
 	var best observation
 	for _, o := range d.slots {

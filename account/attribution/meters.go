@@ -41,7 +41,7 @@ const (
 	mostWatts = sensor.MaxWatts
 	// dead is the time without a reading, in nanoseconds, after which a meter is ignored.
 	dead = uint64(10e9)
-	// stalled is the time without an increase, under load, in nanoseconds, after which it is ignored.
+	// stalled is the time in nanoseconds after which a counter that does not increase under load is ignored.
 	stalled = uint64(60e9)
 	// bridge is the longest time without a reading, in nanoseconds, over which power is integrated.
 	bridge = uint64(60e9)
@@ -193,7 +193,7 @@ func (m *Meters) complain(k gaugeKey, why string) {
 	}
 }
 
-// selectSource selects the source of a domain, and keeps it while it works.
+// selectSource selects the source of a domain. It stays with a source while the source works.
 func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 	now := m.picks[d]
 	best, rank := "", math.MaxInt

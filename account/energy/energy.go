@@ -42,7 +42,7 @@ type joules struct {
 	rows         [2]*metric.Series
 }
 
-// Account holds the charges of one part. The zero value is empty.
+// Account holds the energy and GPU use charged to one part. The zero value is empty.
 type Account struct {
 	// marks holds the part's CPU time at each stream's last reading, because meters may be slower than ticks.
 	marks []int64
@@ -63,7 +63,7 @@ func (p *Account) heir() *Account {
 // forwardTo redirects all further charges to another account.
 func (p *Account) forwardTo(into *Account) { p.place = &placement{into: into} }
 
-// placement holds the processors that a part may run on, and the account that is charged instead of its own.
+// placement holds the processors that a part may run on, and the account that is charged in its place.
 type placement struct {
 	packages uint64
 	clock    float64
@@ -161,7 +161,7 @@ func (e *Books) Problem() string {
 // Modelled reports whether a power model is in use because no meter is available.
 func (e *Books) Modelled() bool { return e.began != 0 && e.meters.Modelled() }
 
-// mark starts a stream now, or with this tick if it has a reading already.
+// mark starts charging a stream, with this tick if came is set and else with the next one.
 func (e *Books) mark(stream int, came bool) {
 	for _, p := range e.parts {
 		p.marks[stream] = int64(p.CPU)
@@ -275,7 +275,7 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 	return method, ok
 }
 
-// addWatts notes the watts that a part causes in a device.
+// addWatts adds to the power in watts that a part draws from a device.
 func (p *Account) addWatts(at int, watts float64) {
 	if at >= 0 && at < len(p.gpus) {
 		p.gpus[at].watts = watts

@@ -217,7 +217,7 @@ func (a *device) empty() bool {
 	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && a.peak == 0 && !a.hasMemory
 }
 
-// ExportGPUs appends the part's use of each device; a device that it never opened is absent, and its memory once the part has ended.
+// ExportGPUs appends the part's use of each device that it ever opened. It omits memory if ended is set.
 func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch) {
 	row := func(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 		if *s == nil {

@@ -17,10 +17,10 @@ import (
 // becomes known with the pass that lists a new process, or with the first sample of the process.
 const maxPostponedReadings = 2
 
-// forgotten is the number of readings without a response of the driver after which it is no longer waited for.
+// forgotten is the number of readings without a response of the driver after which busy time no longer waits for it.
 const forgotten = 60
 
-// holder is a process that has a device open, or had it open at the reading before.
+// holder is a process that has a device open now or had it open at the previous reading.
 type holder struct {
 	pid     int32
 	account *Account // nil while the process is not known
@@ -65,7 +65,7 @@ func (d *gpuDevice) addUse(u *sensor.GPUUse) {
 	}
 }
 
-// identify finds the accounts of the processes that hold a device, and forgets those that do not any more.
+// identify finds the accounts of the processes that have a device open, and drops holders that closed it.
 func (d *gpuDevice) identify(find func(pid int32) (*Account, bool), other *Account) {
 	kept := d.held[:0]
 	for _, h := range d.held {
@@ -205,7 +205,7 @@ func (d *gpuDevice) takeBusy() (busy, span float64, known bool) {
 	return min(busy, span), span, true
 }
 
-// split sets each candidate's share of the busy time. The remainder belongs to none of them.
+// split sets each candidate's share of the busy time. Time without a candidate stays unassigned.
 func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(e.gpuUse) == 0:
@@ -268,7 +268,8 @@ func (e *Books) byLastSamples(d *gpuDevice) bool {
 	return sum > 0
 }
 
-// Awaits reports whether a reading may still show use by the part, because the driver has not answered since it had a device open.
+// Awaits reports whether a reading may still show use by an ended part. That is so until the driver answers after the
+// part closed a device.
 func (e *Books) Awaits(p *Account) bool {
 	for _, d := range e.devices {
 		if d.there && (d.putOff || d.stale > 0 && d.stale < forgotten) &&

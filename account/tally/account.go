@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// Account holds the charges of one part of a workload. The zero value is empty.
+// Account holds the counts charged to one part of a workload. The zero value is empty.
 type Account struct {
 	// Monitored: a monitoring group of the kernel counts its memory traffic now.
 	Monitored bool
@@ -43,7 +43,7 @@ func (a *Account) find(t *set) *setAmounts {
 	return nil
 }
 
-// addSet adds a set that the account has nothing of yet.
+// addSet adds a set of which the account has no amount yet, with zeros.
 func (a *Account) addSet(t *set) *setAmounts {
 	h := &setAmounts{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
 	at := len(a.held)
@@ -87,7 +87,7 @@ func (b *Books) Absorb(a, o *Account) {
 	}
 }
 
-// Empty reports whether the account has no amount.
+// Empty reports whether the account has no amounts.
 func (a *Account) Empty() bool {
 	for _, h := range a.held {
 		if observed(h.amounts) {
@@ -112,7 +112,7 @@ func (b *Books) HandOver(a, to *Account) {
 	}
 }
 
-// hand notes that an amount was handed over.
+// hand records that an amount was handed over to the owner's short work.
 func (h *setAmounts) hand(i int, amount float64) {
 	if h.handed == nil {
 		h.handed = make([]float64, len(h.amounts))
@@ -145,7 +145,7 @@ func (b *Books) Handed(a *Account, note func(figure int)) {
 	}
 }
 
-// Limits are the amounts below which a process group has done next to nothing, for each source and unit.
+// Limits are the amounts that a process group with next to no activity stays below, for each source and unit.
 type Limits struct {
 	Bytes, Nanos, Calls float64
 }
@@ -210,7 +210,7 @@ func (b *Books) Counts(rate sensor.TallyRate) bool {
 	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.counts(rate) })
 }
 
-// counts reports whether a series of the first set has the rate.
+// counts reports whether one of the source's series in the first set has the given rate.
 func (s *source) counts(rate sensor.TallyRate) bool {
 	for i := range s.spec.Sets[0].Series {
 		if s.spec.Sets[0].Series[i].Rate == rate && s.have>>i&1 == 1 {

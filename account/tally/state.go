@@ -63,7 +63,8 @@ func (a *Account) State() (all []Amount) {
 	return all
 }
 
-// cell returns the set and the series of a saved amount; nil if the source no longer has it.
+// cell returns the set and the index of the series of a saved amount. It returns nil if no source has that series any
+// more.
 func (b *Books) cell(x *Amount) (*set, int) {
 	at, ok := b.cells[x.Key]
 	if !ok {

@@ -89,7 +89,7 @@ type Awaited struct {
 // spareAwaited is the largest number of elements for which the memory of a list is kept.
 const spareAwaited = 256
 
-// New returns books for some sources.
+// New returns empty books for the given sources.
 func New(specs ...*sensor.TallySpec) *Books {
 	b := &Books{cells: make(map[string]setSeries)}
 	for _, s := range specs {
@@ -183,7 +183,7 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 	return s.waiting
 }
 
-// Settle charges the amounts of a source that have an account, and keeps the rest.
+// Settle charges the waiting amounts of a source that have an account now. The others wait on.
 func (b *Books) Settle(spec *sensor.TallySpec) {
 	s := b.source(spec)
 	kept, came := s.waiting[:0], len(s.waiting)

@@ -52,7 +52,8 @@ type NetworkOptions struct {
 	Patience time.Duration
 }
 
-// ServeNetwork answers other pods until ctx ends. port is the port that pods are asked at.
+// ServeNetwork answers the network probes of other pods until ctx ends. port is the port at which it reaches other
+// pods.
 func ServeNetwork(ctx context.Context, l net.Listener, port string) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -154,7 +155,7 @@ func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error)
 	return r, nil
 }
 
-// askPair makes another pod measure. It may take a while until the name of that pod resolves.
+// askPair makes another pod measure the network to a third one. It retries while the name of that pod does not resolve.
 func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p client.ProbePair) {
 	deadline := time.Now().Add(o.Patience)
 	for {

@@ -78,7 +78,7 @@ func New(o Options) (*Probe, error) {
 	return p, nil
 }
 
-// matcher reports whether a process has one of the commands.
+// matcher returns a function that reports whether a process runs one of the commands.
 func matcher(commands []string) func(string, []byte) bool {
 	if len(commands) == 0 {
 		return func(string, []byte) bool { return true }
@@ -196,7 +196,7 @@ func (r *reader) application(t *table) bool {
 	return false
 }
 
-// add keeps the sample between two readings. high is the processor time counted so far.
+// add stores the sample between two readings and returns the new high. high is the processor time counted so far.
 func (p *Probe) add(before, after *table, high int64) int64 {
 	s, high := sample(before, after, p.options, high)
 	p.mu.Lock()
@@ -273,7 +273,7 @@ func (p *Probe) Page(ctx context.Context, after, kept int64, limit int) client.P
 	}
 }
 
-// acknowledge drops samples that were read. The caller must hold the lock.
+// acknowledge drops samples that the reader has received, up to the number after. The caller must hold the lock.
 func (p *Probe) acknowledge(after int64) {
 	if after > p.next-1 {
 		after = p.next - 1

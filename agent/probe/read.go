@@ -124,7 +124,7 @@ func (r *reader) read(at time.Time) (*table, error) {
 	return t, nil
 }
 
-// process reads one process, or nil if it has gone.
+// process reads one process into t, or returns nil if the process has ended.
 func (r *reader) process(t *table, dir string, pid int32) *task {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
@@ -257,7 +257,7 @@ func parseIO(text []byte, c *counters) {
 	})
 }
 
-// parseStatus takes switches and the stack of /proc/PID/status.
+// parseStatus reads the context switches and the stack size from the text of /proc/PID/status.
 func parseStatus(text []byte, p *task) {
 	eachField(text, func(name string, v int64) {
 		switch name {

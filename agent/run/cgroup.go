@@ -26,7 +26,7 @@ type hierarchy struct {
 	dir         string   // our own cgroup, below the mount point
 }
 
-// ownCgroups finds our cgroup in every hierarchy that is mounted where we see it.
+// ownCgroups returns our control group in every hierarchy that is mounted where this process sees it.
 func ownCgroups() ([]hierarchy, error) {
 	mounts, err := cgpath.ReadMounts("/")
 	if err != nil {
@@ -277,7 +277,7 @@ func (g *group) memoryPeak() (uint64, bool) {
 	return 0, false
 }
 
-// close removes the group. Processes that outlived the command keep it in place.
+// close removes the group. If processes outlive the command, the group stays.
 func (g *group) close() error {
 	if g == nil {
 		return nil

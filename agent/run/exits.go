@@ -52,7 +52,7 @@ func (f *exitFeed) drain(t *tree, at float64) {
 	f.pending, f.age = f.pending[:n], f.age[:n]
 }
 
-// charge charges the record to its command if it belongs to the tree.
+// charge charges an exit record to its command, and reports whether the process belongs to the tree.
 func (f *exitFeed) charge(t *tree, e *sensor.Process, at float64) bool {
 	p := t.procs[e.PID]
 	switch {

@@ -51,7 +51,7 @@ func openGPUs(open func() []sensor.Sensor) *gpuMeter {
 	return g
 }
 
-// read reads the GPUs, at most once a second unless it is the last time.
+// read reads the GPUs. It does so at most once a second, unless last is set.
 func (g *gpuMeter) read(t *tree, at float64, last bool) {
 	if g == nil {
 		return

@@ -67,7 +67,7 @@ func memoryLimit(dir string, controllers []string) uint64 {
 
 func memTotal(path string) uint64 { return kilobytes(path, "MemTotal:") }
 
-// kilobytes reads one line of a file such as /proc/meminfo, in bytes; 0 if it is not there.
+// kilobytes returns the value of one line of a file such as /proc/meminfo in bytes, or 0 if the line is missing.
 func kilobytes(path, key string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {

@@ -61,7 +61,7 @@ func (t *tree) children(pid int32, threads bool) {
 	}
 }
 
-// child records that a search has found a child of a parent.
+// child records a child that the search found in the list of a parent.
 func (t *tree) child(pid, ppid int32) {
 	p := t.procs[pid]
 	if p != nil && (p.exit != nil || p.dead && t.zombie(p)) { // its end was reported

@@ -88,7 +88,7 @@ func threadClock() time.Duration {
 
 func (m *meter) elapsed() float64 { return time.Since(m.begin).Seconds() }
 
-// sample takes the cheap sample: the live processes and their memory.
+// sample takes the frequent, cheap sample: the live processes and their memory.
 func (m *meter) sample() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
@@ -160,7 +160,7 @@ func (m *meter) heldShared() uint64 {
 	return held
 }
 
-// alikeShare is the proportion above which processes that look alike do not share single pages, as forked ones do.
+// alikeShare is the proportion above which processes that look alike share no pages. Forked processes share more.
 const alikeShare = 0.9
 
 // finish reads the tree for the last time. It counts the memory of the last reading up to end, in seconds since the
@@ -222,7 +222,7 @@ func (m *meter) remember(at float64, l level) {
 	m.profile.memory(at, float64(l.resident))
 }
 
-// study takes the expensive sample: I/O, waiting, the split of CPU time, and exit records.
+// study takes the rare, expensive sample: I/O, waiting, the split of CPU time, and exit records.
 func (m *meter) study() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()

@@ -144,7 +144,7 @@ func (w *perfWatch) wakeups(stop <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// waitFull waits until a ring is full enough, for a quarter of a second at most.
+// waitFull waits up to a quarter of a second until a ring is full enough, and reports whether one is.
 func waitFull(fds []unix.PollFd) bool {
 	n, err := unix.Poll(fds, 250)
 	if err != nil || n == 0 {

@@ -105,7 +105,7 @@ type Switches struct {
 	Involuntary uint64 `json:"involuntary"`
 }
 
-// Faults counts page faults: major ones had to read from storage.
+// Faults counts page faults. A major fault had to read the page from storage.
 type Faults struct {
 	Minor uint64 `json:"minor"`
 	Major uint64 `json:"major"`

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report closes the books.
+// report takes the last readings and returns the report of the run.
 func (r *runner) report() *Report {
 	m, t := r.meter, r.meter.tree
 	m.finish(r.end)

@@ -23,7 +23,7 @@ type StartError struct {
 // Error names the command and the reason.
 func (e *StartError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *StartError) Unwrap() error { return e.Err }
 
 // findProgram finds the program as execvp(3) does.

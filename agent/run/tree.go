@@ -108,7 +108,7 @@ func newTree(self int, procRoot string) *tree {
 		spaces: map[int32]*proc{}, same: procfs.SameSpace}
 }
 
-// add enters a process that was started by ppid.
+// add adds a process to the tree, as a child of ppid.
 func (t *tree) add(pid, ppid int32) *proc {
 	if old := t.procs[pid]; old != nil {
 		t.foldDead(old) // the number is used again
@@ -127,10 +127,10 @@ func (t *tree) add(pid, ppid int32) *proc {
 	return p
 }
 
-// orphan reports whether a dead process is for us to wait for.
+// orphan reports whether this process has to reap a dead process.
 func (p *proc) orphan() bool { return p.heir == nil && !p.lost }
 
-// leaving reports whether a process has ended that we are about to reap.
+// leaving reports whether a process has ended that this process will reap in a moment.
 func (t *tree) leaving() bool {
 	for _, p := range t.order {
 		if p.pid == 0 || p.reaped {

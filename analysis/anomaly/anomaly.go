@@ -92,7 +92,7 @@ type scored struct {
 	kind                   Kind
 }
 
-// window holds means of the residuals over some steps.
+// window holds the means of the residuals over a number of steps.
 type window struct {
 	steps   int
 	past    []float64 // means, taken every steps/2 steps
@@ -266,7 +266,8 @@ func (d *detector) score(t, i int, m float64) float64 {
 	return z / max(far, record*before)
 }
 
-// rescale computes the robust deviation of the means of the last days, at least a fiftieth of the range of the values.
+// rescale sets the robust deviation of the means of the last days. It is at least a fiftieth of the range of the
+// values.
 func (d *detector) rescale(t, i int) {
 	w := &d.windows[i]
 	keep := 4 * d.day / max(w.steps/2, 1)

@@ -17,7 +17,7 @@ import (
 	"slices"
 )
 
-// ErrInput means that the columns cannot be compared; it is wrapped with the reason.
+// ErrInput means that columns cannot be correlated. It is returned wrapped with the reason.
 var ErrInput = errors.New("columns cannot be correlated")
 
 // Column is one series on the common grid; NaN marks a gap.
@@ -145,7 +145,7 @@ func dull(c Column, need int) string {
 	return ""
 }
 
-// runs numbers the recording that each row belongs to.
+// runs returns, for each row, the number of the recording that it belongs to.
 func runs(columns []Column, breaks []int) []int {
 	if len(columns) == 0 || len(breaks) == 0 {
 		return nil

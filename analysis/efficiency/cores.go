@@ -46,7 +46,7 @@ func Idle(u Usage) bool {
 	return u.WallSeconds >= settled && j.idles()
 }
 
-// idles reports the same for a run that is not short.
+// idles reports an idle allocation of a run that is not short.
 func (j *judge) idles() bool {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
@@ -85,7 +85,8 @@ func (j *judge) rested() (seconds float64, most bool) {
 		(gpus == 0 || u.GPUSeconds != nil)
 }
 
-// reportRest reports a run that works no more, or worked no more when it was ended. The sentence on its time limit has that already.
+// reportRest reports a run that was idle for the rest of its time. It does not repeat what a verdict on the time limit
+// contains.
 func (j *judge) reportRest() {
 	v, most := j.rested()
 	if !most || !j.u.Batch || j.u.State == "timeout" && !j.idles() {

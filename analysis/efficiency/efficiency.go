@@ -68,7 +68,7 @@ type Step struct {
 	Early       bool // it ended well before the job did
 }
 
-// Earlier is a run of the same job before this one.
+// Earlier is an earlier run of the same job.
 type Earlier struct {
 	State       string
 	WallSeconds float64
@@ -152,7 +152,8 @@ const (
 	advised   = 1.2  // times its need is asked for the next time, see package rightsize
 )
 
-// Sampled is the minimum length of a run for samples of accounting to show its memory, seconds: Slurm takes one every 30 s by default.
+// Sampled is the length in seconds from which the samples of accounting show the memory of a run. By default, Slurm
+// samples every 30 s.
 const Sampled = 600.0
 
 // Judge returns the verdicts, the most severe first. The end of the workload precedes waste.

@@ -10,7 +10,7 @@ import (
 	"reckon/internal/phrase"
 )
 
-// neverRan reports on a workload that has not started, or never did.
+// neverRan reports a workload that has not started, and why, and returns whether it is one.
 func (j *judge) neverRan() bool {
 	u := &j.u
 	switch {

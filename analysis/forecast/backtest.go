@@ -173,7 +173,7 @@ func (t *trial) combine(h *history, horizon int, r *Result) {
 	}
 }
 
-// best returns the methods with the most weight, at most three, in descending order.
+// best returns the indices of up to three methods with the highest weights, in descending order.
 func (t *trial) best(weights []float64) []int {
 	var out []int
 	for m, w := range weights {

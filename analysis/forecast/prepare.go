@@ -177,7 +177,7 @@ func (p *prepared) afterHole() {
 	}
 }
 
-// spikeFactor is how many times further than the 99th percentile a spike lies from the median. Spikes must also be
+// spikeFactor is the smallest ratio of the distance of a spike from the median to the distance of the 99th percentile. Spikes must also be
 // rare, one value in 200. They are removed, because they do not help to predict the future.
 const spikeFactor = 20
 

@@ -36,7 +36,7 @@ func ClimbText(seconds, bytes, limit float64) phrase.Sentence {
 	return sentence("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
 }
 
-// PeersText describes a node with a power, in watts, that differs from the power of a number of nodes that have the same.
+// PeersText returns a sentence about a node with a power that differs from the power of count similar nodes, in watts.
 func PeersText(value, peers float64, count int, like string) phrase.Sentence {
 	return sentence("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
 		"peers": phrase.Number(peers, "watts", format.Watts(peers)),

@@ -58,7 +58,8 @@ type Finding struct {
 // SetText sets the text and its figures.
 func (f *Finding) SetText(s phrase.Sentence) { f.Text, f.Values = s.String(), s.Values }
 
-// Wasted returns the unused allocation of the finding and its unit; empty if it is about none.
+// Wasted returns the unused allocation of the finding and its unit. The unit is empty if the finding is about another
+// problem.
 func (f *Finding) Wasted() (amount float64, unit string) {
 	for _, e := range f.Evidence {
 		if e.Wasted {

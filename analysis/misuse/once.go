@@ -19,7 +19,7 @@ var covered = map[[2]string][][2]string{
 	{MemoryThrashing, "swap"}:   {{OverRequested, "memory"}},
 }
 
-// dropCovered drops the findings that another one of the same workload covers.
+// dropCovered returns the findings without those that another finding of the same workload makes redundant.
 func dropCovered(found []Finding) []Finding {
 	var drop [][2]string
 	for i := range found {

@@ -141,7 +141,7 @@ func (p *Policy) judges(f func(j judge, n Needs)) {
 	}
 }
 
-// shortest returns the shortest run that any rule with matching needs judges, at most some time.
+// shortest returns the run time of the shortest run that a rule with matching needs judges, limited to most.
 func (p *Policy) shortest(most Duration, match func(Needs) bool) Duration {
 	p.judges(func(_ judge, n Needs) {
 		if !n.Waiting && match(n) {
@@ -181,7 +181,7 @@ var firstNames = map[string]string{
 // Key returns the part of a finding's id that identifies its rule.
 func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
-// per returns a total by time; NaN if it is unknown.
+// per returns a total divided by seconds, or NaN if the total is unknown.
 func per(total *float64, seconds float64) float64 {
 	if !isKnown(total) {
 		return math.NaN()

@@ -68,7 +68,8 @@ func (u *UnusedOverTimeRule) least(h *Holding) [resources]float64 {
 	return [...]float64{u.CoreHours, u.GPUHours, cmp.Or(u.GiBHours, u.CoreHours*h.PerCore/(1<<30))}
 }
 
-// breaks returns the resources that exceed the allowed waste in a period or, over a longer one, at the same pace.
+// breaks returns the resources with more waste than the rule allows. pace scales the allowed amount, for a period of another
+// length.
 func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
 	for i, least := range u.least(h) {
 		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {

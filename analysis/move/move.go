@@ -101,7 +101,8 @@ const (
 	nearlyAll = 0.9
 	fewOf     = 0.25
 	cutShare  = 0.1 // of the runs
-	// waitedLong is the least wait that counts, and the least that a shorter queue has to save.
+	// waitedLong is the shortest wait in seconds that matters, and the shortest that a move to a shorter queue has to
+	// save.
 	waitedLong = 300.0
 	// LeastCoreHours and LeastGPUHours are the minimum amounts that a move must free in a month.
 	LeastCoreHours, LeastGPUHours = 100.0, 5.0
@@ -256,7 +257,7 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	return j.Result, nil
 }
 
-// keepInPlace cancels a move that a rule suggests if it is not worthwhile or has already happened.
+// keepInPlace cancels a suggested move that is not worthwhile or that has already happened.
 func (j *judge) keepInPlace(until time.Time) {
 	late, lateHere := 0.0, 0.0
 	for i := range j.work.Runs {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// gpuOff applies to work that holds GPUs, or runs on a node with GPUs, and hardly uses them.
+// gpuOff suggests a shape without GPUs for work that has GPUs, or a node with GPUs, and hardly uses them.
 func (j *judge) gpuOff() error {
 	s := j.source
 	if !j.holdsForMost(func(r *Run) bool {

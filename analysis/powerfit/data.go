@@ -58,7 +58,7 @@ func (t *table) rows(keep func(i int) bool) *table {
 	return &s
 }
 
-// trainingPart returns the rows of t without those of group g. If the groups are blocks of time, it also drops rows
+// trainingPart returns the rows of t without the rows of group g. If the groups are blocks of time, it also drops rows
 // with lags that reach into the block.
 func (t *table) trainingPart(g int) *table {
 	reach := 0

@@ -27,7 +27,7 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// ErrData means that a data set cannot be fitted; it is wrapped with the reason.
+// ErrData means that a data set cannot be fitted. It is returned wrapped with the reason.
 var ErrData = errors.New("data set cannot be fitted")
 
 // Column is one feature of a data set.

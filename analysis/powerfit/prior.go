@@ -162,7 +162,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	return out, nil
 }
 
-// rises reports whether each point is at most 1 % below any point of lower load.
+// rises reports whether the power never falls by more than 1 % as the load grows.
 func rises(load, watts []float64) bool {
 	order := make([]int, len(load))
 	for i := range order {

@@ -271,7 +271,7 @@ func bin(v []float64) (code []uint8, edge []float64) {
 	return code, edge
 }
 
-// round keeps five digits of values, which is finer than any meter and keeps files small.
+// round rounds the values of trees to five digits. That is finer than any meter, and keeps files small.
 func round(t *powermodel.Trees) {
 	for i, v := range t.Value {
 		if v != 0 {

@@ -193,7 +193,7 @@ func (w *Work) strands(n *Node, large float64) bool {
 	return w.GPUs == 0 && n.GPUs > orZero(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
 }
 
-// comparePlaces compares two places; equal ones are ordered by node name, so that the result does not depend on the order of the list.
+// comparePlaces compares two places. Equal ones are ordered by node name, so that the order of the list has no effect.
 func comparePlaces(a, b *Place, nodes []Node) int {
 	if a.Tier != b.Tier {
 		return cmp.Compare(a.Tier, b.Tier)

@@ -17,7 +17,7 @@ type mix struct {
 	buckets []float64
 }
 
-// mixOf merges the last days. A day has half the weight of the one a week later.
+// mixOf merges the last days. The weight of a day halves with each week of age.
 func mixOf(days []Day) *mix {
 	m := &mix{}
 	for i, d := range lastDays(days, CoreDays) {
@@ -160,7 +160,7 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	return t
 }
 
-// testMemory tests the request for memory in the same way, with the peaks of days.
+// testMemory tests the request for memory like [testCores], with the peaks of days.
 func testMemory(days []Day, rule func(past []Day) (float64, bool)) *Test {
 	t := &Test{}
 	used, asked, above := 0.0, 0.0, 0.0

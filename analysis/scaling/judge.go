@@ -75,7 +75,7 @@ func (j *judge) judgeSingle() (spare bool) {
 	return spare
 }
 
-// hasSpareCores returns whether the run has cores to spare.
+// hasSpareCores reports whether the run had more cores than it used, and adds the verdict about them.
 func (j *judge) hasSpareCores() (spare bool) {
 	u := j.u
 	given, ok := figure.Known(u.Given)

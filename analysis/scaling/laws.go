@@ -30,7 +30,7 @@ func (u Unit) timeName() string {
 
 func (u Unit) plural() string { return strings.ToLower(string(u)) + "s" }
 
-// Result is the finding of the runs of the same work, including the run in question.
+// Result is the outcome of comparing runs of the same work, including the run in question.
 type Result struct {
 	// Amdahl and USL are the laws fitted to the runs, both nil if no law is claimed. Law is the one
 	// that describes the runs better.

@@ -122,7 +122,7 @@ func (f *Frame) check() error {
 	return nil
 }
 
-// key identifies the recording that a row belongs to: its labels.
+// key returns the labels of row i as a string, which identifies the recording of the row.
 func (f *Frame) key(i int) string {
 	var b strings.Builder
 	for _, l := range f.Labels {

@@ -137,7 +137,7 @@ func (s *Series) describe(but []string) string {
 	return s.Name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// column returns the name of the column. For a counter it is the name of the rate, because that has another unit.
+// column returns the name of the series' column. A counter becomes a rate, so its column is named after the rate.
 func (s *Series) column(by []string) string {
 	d := s.describe(by)
 	if s.Kind != metric.Counter {

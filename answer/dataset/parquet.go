@@ -137,7 +137,7 @@ func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 	return f, f.check()
 }
 
-// leaf is one column while it is being read.
+// leaf is a column of a Parquet file while it is read.
 type leaf struct {
 	name   string
 	label  bool

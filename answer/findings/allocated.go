@@ -98,7 +98,7 @@ func allocationsOf(r *reading, rows []store.Workload) map[nodeKey]map[allocation
 	return out
 }
 
-// join adds allocations from rows to those that the node reports.
+// join adds allocations from catalogue rows to those that the node reports.
 func (m *machine) join(by map[allocation]line, steps int) {
 	for k, l := range by {
 		mine := m.allocations[k]

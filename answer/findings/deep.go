@@ -34,7 +34,8 @@ const (
 	fine = time.Minute
 )
 
-// deepen adds figures over time to suspect workloads, and to running ones the time since their last process ended.
+// deepen adds figures over time to suspect workloads. For running ones, it adds the time since their last process
+// ended.
 func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {
@@ -77,7 +78,7 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 	return e.empty(ctx, r)
 }
 
-// squeezed reads more series of workloads that filled their memory, and finds those that lacked memory although they
+// squeezed reads more series of workloads that filled their memory, and finds the ones that lacked memory although they
 // might seem to have too much. It also adds refaults to workloads that read much.
 func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
@@ -247,7 +248,7 @@ func (e *Evaluator) empty(ctx context.Context, r *reading) error {
 // shape is the need of a request on one node.
 type shape struct{ cores, memory, gpus float64 }
 
-// shapeOf returns the need of a request on each of its nodes; 0 if it is unspecified.
+// shapeOf returns the request of a workload per node. An unspecified amount is 0.
 func shapeOf(w *store.Workload) shape {
 	n := 1.0
 	if w.RequestNodes != nil && *w.RequestNodes > 1 {

@@ -178,7 +178,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	return out, ctx.Err()
 }
 
-// consistent reports whether all shares in the evidence of a finding are at most 1.
+// consistent reports whether no share in the evidence of a finding exceeds 1.
 func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
 	held := 0
 	for _, x := range f.Evidence {

@@ -46,7 +46,7 @@ var ErrUnknown = errors.New("no such finding")
 
 func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
-// back is the time for which a finding may disappear and still be the same one when it recurs.
+// back is the time within which a finding that disappeared and recurs is the same finding.
 const back = 24 * time.Hour
 
 // Look evaluates the window up to now and stores the findings.
@@ -224,7 +224,7 @@ func (k *Keeper) Acknowledge(ctx context.Context, id, by string) (store.Finding,
 	return k.change(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
 }
 
-// Mute keeps a finding out of lists and alerts until a time; a time in the past unmutes it.
+// Mute excludes a finding from lists and alerts until a time. A time in the past ends the muting.
 func (k *Keeper) Mute(ctx context.Context, id, reason string, until time.Time) (store.Finding, error) {
 	return k.change(ctx, id, func(f *store.Finding) { f.MutedUntil, f.MuteReason = until, reason })
 }

@@ -68,7 +68,7 @@ func (p *pool) limit() {
 	}
 }
 
-// sparedRun is a run with a resource that does not count: a finding about it is muted.
+// sparedRun is a resource of a run that sums over days omit, because a finding about it is muted.
 type sparedRun struct {
 	site, owner, name string
 	start             int64 // Unix milliseconds
@@ -120,7 +120,8 @@ type heldKey struct{ site, owner, name, partition string }
 // wholeNodes counts the runs of a partition by their cores per node.
 type wholeNodes map[float64]float64
 
-// isWhole reports whether the partition gives whole nodes: nearly every run has as much of each node as the largest one.
+// isWhole reports whether the partition allocates whole nodes. Nearly every run then has as much of each node as the
+// largest run.
 func (w wholeNodes) isWhole() bool {
 	full, runs, most := 0.0, 0.0, 0.0
 	for cores := range w {

@@ -101,7 +101,7 @@ type nodeUse struct {
 	held, used, seen int64
 }
 
-// addWritten adds written bytes. Work on one node has a nil piece, because it needs no comparison of nodes.
+// addWritten adds written bytes. It ignores a nil w, which stands for work on one node: there are no nodes to compare.
 func (w *nodeUse) addWritten(direction string, bytes float64) {
 	if w != nil && direction == "write" {
 		w.written, w.hasWritten = w.written+bytes, true
@@ -381,7 +381,7 @@ func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds fl
 	return t0
 }
 
-// counter2 is like counter, and also returns the total.
+// counter2 is like counter and also returns the total increase.
 func (p *pass) counter2(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
 	w := &watched{Iterator: it}
 	c.at = p.counter(w, take, func(t int64, rate float64) {

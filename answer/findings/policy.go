@@ -41,7 +41,7 @@ type Policy struct {
 	alone, short time.Duration
 }
 
-// include takes the rules about single workloads into account.
+// include widens the limits of p so that they also cover the given rules about single workloads.
 func (p *Policy) include(rules *misuse.Policy) {
 	p.briefest, p.alone = min(p.briefest, rules.Briefest()), min(p.alone, rules.Alone())
 	if rules.ManySmallJobs.On {

@@ -23,7 +23,8 @@ const (
 	oddFor = 24 * time.Hour
 	// together is the longest time between events of two figures of a subject at which they count as one event.
 	together = 3 * time.Hour
-	// fullWithin is the maximum time until memory reaches its limit, hours, for a rise to be a finding; within soonFull it is graver.
+	// fullWithin is the time in hours within which rising memory must reach its limit to be a finding. Within soonFull
+	// hours, the finding is more severe.
 	fullWithin, soonFull = 14 * 24, 72
 	// peerHours is the number of hours over which a node is compared with those like it.
 	peerHours = 72
@@ -101,7 +102,7 @@ func (x *search) scan(list []series) error {
 	return nil
 }
 
-// events notes the events of the last day.
+// events records the events of the last day.
 func (x *search) events(s *series) {
 	at := func(i int) time.Time { return x.end.Add(-time.Duration(len(s.values)-i) * time.Hour) }
 	of := subject{s.subject, s.site, s.owner, s.name}
@@ -117,7 +118,7 @@ func (x *search) events(s *series) {
 var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
 	"network_bytes_per_second": 4e6}
 
-// nothingLeft is the share of the expected value below which a figure counts as gone.
+// nothingLeft is the share of the expected value below which a figure counts as nearly nothing.
 const nothingLeft = 0.2
 
 // matters reports whether an event is large enough for a finding. Its deviation must reach the minimum for the figure.
@@ -130,7 +131,7 @@ func (s *series) matters(e *anomaly.Event) bool {
 	return far >= leastOdd[s.figure] && (far >= usual/2 || e.Value < nothingLeft*e.Expected)
 }
 
-// climb notes memory that will reach its limit.
+// climb records that memory will reach its limit.
 func (x *search) climb(s *series) {
 	limit := s.capacity
 	if s.subject == Workload {

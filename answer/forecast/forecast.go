@@ -32,7 +32,7 @@ const (
 	Owner      = "owner"
 	Workload   = "workload"
 	FileSystem = "filesystem"
-	// done marks a completed run; it is an internal subject.
+	// done is the internal subject that marks a completed forecast run.
 	done = "run"
 )
 
@@ -111,7 +111,7 @@ func (k *Keeper) Look(ctx context.Context) (int, error) {
 	return n, errors.Join(err, k.write(ctx))
 }
 
-// write passes the forecasts of the newest daily run to the output, unless it already has them.
+// write sends the forecasts of the newest daily run to the output, unless they were sent before.
 func (k *Keeper) write(ctx context.Context) error {
 	if k.Output == nil {
 		return nil
@@ -270,7 +270,7 @@ const (
 	Least = 24
 )
 
-// forecast extrapolates one series; false if it has too few hours.
+// forecast extrapolates one series. ok is false if the series has too few hours.
 func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
 	if s.countMeasured() < least {
 		return store.Forecast{}, false

@@ -336,7 +336,7 @@ func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series
 	return k.runningServices(ctx, end, func(w *store.Workload) error { return k.recent(ctx, end, w, take) })
 }
 
-// runningServices passes the running services with the highest use since they started, at least two days ago.
+// runningServices calls each for the running services with the highest use, if they started two days ago or earlier.
 func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*store.Workload) error) error {
 	live := true
 	rows, _, err := k.Catalogue.Workloads(ctx,
@@ -362,7 +362,7 @@ type recentHours struct {
 	list []series
 }
 
-// recent passes the figures of a service. Only the hours after those that were read before are read.
+// recent calls take with the figures of a service. It reads only hours that it has not read before.
 func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, take func([]series) error) error {
 	l, err := k.limits(ctx, end)
 	if err != nil {

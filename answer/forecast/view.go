@@ -257,7 +257,7 @@ func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(
 	return slices.Sorted(maps.Keys(found)), nil, list.Err()
 }
 
-// viewChunks is like view, for remote read.
+// viewChunks is the forecast view as a querier of chunks, for remote read.
 type viewChunks struct{ viewQuerier }
 
 func (q viewChunks) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {

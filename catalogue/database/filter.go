@@ -41,7 +41,7 @@ const (
 // so that a filter matches any of them.
 const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
 
-// owners returns the same for a row.
+// owners returns the owners of a row in the form of ownersSQL.
 func owners(w *store.Workload) string {
 	out := w.Owner
 	for _, o := range slices.Sorted(maps.Keys(w.Shares)) {

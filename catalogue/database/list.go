@@ -296,7 +296,7 @@ func (w *conditions) filter(f store.Filter) {
 	}
 }
 
-// family selects the rows of an array or heterogeneous job: the row of its own id and those of its tasks (slurm/4_1)
+// family selects the rows of an array or heterogeneous job: the row of its own id and the rows of its tasks (slurm/4_1)
 // and components (slurm/4+1). They are adjacent in the index, because ids are compared by bytes.
 func (w *conditions) family(id string) {
 	if id == "" {
@@ -334,7 +334,7 @@ func (w *conditions) groups(f store.Filter) {
 	}
 }
 
-// shared returns the condition for process groups of several users that one of the owners has a share in.
+// shared returns the condition that one of the owners has a share in a process group of several users.
 func (w *conditions) shared(owners []string) string {
 	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
 }

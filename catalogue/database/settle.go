@@ -16,7 +16,7 @@ import (
 // a checkpoint, when it copies the log into it. Checkpoints are made only here, so that the checksum of the file is
 // known at any time, even after a kill; see [durable.Pages].
 
-// settleAt is the size of the log, bytes, from which on it is copied into the file; SQLite would do so at this size too.
+// settleAt is the size of the log in bytes from which it is copied into the file. It equals SQLite's own default.
 const settleAt = 4 << 20
 
 // settler copies the log into the file. The caller holds the lock of writers.
@@ -78,7 +78,7 @@ func (s *settler) close(ctx context.Context) error {
 	return s.conn.Close()
 }
 
-// removeLog removes the log of a file that is gone: SQLite would delete it too.
+// removeLog removes the log of a database file that was removed, as SQLite would do.
 func removeLog(path string) error {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {

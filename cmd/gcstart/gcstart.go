@@ -21,7 +21,7 @@ func start() {
 	}
 }
 
-// replace sets the percentage to the second value if it is the first, and reports whether it was.
+// replace sets the garbage collection percentage to to if it is from, and reports whether it was.
 func replace(from, to int) bool {
 	p := debug.SetGCPercent(to)
 	if p != from {

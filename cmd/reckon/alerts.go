@@ -81,7 +81,7 @@ func newAlertsList(g *globals) *cobra.Command {
 	return cmd
 }
 
-// sentTo names whom a firing alert goes to.
+// sentTo describes the receivers of a firing alert.
 func sentTo(a *client.Alert, r *client.AlertReceivers) string {
 	if r.From == "elsewhere" {
 		return "another Alertmanager"

@@ -196,7 +196,7 @@ func wholeNumber(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// pairsCSV writes every figure; unknown ones are empty.
+// pairsCSV writes every figure of the pairs as CSV. Unknown figures are empty.
 func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
 	out := csv.NewWriter(w)
 	f := func(v float64) string {

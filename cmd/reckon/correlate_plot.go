@@ -22,7 +22,7 @@ const plotStyle = `<style>
 @media(prefers-color-scheme:dark){.t,.s{fill:#e6edf3}.q{fill:#9da7b1}.bg{fill:#0d1117}.gap{fill:#1c2128}.dot{fill:#56b4e9}}
 </style>`
 
-// cellColour goes from orange (-1) through transparent (0) to blue (+1); the opacity is the magnitude.
+// cellColour returns a colour from orange (-1) through transparent (0) to blue (+1). The opacity is the magnitude of v.
 func cellColour(v float64) string {
 	colour := "#0072b2"
 	if v < 0 {

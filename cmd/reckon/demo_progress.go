@@ -50,7 +50,7 @@ func startProgress(ln net.Listener) (*demoProgress, error) {
 // set sets the share of the work that is done, 0 to 1.
 func (p *demoProgress) set(share float64) { p.share.Store(uint64(1000 * min(max(share, 0), 1))) }
 
-// stop stops it before the server takes the address over.
+// stop stops serving the progress before the server uses the address.
 func (p *demoProgress) stop() { _ = p.http.Close() } // interrupted requests are repeated within a second
 
 // ServeHTTP implements http.Handler.

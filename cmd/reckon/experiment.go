@@ -357,7 +357,7 @@ func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions
 	return writeDataset(g, datasetOptions{output: filepath.Join(o.output, "data."+o.format.value), format: o.format}, frame)
 }
 
-// waitForSamples waits until the server has samples of the end, or no longer gets any.
+// waitForSamples waits until the server has samples from the time end, or gets no more samples.
 func (m *measurement) waitForSamples(ctx context.Context, end time.Time) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

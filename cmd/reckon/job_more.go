@@ -19,7 +19,7 @@ const listed = 20
 // commandCores is the metric of profile lines by command.
 const commandCores = "command_cores"
 
-// lives notes that the id was reused, and how to select the other runs.
+// lives prints that the id was reused, and how to select the other runs.
 func (p *page) lives(d client.WorkloadDetail, now time.Time) {
 	if len(d.Runs) < 2 {
 		return
@@ -216,7 +216,7 @@ func deref(v *float64) float64 {
 	return *v
 }
 
-// next prints the recommended request for the next run; of a process group also why it has none.
+// next prints the recommended request for the next run. For a process group without one, it prints the reason.
 func (p *page) next(d *client.WorkloadDetail) {
 	if d.NoAdvice != nil && workload.Kind(d.Kind).Group() {
 		why := d.NoAdvice.Text

@@ -32,7 +32,7 @@ func submitted(w client.Workload) time.Time {
 // waited returns the wait of a pending workload up to its last report, seconds.
 func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).Seconds(), 0) }
 
-// startText formats the start of a workload, or unknown for one that has not started.
+// startText formats the start of a workload. It returns the sign for unknown if the workload has not started.
 func startText(w client.Workload, now time.Time) string {
 	if isPending(w) || isStartedArray(w) || neverBegan(w) {
 		return term.Unknown
@@ -83,7 +83,7 @@ func (p *page) times(w client.Workload, now time.Time) {
 		"wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
-// asks prints the request of a workload that has used nothing so far.
+// asks prints the request of a workload that has not used any resources so far.
 func (p *page) asks(w client.Workload) {
 	p.line("\n%s", p.Paint(term.Bold, "Requested"))
 	known := false

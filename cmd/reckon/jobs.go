@@ -270,7 +270,7 @@ func calledName(w client.Workload) string {
 	return cmp.Or(workload.Kind(w.Kind).Title(), w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
-// shortName returns the name if it is not just the end of the id.
+// shortName returns the name of a workload, or an empty string if the id ends with the name.
 func shortName(w client.Workload) string {
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"reckon/web/client"
 )
 
-// devicesOf fetches the devices of a node; nil if the server has none, or not for this viewer.
+// devicesOf fetches the devices of a node. It returns nil if the server has none or the viewer may not see them.
 func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.NodeDevices, error) {
 	if !n.Up || !n.Agent {
 		return nil, nil

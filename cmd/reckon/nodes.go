@@ -248,7 +248,7 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	return t
 }
 
-// ofOrUnknown formats the used part of an amount, or a single word if it is unknown.
+// ofOrUnknown formats "used of amount". If used is unknown, it returns the single sign for unknown.
 func ofOrUnknown(format func(*float64) string, used, of *float64) string {
 	if used == nil {
 		return term.Unknown
@@ -274,7 +274,7 @@ func spanOrNone(s *client.NodeSpan) client.NodeSpan {
 // skewShown is the smallest clock difference that is displayed.
 const skewShown = 5 * time.Second
 
-// printSenders reports second machines with the same name, and wrong clocks.
+// printSenders prints which nodes are two machines with the same name, and which have a wrong clock.
 func printSenders(s term.Screen, nodes []client.Node, now time.Time) error {
 	var lines []string
 	for i := range nodes {

@@ -113,7 +113,7 @@ func pushText(args []string, in io.Reader) ([]byte, error) {
 	return lines.Bytes(), checkPush(lines.Bytes())
 }
 
-// checkPush reports errors in the text before it is sent.
+// checkPush returns the errors in a text of figures before it is sent.
 func checkPush(text []byte) error {
 	figures, err := promtext.NewPage(promtext.Rules{Strict: true}).Read(text)
 	if err != nil && bytes.Count(text, []byte{'\n'}) < 2 {

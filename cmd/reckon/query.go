@@ -106,7 +106,7 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	return resultTable(g, res)
 }
 
-// ranked matches expressions with a result that has its own order.
+// ranked matches PromQL expressions that order their result.
 var ranked = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
 })

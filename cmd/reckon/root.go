@@ -254,8 +254,8 @@ func usage(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// address returns the address of the server that commands use: the value of --server or RECKON_SERVER, or else that of a server on this
-// machine. For the latter, it prefers a Unix socket that responds, because the kernel authenticates the user there.
+// address returns the address of the server that commands use: the value of --server or RECKON_SERVER, or else the address of a server on
+// this machine. For the latter, it prefers a Unix socket that responds, because the kernel authenticates the user there.
 func (g *globals) address() string {
 	if named := cmp.Or(g.server, g.getenv("RECKON_SERVER")); named != "" {
 		return named

@@ -27,7 +27,7 @@ func (o *schedulerFlags) register(s *settings.Set) {
 		"file with a token for slurmrestd, as scontrol token prints it; it may be renewed while reckon runs")
 }
 
-// open returns nil if no batch system is asked.
+// open returns the batch system's reader, or nil if none is configured.
 func (o *schedulerFlags) open() (*server.Scheduler, error) {
 	if o.access.Token != "" && o.access.URL == "" {
 		return nil, errors.New("slurm-token-file is for slurmrestd: give its address with slurm-url")

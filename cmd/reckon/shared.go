@@ -11,7 +11,7 @@ import (
 	"reckon/web/client"
 )
 
-// shared holds the flags that several commands take: each is registered once, and has one meaning.
+// shared holds the flags that several commands have. Each is registered once and has one meaning.
 type shared struct {
 	lists, words *pflag.FlagSet // with several values, with one
 	formats      map[string]*choice

@@ -53,7 +53,7 @@ func show(ctx context.Context, g *globals, format string, ask func(context.Conte
 	return a.print(g.screen())
 }
 
-// withClient returns the action of a command that asks a server.
+// withClient returns the action of a command: it connects to the server and calls f.
 func (g *globals) withClient(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := g.client()

@@ -21,7 +21,7 @@ const (
 	// leastHuge is the smallest live heap in bytes for which copying into huge pages is worth its cost. Smaller heaps
 	// fit the processor's caches better.
 	leastHuge = 256 << 20
-	// leastMapping is the minimum size of a mapping that may hold the heap, which grows by 64 MiB.
+	// leastMapping is the smallest mapping in bytes that may hold the heap, because the heap grows by 64 MiB.
 	leastMapping = 32 << 20
 	// dense is the number of resident pages of 512 from which on they are joined: more memory becomes resident for the rest.
 	dense = 480

@@ -90,7 +90,7 @@ func (p *Panel) describe() string {
 	return ""
 }
 
-// missing has the reasons for empty panels. The first pattern that matches a query of the panel counts.
+// missing lists the reasons for empty panels. The first pattern that matches a query of the panel applies.
 var missing = []struct{ metric, why string }{
 	{`slurm_node_state\{.* == 0`, "All nodes take jobs, or the server asks no controller of Slurm: see --slurm."},
 	{`workload_state`, "No job waits, or the server asks no controller of Slurm: see --slurm."},

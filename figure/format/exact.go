@@ -49,7 +49,7 @@ func Marked(e figure.Exactness, text string) string {
 	return Mark(e) + text
 }
 
-// Marks explains the marks of the degrees in met; it is empty when met is.
+// Marks returns a sentence that explains the marks of the degrees in met. It is empty if met is empty.
 func Marks(met map[figure.Exactness]bool) string {
 	text := ""
 	for _, m := range []struct {

@@ -128,7 +128,7 @@ var uncounted = []string{"cpu_instructions", "llc_loads", "llc_misses", "memory_
 var errUncounted = errors.New(
 	"no sensor counts it, so an agent can not use a model of it; give it a source, NAME=PROMQL, where an exporter counts it")
 
-// All returns the registry; see Columns for those in a data set by default.
+// All returns the registered features; see Columns for the default columns of a data set.
 func All() []Feature { return slices.Clone(registry) }
 
 // Columns returns the default features of a data set.

@@ -56,7 +56,7 @@ func Read(r io.Reader) (*Model, error) {
 	return m, nil
 }
 
-// explainJSON adds the likely cause to the error of a file that holds NaN or infinity, which JSON cannot express.
+// explainJSON adds the likely cause to the error of a file with NaN or infinity, which JSON cannot represent.
 func explainJSON(b []byte, err error) error {
 	var syn *json.SyntaxError
 	if !errors.As(err, &syn) {
@@ -72,7 +72,7 @@ func explainJSON(b []byte, err error) error {
 	return fmt.Errorf("byte %d: %w", syn.Offset, err)
 }
 
-// Write checks m and writes it; equal models give equal bytes.
+// Write checks m and writes it as JSON. Equal models produce equal bytes.
 func (m *Model) Write(w io.Writer) error {
 	if err := m.Check(); err != nil {
 		return err

@@ -110,7 +110,7 @@ func NewCurve(feature int, x, y []float64) *Curve {
 	return c
 }
 
-// endSlope returns the one-sided three-point slope, limited so that the shape holds.
+// endSlope returns the one-sided three-point slope at an end of the curve, limited so that the curve stays monotone.
 func endSlope(h0, h1, d0, d1 float64) float64 {
 	s := ((2*h0+h1)*d0 - h0*d1) / (h0 + h1)
 	if s*d0 <= 0 {
@@ -134,7 +134,7 @@ type Trees struct {
 	Value   []float64 `json:"value"`
 }
 
-// next returns the child of node n for x: left when the feature is at most the split.
+// next returns the child of node n for x: the left child if the feature is not above the split.
 func (t *Trees) next(n int, x []float64) int {
 	if x[t.Feature[n]] <= t.Split[n] {
 		return t.Left[n]

@@ -196,7 +196,7 @@ func (p *Page) addSeries(text []byte) (*row, error) {
 	return r, nil
 }
 
-// rename gives a label of the page an unused name.
+// rename returns a new name for a label of the page that the agent reserves. The new name must not be in taken.
 func (p *Page) rename(name string, taken []string) (string, error) {
 	if strings.HasPrefix(name, "__") {
 		return "", fmt.Errorf("the label %s begins with two underscores, which is kept for the database", name)

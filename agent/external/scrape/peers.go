@@ -57,7 +57,7 @@ func (p *peers) connected(c net.Conn) {
 	}
 }
 
-// credentials returns those that the other end had when it began to listen (unix(7), SO_PEERCRED).
+// credentials returns the credentials that the other end had when it began to listen (unix(7), SO_PEERCRED).
 func credentials(c *net.UnixConn) (cred *unix.Ucred) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -158,7 +158,7 @@ func endpoint(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, uint16(n)), ok
 }
 
-// holder returns the lowest id of a process that has a socket open.
+// holder returns the lowest process id that has a socket open, by the inode of the socket.
 func holder(root string, inode uint64) int32 {
 	proc, err := os.Open(filepath.Join(root, "proc"))
 	if err != nil {
@@ -179,7 +179,7 @@ func holder(root string, inode uint64) int32 {
 	return best
 }
 
-// ownsSocket reports whether a process has a socket open.
+// ownsSocket reports whether a process has the socket with an inode open.
 func ownsSocket(root string, pid int32, inode uint64) bool {
 	dir, err := os.Open(filepath.Join(root, "proc", strconv.Itoa(int(pid)), "fd"))
 	if err != nil {

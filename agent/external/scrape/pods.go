@@ -99,7 +99,8 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	return list, bad
 }
 
-// port returns the default port of a pod. It prefers the port named metrics, and then offers is true; otherwise it is the first port.
+// port returns the default port of a pod: the port named metrics, or else the first port. offers is true for a port
+// named metrics.
 func port(p *kubelet.Pod) (number string, offers bool) {
 	first := ""
 	for _, c := range p.Containers {

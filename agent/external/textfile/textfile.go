@@ -254,7 +254,7 @@ func (s *Sensor) open(name string) (*os.File, error) {
 	return os.OpenFile(name, flags, 0)
 }
 
-// unpath removes the path from an error: the input has that name already.
+// unpath returns the error without the path, because the input already has the path as its name.
 func unpath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {

@@ -314,7 +314,7 @@ func order(v float64) uint64 {
 	return b | 1<<63
 }
 
-// offer keeps a row if it may be among the requested ones.
+// offer keeps a row in h if it may be on the requested page.
 func (s *search) offer(h *heap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order
@@ -356,7 +356,7 @@ func (s *search) compare(a, b entry) int {
 
 func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
 
-// ties orders rows with the same first bytes.
+// ties compares two rows with the same first bytes by their whole values.
 func (s *search) ties(a, b entry) (d int) {
 	ca, i := s.locate(a)
 	cb, j := s.locate(b)

@@ -36,7 +36,7 @@ type Change struct {
 	Delete bool
 }
 
-// ErrOrder reports, by errors.Is, that a new row has a lower key than an existing one.
+// ErrOrder means that a new row has a lower key than an existing one. Test for it with errors.Is.
 var ErrOrder = errors.New("a new row has a lower key than the last")
 
 // Table is a table of rows.

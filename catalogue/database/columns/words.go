@@ -19,7 +19,7 @@ type wordColumn struct {
 
 func newWords() wordColumn { return wordColumn{codes: map[string]uint32{}} }
 
-// code returns the number of a text, assigned if need be.
+// code returns the number of a text and assigns one to a new text.
 func (w *wordColumn) code(s string) uint32 {
 	c, ok := w.codes[s]
 	if !ok {
