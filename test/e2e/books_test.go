@@ -152,7 +152,7 @@ var bookLines = []bookLine{
 	{"read", `reckon_workload_io_bytes_total{direction="read"OWNER}`, `reckon_node_io_bytes_total{direction="read"}`, "io_read_bytes",
 		func(a *amounts) float64 { return a.Read }, func(w *client.Workload) *float64 { return w.ReadBytes }, 0.005, 0},
 	{"CPU wait", `reckon_workload_cpu_wait_seconds_total{OWNER}`, `reckon_node_cpu_wait_seconds_total`, "cpu_wait_seconds",
-		func(a *amounts) float64 { return a.Wait }, func(w *client.Workload) *float64 { return w.CPUWaitSeconds }, 0.05, 0.2},
+		func(a *amounts) float64 { return a.Wait }, func(w *client.Workload) *float64 { return w.CPUWaitSeconds }, 0.05, 0.05},
 	{"I/O wait", `reckon_workload_io_wait_seconds_total{OWNER}`, `reckon_node_io_wait_seconds_total`, "io_wait_seconds", nil, nil, 0, 0},
 	{"sent", `reckon_workload_network_bytes_total{direction="transmit"OWNER}+reckon_workload_loopback_bytes_total{direction="transmit"OWNER}`,
 		`reckon_node_network_payload_bytes_total{direction="transmit"}`, "network_bytes",
