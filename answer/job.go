@@ -264,8 +264,9 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 	if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
 		return nil, refusedSteps(err)
 	}
-	// Figures sampled every few minutes have no point in most of the shorter steps.
-	if gap := gapOf(d.Profile); r.Step <= 0 && gap > step && shown.To.Sub(shown.From)/gap >= 4 {
+	// Figures sampled every few minutes have no point in most of the shorter steps. Of a long run one rare figure sets no step.
+	gap, length := gapOf(d.Profile), shown.To.Sub(shown.From)
+	if r.Step <= 0 && gap > step && (length >= 4*gap || length >= 2*gap && gap <= 5*time.Minute) {
 		step = gap
 		d.StepSeconds = step.Seconds()
 		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
@@ -273,8 +274,8 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 		}
 	}
 	// A workload that is older than its agent has no figures before the agent started.
-	if at := firstPoint(d.Profile); r.From.IsZero() && at.Sub(shown.From) > shown.To.Sub(shown.From)/10 {
-		shown.From = at.Add(-step)
+	if from := firstPoint(d.Profile).Add(-step); r.From.IsZero() && from.Sub(shown.From) > length/10 {
+		shown.From = from
 		if r.Step <= 0 {
 			step = stepFor(shown.To.Sub(shown.From))
 		}

@@ -461,6 +461,32 @@ func TestRenamedNode(t *testing.T) {
 	}
 }
 
+// TestShortRunRareMemory reports the steps of a run that ended after three readings of its memory.
+func TestShortRunRareMemory(t *testing.T) {
+	h := newHistory(t)
+	begin := h.now.Add(-30 * time.Minute).Truncate(time.Minute)
+	who := []string{"workload", "slurm/9", "kind", "slurm", "part", "0", "owner", "alice"}
+	for i := 1; i <= 12; i++ {
+		at := begin.Add(time.Duration(i) * 15 * time.Second)
+		h.put(at, "n1", "reckon_workload_start_time_seconds", float64(begin.Unix()), who...)
+		h.put(at, "n1", "reckon_workload_cpu_seconds_total", float64(i*15), append(who, "mode", "user")...)
+		if i%4 == 0 {
+			h.put(at, "n1", "reckon_workload_memory_bytes", 1<<30, append(who, "type", "anon")...)
+		}
+	}
+	d, err := detail(t, h.site(), "slurm/9")
+	if err != nil || d.StepSeconds != 60 {
+		t.Fatalf("steps of %g s, want those of its memory: %v", d.StepSeconds, err)
+	}
+	for _, p := range d.Profile {
+		for _, x := range p.Points {
+			if (x.Value == nil) != x.Time.After(begin.Add(3*time.Minute)) {
+				t.Errorf("%s at %s: %v", p.Metric, x.Time, x.Value)
+			}
+		}
+	}
+}
+
 func TestStepFor(t *testing.T) {
 	for span, want := range map[time.Duration]time.Duration{
 		time.Minute:            15 * time.Second,

@@ -192,7 +192,7 @@ await visit("a panel of the dashboards shows figures or what the site lacks", {}
   assert.deepEqual(silent, []);
   assert.ok(full >= 90, `${full} queries with data`);
 });
-await look("nodes", "/nodes", "Allocated", "Used, week", /\d+ of 32/);
+await look("nodes", "/nodes", "Allocated", "Used, day", /\d+ of 32/);
 const gpuNode = (await ask("/api/reckon/v1/nodes")).nodes.find((n) => n.gpus > 0).node;
 await look(
   "node",

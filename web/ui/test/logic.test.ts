@@ -14,6 +14,7 @@ import {
   quantile,
   rebin,
   rest,
+  rowsOf,
   stacked,
   stats,
 } from "../src/lib/stack";
@@ -172,6 +173,26 @@ describe("stacks", () => {
     expect(alone([1, null, 2, 3, null, 4])).toEqual([0, 5]);
     expect(alone([null])).toEqual([]);
     expect(alone([7])).toEqual([0]);
+  });
+  test("who has no amount in a stretch used nothing, what was not measured is a gap", () => {
+    const rows = rowsOf(
+      [
+        ["amy", 0, 4],
+        ["amy", 2, 8],
+        ["bob", 1, 3],
+        ["bob", 1, 3],
+        ["eve", 2, null],
+        ["eve", 0, 2],
+        ["ivy", 0, null],
+      ],
+      4,
+    );
+    expect(Object.fromEntries(rows)).toEqual({
+      amy: [4, 0, 8, null],
+      bob: [0, 6, 0, null],
+      eve: [2, 0, null, null],
+    });
+    expect(stats(rows.get("bob")!).mean).toBe(2);
   });
   test("stats of nothing are unknown", () => {
     expect(stats([null]).mean).toBeNull();

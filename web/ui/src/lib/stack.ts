@@ -22,6 +22,32 @@ export function onto(times: number[], s: PromSeries): Row {
   return out;
 }
 
+/**
+ * Amounts by name over n stretches, added up. Who has none in a stretch that was measured used nothing then, so that means are of the
+ * same time; an amount that was not measured is a gap.
+ */
+export function rowsOf(
+  amounts: [name: string, at: number, v: number | null][],
+  n: number,
+): Map<string, Row> {
+  const rows = new Map<string, (number | null | undefined)[]>(),
+    measured = new Set<number>();
+  for (const [name, at, v] of amounts) {
+    const row = rows.get(name) ?? new Array<undefined>(n).fill(undefined);
+    row[at] = v === null ? (row[at] ?? null) : (row[at] ?? 0) + v;
+    if (v !== null) measured.add(at);
+    rows.set(name, row);
+  }
+  return new Map(
+    [...rows]
+      .filter(([, row]) => row.some((v) => (v ?? null) !== null))
+      .map(([name, row]) => [
+        name,
+        row.map((v, i) => (v === undefined ? (measured.has(i) ? 0 : null) : v)),
+      ]),
+  );
+}
+
 /** What of a total no part explains; null where the total is unknown, never below 0; what is left of rounding is 0. */
 export function rest(total: Row, parts: Row[]): Row {
   return total.map((t, i) => {

@@ -262,7 +262,6 @@ const usual = [
   "state",
   "used",
   "day",
-  "week",
   "held",
   "gpus",
   "gpus_used",

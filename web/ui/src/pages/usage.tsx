@@ -18,7 +18,7 @@ import {
 } from "../lib/parts";
 import { introduced, me, nodeLink, ownerLink, param, set } from "../lib/state";
 import { query } from "../lib/search";
-import { localHours } from "../lib/stack";
+import { localHours, rowsOf, type Row } from "../lib/stack";
 import type { Num, Usage, UsageList } from "../lib/types";
 import { exact, human, known } from "../lib/units";
 import { inksOf } from "../lib/ink";
@@ -361,29 +361,29 @@ function History({
     const stamps = [...new Set(d.rows.map((r) => r.from).filter((f): f is string => !!f))].sort(),
       place = new Map(stamps.map((f, i) => [f, i]));
     const length = { hour: 3600, day: 86400, week: 604800 }[span as "day"] ?? 86400;
-    const rows = new Map<string, { row: (number | null)[]; sum: number }>(),
-      now = Date.now() / 1000;
-    for (const r of d.rows) {
-      const v = of(r);
-      if (!r.from || !known(v)) continue;
-      const e = rows.get(name(r)) ?? { row: new Array(stamps.length).fill(null), sum: 0 },
-        i = place.get(r.from)!;
+    const now = Date.now() / 1000,
       // Time used per time is cores, joules per second are watts: what a span's length does not change.
-      e.row[i] =
-        (e.row[i] ?? 0) + v / Math.max(60, Math.min(length, now - Date.parse(r.from) / 1000));
-      e.sum += v;
-      rows.set(name(r), e);
-    }
-    const list = [...rows].sort((a, b) => b[1].sum - a[1].sum),
+      rate = (r: Usage) => {
+        const v = of(r);
+        return known(v)
+          ? v / Math.max(60, Math.min(length, now - Date.parse(r.from!) / 1000))
+          : null;
+      },
+      sum = (r: Row) => r.reduce<number>((a, v) => a + (v ?? 0), 0),
+      rows = rowsOf(
+        d.rows.flatMap((r) => (r.from ? [[name(r), place.get(r.from)!, rate(r)]] : [])),
+        stamps.length,
+      );
+    const list = [...rows].sort((a, b) => sum(b[1]) - sum(a[1])),
       ink = inksOf(list.slice(0, 10).map(([label]) => label)),
       lines: Line[] = list
         .slice(0, 10)
-        .map(([label, e]) => ({ label, row: e.row, ink: ink.get(label) }));
+        .map(([label, row]) => ({ label, row, ink: ink.get(label) }));
     if (list.length > 10)
       lines.push({
         label: `${list.length - 10} more`,
         quiet: 1,
-        row: stamps.map((_, i) => list.slice(10).reduce((a, [, e]) => a + (e.row[i] ?? 0), 0)),
+        row: stamps.map((_, i) => list.slice(10).reduce((a, [, row]) => a + (row[i] ?? 0), 0)),
       });
     const times = stamps.map((f) => Date.parse(f) / 1000),
       last = times[times.length - 1] ?? 0;
