@@ -15,19 +15,22 @@ import {
 } from "../src/lib/measure";
 import { meaning } from "../src/lib/meaning";
 import { fitted, pointedAt } from "../src/lib/pointed";
-import type { Rank } from "../src/lib/ranked";
+import { ranking, type Rank } from "../src/lib/ranked";
 import { largest, unitAsked } from "../src/lib/series";
 import { rangeBetween } from "../src/lib/span";
 import type { Node, PromSeries } from "../src/lib/types";
 import { clock, hereTimes, human } from "../src/lib/units";
 import { usersOf, type Use } from "../src/lib/users";
 
-const asked: { expr: string; steps: number }[] = [];
+const asked: { expr: string; steps: number }[] = [],
+  once: string[] = [];
 let recorded = true;
 vi.mock("../src/lib/api", () => ({
   ask: async () => ({ rows: [] }),
-  promInstant: async (expr: string) =>
-    expr.startsWith("topk") ? [{ metric: { owner: "amir" }, value: [0, "2"] }] : [],
+  promInstant: async (expr: string) => {
+    once.push(expr);
+    return expr.startsWith("topk") ? [{ metric: { owner: "amir" }, value: [0, "2"] }] : [];
+  },
   promRange: async (expr: string, from: number, to: number, step: number) => {
     asked.push({ expr, steps: (to - from) / step });
     const values: [number, string][] = [];
@@ -232,6 +235,18 @@ describe("the first page of a large site", () => {
     recorded = true;
     expect(cores()).toHaveLength(0);
     expect(new_.size.every((v) => v === 32_000)).toBe(true);
+  });
+  test("its list asks for energy where the page is about it", async () => {
+    for (const [many, what, want] of [
+      [true, "cpu", false],
+      [true, "energy", true],
+      [true, "money", true],
+      [false, "cpu", true],
+    ] as const) {
+      once.length = 0;
+      await ranking(r, "owner", what, false, never, many);
+      expect(once.some((q) => q.includes("energy_joules"))).toBe(want);
+    }
   });
   test("a small one draws what its machines count", async () => {
     const few = await usersOf(r, 4, "owner", "cpu", never);

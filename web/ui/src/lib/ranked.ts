@@ -1,7 +1,7 @@
 // People and workloads ranked by what they used in a range, with what was allocated to them and not used.
 import { ask, promInstant } from "./api";
 import { alike, titleOf } from "./names";
-import { asked, type Range } from "./range";
+import { asked, type Range } from "./span";
 import { promAny } from "./stack";
 import type { PromSeries, Usage, UsageList } from "./types";
 import { known } from "./units";
@@ -37,10 +37,11 @@ export function ranking(
   what: What,
   usage: boolean,
   signal: AbortSignal,
+  /** Of a large site energy is asked for where the page is about it. */ many = false,
 ): Promise<Ranking> {
   const whole = r.fixed && r.from % 3600 === 0 && r.to % 3600 === 0;
   return by === "workload" || (r.length <= 6 * 3600 && by === "owner" && !whole) || !usage
-    ? ofSeries(r, by, what, signal)
+    ? ofSeries(r, by, what, signal, many)
     : ofHours(r, by, signal);
 }
 
@@ -164,7 +165,13 @@ const measured: Record<What, string> = {
   money: "reckon_workload_energy_joules_total",
 };
 
-async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Promise<Ranking> {
+async function ofSeries(
+  r: Range,
+  by: By,
+  what: What,
+  signal: AbortSignal,
+  many: boolean,
+): Promise<Ranking> {
   const L = Math.max(60, Math.round(r.length)),
     step = L <= 6 * 3600 ? 60 : L <= 2 * 86400 ? 300 : 3600;
   const label = by === "workload" ? "workload, owner" : by === "owner" ? "owner, kind" : "kind",
@@ -173,7 +180,7 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
   const at = (q: string) => promInstant(q, signal, r.to).catch(() => [] as PromSeries[]);
   const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`,
     time = (metric: string, sel = "") =>
-      `sum by (${label}) (sum_over_time(${metric}${sel}[${L}s:${step}s])) * ${step}`;
+      `sum_over_time((sum by (${label}) (${metric}${sel}))[${L}s:${step}s]) * ${step}`;
   // Of many workloads those that used most of the measure are ranked, and those that held most of it.
   const first =
       of === "" ? await promInstant(`topk(120, ${sum(measured[what])})`, signal, r.to) : [],
@@ -188,7 +195,9 @@ async function ofSeries(r: Range, by: By, what: What, signal: AbortSignal): Prom
       at(time("reckon_workload_allocated_cores", sel)),
       at(sum("reckon_workload_gpu_seconds_total", sel)),
       at(time("reckon_workload_allocated_gpus", sel)),
-      at(sum("reckon_workload_energy_joules_total", sel)),
+      !many || of === "" || what === "energy" || what === "money"
+        ? at(sum(measured.energy, sel))
+        : [],
       only("memory", sum(measured.memory, sel)),
       only("memory", time(heldOf.memory, sel)),
       only("network", sum(measured.network, sel)),

@@ -130,8 +130,8 @@ async function fromSeries(
   const s = series[what === "money" ? "energy" : what],
     wide = await rateOver(r, signal),
     over = `[${wide}s]`,
-    // What is a mean of 15 minutes changes little in one.
-    slow = [300, 180, 120].find((x) => 4 * x <= wide) ?? 60,
+    // Rates are taken over two and a half samples: a line between them says no more than one from sample to sample.
+    slow = [600, 300, 180, 120].find((x) => 2.5 * x <= wide) ?? 60,
     step = many ? Math.max(slow, r.step) : r.step,
     times = axis(r.from, r.to, step),
     none: Row = times.map(() => null),

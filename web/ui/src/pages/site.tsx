@@ -17,7 +17,7 @@ import {
   tariffOf,
   whats,
 } from "../lib/measure";
-import { asked, fitUsual, named, range } from "../lib/range";
+import { asked, few, fitUsual, named, range } from "../lib/range";
 import { ranking, type Rank, type Ranking } from "../lib/ranked";
 import { has, introduced, keep, me, nodeLink, nothing, param, recall, set } from "../lib/state";
 import { todos, type Alert } from "../lib/todo";
@@ -71,11 +71,13 @@ function Known({ nodes }: { nodes: Node[] }) {
     use = useUse(r, ready && prom ? nodes : null, by, what),
     before = useUse(r, ready && prom && compared ? nodes : null, by, what, r.length);
   const rankedBy = prom ? by : by === "workload" ? "owner" : by,
-    rankBy = by === "workload" || what === "memory" || what === "network" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
+    many = nodes.length > few,
+    rankBy =
+      many || by === "workload" || what === "memory" || what === "network" ? `${by} ${what}` : by; // of many workloads the largest of a measure are asked for
   const ranks = useAsk<Ranking>(
     ready && (prom || has("usage")) ? `ranking ${rankBy} ${r.from} ${r.to}` : null,
     false,
-    (_p, s) => ranking(r, rankedBy, what, has("usage"), s),
+    (_p, s) => ranking(r, rankedBy, what, has("usage"), s, many),
     `ranking ${rankBy} ${r.length} ${r.fixed ? r.from : ""}`,
   );
   const past = { ...r, from: r.from - r.length, to: r.to - r.length, fixed: true },
@@ -84,7 +86,7 @@ function Known({ nodes }: { nodes: Node[] }) {
         ? `ranking ${rankBy} ${past.from} ${past.to}`
         : null,
       false,
-      (_p, s) => ranking(past, rankedBy, what, has("usage"), s),
+      (_p, s) => ranking(past, rankedBy, what, has("usage"), s, many),
       `ranking before ${rankBy} ${r.length} ${r.fixed ? r.from : ""}`,
     );
   const named_ = ready && !open;
