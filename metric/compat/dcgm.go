@@ -105,7 +105,7 @@ var dcgmRows = []dcgmRow{
 
 var dcgmFree = dcgmDesc("DEV_FB_FREE", metric.Gauge, "Framebuffer memory free (in MiB).")
 
-// counters are placeholders for counters that the original exposes only as a rate.
+// dcgmCounters are placeholders for counters that the original exposes only as a rate.
 var dcgmCounters = func() []*metric.Desc {
 	out := make([]*metric.Desc, len(dcgmRows))
 	for i, r := range dcgmRows {

@@ -27,7 +27,7 @@ func state(list stringList) string {
 	return s
 }
 
-// name sets the id as used by the agents.
+// nameJob sets the id as used by the agents.
 func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) {
 	j.ID = strconv.FormatUint(uint64(j.Number), 10)
 	switch {
@@ -80,7 +80,7 @@ func times(j *scheduler.Job) {
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// jobID parses an id as shown by the commands: 4711, 4711_3, 4711_[0-9%2], 4711+1.
+// readJobID parses an id as shown by the commands: 4711, 4711_3, 4711_[0-9%2], 4711+1.
 func readJobID(j *scheduler.Job, shown, raw string) bool {
 	n, err := strconv.ParseUint(raw, 10, 32)
 	if err != nil || n == 0 {

@@ -7,7 +7,7 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// request sets the request of a job, and give its allocation.
+// setRequest sets the request of a job, and give its allocation.
 func setRequest(j *scheduler.Job, t slurmtext.TRES) {
 	for v, into := range map[*float64]*float64{&t.Cores: &j.Cores, &t.Memory: &j.MemoryBytes, &t.GPUs: &j.GPUs, &t.Nodes: &j.Nodes} {
 		if *v > 0 {

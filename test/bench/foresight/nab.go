@@ -120,7 +120,7 @@ func (l *labelled) nabScore(alarms []int) (sum float64, outside int) {
 	return sum, outside
 }
 
-// nab scores one threshold on all given files.
+// nabTotal scores one threshold on all given files.
 func nabTotal(files []labelled, threshold float64) (score, falseADay float64) {
 	sum, windows, outside, days := 0.0, 0.0, 0.0, 0.0
 	for i := range files {

@@ -76,7 +76,7 @@ func priors(systems []system) (map[string]*powerfit.Prior, error) {
 	return out, nil
 }
 
-// curveErrors predicts the points in out from those in known, for every system.
+// interpolator returns the power of a system at load u, computed from the points with the indexes in known.
 type interpolator func(s system, known []int, u float64) (float64, error)
 
 // perSystem returns, for each system, the mean absolute relative error of an interpolator over the loads of the system.
