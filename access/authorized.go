@@ -56,7 +56,7 @@ func (a *Authorized) Workloads(ctx context.Context, f wire.Filter) (wire.Workloa
 		}
 		return a.backend.Workloads(ctx, f)
 	case v.Role == Public:
-		if err := nameless(f); err != nil {
+		if err := rejectHiddenOwners(f); err != nil {
 			return wire.WorkloadList{}, err
 		}
 		list, err := a.backend.Workloads(ctx, f)
@@ -109,8 +109,8 @@ func (v Viewer) Unknown() error {
 	return Refuse(ErrUnauthenticated, "sign in, or send a token", fmt.Errorf("a viewer of role %s sees nothing", v.Role))
 }
 
-// nameless rejects filters that would reveal an owner's name to a viewer who may not see names.
-func nameless(f wire.Filter) error {
+// rejectHiddenOwners rejects filters that would reveal an owner's name to a viewer who may not see names.
+func rejectHiddenOwners(f wire.Filter) error {
 	if len(f.IDs) > 0 || f.Family != "" {
 		return Refuse(ErrForbidden, "sign in", errors.New("a workload is shown to its owner only"))
 	}

@@ -14,7 +14,7 @@ func (v Viewer) Live(l wire.Live) wire.Live {
 		if v.Sees(w.Owner) {
 			l.Workloads = append(l.Workloads, w)
 		} else {
-			join(&rest, &w)
+			addAnonymously(&rest, &w)
 		}
 	}
 	if len(l.Workloads) < len(all) {
@@ -24,8 +24,8 @@ func (v Viewer) Live(l wire.Live) wire.Live {
 	return l
 }
 
-// join adds the activity of a workload to a total without names.
-func join(total, w *wire.LiveWorkload) {
+// addAnonymously adds the activity of a workload to a total without names.
+func addAnonymously(total, w *wire.LiveWorkload) {
 	total.Cores += w.Cores
 	total.CPUSeconds += w.CPUSeconds
 	total.Processes += w.Processes

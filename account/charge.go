@@ -6,7 +6,7 @@ import "reckon/sensor"
 func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 	if initial {
 		p.total.add(d)
-		if past := d.counters(); past != (usage{}) {
+		if past := d.reducedCounters(); past != (usage{}) {
 			p.separate().before.add(past)
 		}
 		p.tasks += d.user + d.system
@@ -20,14 +20,14 @@ func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 		}
 		comm := proc.Comm
 		if proc.Kernel {
-			comm = family(comm)
+			comm = commonName(comm)
 		}
 		p.commands.add(comm, cpu)
 	}
 }
 
-// occupy counts a living process and its memory in this tick.
-func (p *Part) occupy(proc *sensor.Process) {
+// countProcess counts a living process and its memory in this tick.
+func (p *Part) countProcess(proc *sensor.Process) {
 	p.now.live++
 	p.now.threads += max(proc.Threads, 1)
 	p.now.blank = p.now.blank || proc.Blank
@@ -49,7 +49,7 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 		e.file, e.sized = max(e.file, proc.File), true
 	}
 	if p.cg.Have&sensor.CgroupMemory != 0 || p.group != nil && p.group.whole != nil {
-		p.memory.bounded().now.count(proc)
+		p.memory.ensureBounds().now.count(proc)
 	}
 	if proc.Have&sensor.FieldPeak == 0 {
 		return

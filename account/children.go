@@ -28,8 +28,8 @@ import (
 //     orphans is unknown. Nothing goes to a part charged by its control group, and nothing is taken
 //     while children are in one.
 
-// offspring is the record of a process's children, kept for processes that have had some, or several threads.
-type offspring struct {
+// childTimes is the record of a process's children, kept for processes that have had some, or several threads.
+type childTimes struct {
 	user, system uint64  // child times as last reported, nanoseconds
 	known        uint64  // accounted part: charged, owed earlier, or older than the ledger
 	owed         uint64  // charged for children that are gone, not yet in the child times
@@ -55,16 +55,16 @@ type offspring struct {
 	inUser, inSystem uint64 // and its parts, in the last tick in which they grew
 }
 
-// kin returns the record of the process's children and creates it if needed.
-func (e *process) kin() *offspring {
+// childRecord returns the record of the process's children and creates it if needed.
+func (e *process) childRecord() *childTimes {
 	if e.children == nil {
-		e.children = new(offspring)
+		e.children = new(childTimes)
 	}
 	return e.children
 }
 
-// legacy returns the charged CPU time that the process adds to its parent's child times.
-func (e *process) legacy() uint64 {
+// futureChildTime returns the charged CPU time that the process adds to its parent's child times.
+func (e *process) futureChildTime() uint64 {
 	v := e.last.user + e.last.system
 	if e.children != nil {
 		v += e.children.known + e.children.owed
@@ -80,8 +80,8 @@ const owedFor = 3
 // children that no reading saw.
 const rememberTicks = 60
 
-// cloistered reports whether a child was recently seen in a control group. Its parent's child times are then not used.
-func (o *offspring) cloistered(tick uint64) bool {
+// hasCgroupChild reports whether a child was recently seen in a control group. Its parent's child times are then not used.
+func (o *childTimes) hasCgroupChild(tick uint64) bool {
 	return o.counted != 0 && tick <= o.counted+rememberTicks
 }
 
@@ -141,7 +141,7 @@ func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool)
 		}
 		if isNew || e.ppid != p.PPID {
 			e.ppid = p.PPID
-			e.above = tab.highest(e)
+			e.above = tab.highestAncestorID(e)
 		}
 		if e.above > e.pid && !tab.line.settled {
 			tab.markAncestors(e)
@@ -154,7 +154,7 @@ func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool)
 		e.based = true // from zero
 	}
 	if now := p.ChildUserNanos + p.ChildSystemNanos; p.Have&sensor.FieldChildren != 0 && now > 0 {
-		o := e.kin()
+		o := e.childRecord()
 		if !e.based {
 			o.known = now // from before the ledger, or of a process that could not be read
 		}
@@ -168,7 +168,7 @@ func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool)
 		tab.line.told, e.based = true, true
 	}
 	if o := e.children; o != nil {
-		o.woke(p, tab.tick)
+		o.recordWakeups(p, tab.tick)
 	}
 	if o := e.children; o != nil && (o.open > 0 || o.owed > 0) {
 		tab.line.parents = append(tab.line.parents, e)
@@ -185,17 +185,17 @@ func (tab *table) placeChild(e *process, parent int32) {
 	if q == nil {
 		return
 	}
-	o := q.kin()
-	o.watch(tab, parent)
+	o := q.childRecord()
+	o.watchParent(tab, parent)
 	switch {
 	case e.ppid != 0 && e.ppid != parent:
 		o.reaper = true // its parent ended, and this one took its place
 	case counted:
 		o.counted = tab.tick
 	case e.part == q.part:
-		o.saw(e.part, q)
+		o.countChild(e.part, q)
 	default:
-		o.saw(e.part, q)
+		o.countChild(e.part, q)
 		for a, n := q, 0; a != nil && a.part == q.part && n < maxLineage; a, n = tab.byID[a.ppid], n+1 {
 			tab.doubtMerged(a, e.part)
 		}
@@ -205,7 +205,7 @@ func (tab *table) placeChild(e *process, parent int32) {
 // doubtMerged records that a process may have been charged with CPU time of its descendants in another part. The doubt
 // shrinks with the number of children seen in the process's own part.
 func (tab *table) doubtMerged(q *process, part *Part) {
-	o := q.kin()
+	o := q.childRecord()
 	if part.foldable() {
 		tab.doubtOwn(q.part, part, o.merged/uint64(1+o.same/4))
 		o.beneath = part
@@ -222,8 +222,8 @@ func (tab *table) doubtOwn(part, other *Part, nanos uint64) {
 	}
 }
 
-// highest returns the highest process id among the ancestors of a process.
-func (tab *table) highest(e *process) int32 {
+// highestAncestorID returns the highest process id among the ancestors of a process.
+func (tab *table) highestAncestorID(e *process) int32 {
 	q := tab.byID[e.ppid]
 	if q == nil {
 		return e.ppid // it is met later in this pass, or cannot be seen
@@ -241,7 +241,7 @@ func (tab *table) markAncestors(e *process) {
 			return
 		}
 		if q.pid > e.pid {
-			q.kin().crossed = tab.tick
+			q.childRecord().crossed = tab.tick
 		}
 		if at = q; at.above <= e.pid {
 			return
@@ -252,12 +252,12 @@ func (tab *table) markAncestors(e *process) {
 // hasCgroupCPU reports whether a control group charges the CPU time of the part.
 func (p *Part) hasCgroupCPU() bool { return p.cg.Have&sensor.CgroupCPU != 0 }
 
-// depart records that a process has ended.
-func (tab *table) depart(e *process) {
+// recordExit records that a process has ended.
+func (tab *table) recordExit(e *process) {
 	if !e.left {
 		e.left = true
 		tab.line.leaving = append(tab.line.leaving, e)
-		if e.children.guessed() {
+		if e.children.hasGuessedTime() {
 			tab.doubts.guessed[e.part] += e.children.merged
 			e.children.merged = 0
 		}
@@ -267,8 +267,8 @@ func (tab *table) depart(e *process) {
 // recordOwed records that nanos, the CPU time charged to an exited process, will appear later in the child times of an
 // ancestor. That is its parent or, if the parent is gone, the nearest living ancestor.
 func (tab *table) recordOwed(e *process, nanos uint64) {
-	if q := tab.heir(e); q != nil {
-		o := q.kin()
+	if q := tab.livingAncestor(e); q != nil {
+		o := q.childRecord()
 		o.owed += nanos
 		o.owedAt = tab.tick
 	}
@@ -279,13 +279,13 @@ func (tab *table) stillOwed(e *process) {
 	if tab.line.settled || !e.passed {
 		return
 	}
-	if q := tab.heir(e); q != nil && q.children != nil {
+	if q := tab.livingAncestor(e); q != nil && q.children != nil {
 		q.children.owedAt = tab.tick
 	}
 }
 
-// heir returns the nearest ancestor of a process that is still alive, or nil.
-func (tab *table) heir(e *process) *process {
+// livingAncestor returns the nearest ancestor of a process that is still alive, or nil.
+func (tab *table) livingAncestor(e *process) *process {
 	for range maxLineage {
 		q := tab.byID[e.ppid]
 		if q == nil || q.start > e.start+uint64(time.Second) {
@@ -319,7 +319,7 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 		return cmp.Or(cmp.Compare(b.start, a.start), cmp.Compare(b.pid, a.pid))
 	})
 	for _, e := range t.leaving {
-		tab.recordOwed(e, e.legacy())
+		tab.recordOwed(e, e.futureChildTime())
 		e.passed = true
 	}
 	for _, e := range t.parents {
@@ -361,7 +361,7 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 
 // settleOwed subtracts owed time from the open child time and leaves the chargeable rest in o.open. Set settled if exit
 // records are complete: nothing is left then. Set hold to keep time that opened in this tick for the next one.
-func (o *offspring) settleOwed(settled, hold bool, tick uint64) {
+func (o *childTimes) settleOwed(settled, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
 	o.open -= covered
@@ -422,7 +422,7 @@ func (tab *table) noteUnpaid() {
 		late := i >= len(t.leaving)
 		switch {
 		case e.gone || e.dead != 0 || e.part.hasCgroupCPU():
-		case q != nil && (q.children == nil || q.children.fresh > 0 || e.legacy() <= clockStep || slices.Contains(t.behind[1], e)):
+		case q != nil && (q.children == nil || q.children.fresh > 0 || e.futureChildTime() <= clockStep || slices.Contains(t.behind[1], e)):
 		case late && rest > clockStep/2:
 			tab.doubts.addDoubt(e.part, tab.parts.other, uncertain{lack: rest})
 		case !late && !slices.Contains(t.unpaid[0], e.part):
@@ -481,7 +481,7 @@ func (tab *table) doubtUnpaid(nanos uint64) {
 
 // chargeOpen charges nanos of open child time to the part. It only subtracts the time if the part still has a control
 // group with a CPU counter, because that counter includes it.
-func (tab *table) chargeOpen(o *offspring, nanos uint64, part *Part) {
+func (tab *table) chargeOpen(o *childTimes, nanos uint64, part *Part) {
 	o.open -= nanos
 	if tab.line.gap && nanos > clockStep {
 		part.lost |= lackWait

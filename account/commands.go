@@ -92,9 +92,9 @@ func (c *commands) unnamed() []*command {
 	return list
 }
 
-// name creates a series for each program that has used enough. total is the CPU time of the part. At the end of a part,
+// createSeries creates a series for each program that has used enough. total is the CPU time of the part. At the end of a part,
 // it names the largest programs that fit and leaves the rest in c.other.
-func (c *commands) name(part *Part, total uint64, end bool) {
+func (c *commands) createSeries(part *Part, total uint64, end bool) {
 	if len(c.named) == len(c.byName) {
 		return
 	}
@@ -112,7 +112,7 @@ func (c *commands) name(part *Part, total uint64, end bool) {
 	for _, e := range c.unnamed() {
 		switch {
 		case len(c.named) < namedCommands && (end || e.nanos >= threshold):
-			e.series = part.series(commandSeconds, e.comm.String())
+			e.series = part.newSeries(commandSeconds, e.comm.String())
 			c.named = append(c.named, e)
 		case end:
 			c.other += e.nanos
@@ -128,7 +128,7 @@ func (c *commands) export(part *Part, b *metric.Batch) {
 	}
 	if c.other > 0 {
 		if c.rest == nil {
-			c.rest = part.series(commandSeconds, "other")
+			c.rest = part.newSeries(commandSeconds, "other")
 		}
 		b.Add(c.rest, seconds(c.other))
 	}
@@ -142,9 +142,9 @@ func (c *commands) merge(o *commands) {
 	c.other += o.other
 }
 
-// stale reports whether the main program of a part has to be determined again. It does so at the end of the part and
+// needsMainProgram reports whether the main program of a part has to be determined again. It does so at the end of the part and
 // whenever its CPU time has doubled, so that the series of facts seldom changes. Names from another source are kept.
-func (c *commands) stale(name string, total uint64, end bool) bool {
+func (c *commands) needsMainProgram(name string, total uint64, end bool) bool {
 	if c.byName[sensor.CommOf([]byte(name))] == nil || (total < 2*c.judged && !end) {
 		return false
 	}
@@ -152,9 +152,9 @@ func (c *commands) stale(name string, total uint64, end bool) bool {
 	return true
 }
 
-// top returns the program with the most CPU time. It returns a container runtime only if there is no other program,
+// mainProgram returns the program with the most CPU time. It returns a container runtime only if there is no other program,
 // because a runtime runs before the program of the container.
-func (c *commands) top() (sensor.Comm, bool) {
+func (c *commands) mainProgram() (sensor.Comm, bool) {
 	var best *command
 	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }
 	for _, e := range c.byName {
@@ -174,8 +174,8 @@ func (c *commands) top() (sensor.Comm, bool) {
 	return best.comm, true
 }
 
-// family returns the common name of kernel threads of one kind, such as kworker for kworker/3:1H-kblockd.
-func family(c sensor.Comm) sensor.Comm {
+// commonName returns the common name of kernel threads of one kind, such as kworker for kworker/3:1H-kblockd.
+func commonName(c sensor.Comm) sensor.Comm {
 	for i, b := range c {
 		if b == '/' {
 			clear(c[i:])

@@ -59,8 +59,8 @@ type container struct {
 	pod podSeries
 }
 
-// report reads the current state of the containers. A state that is no longer reported is kept.
-func (r *registry) report() {
+// readReports reads the current state of the containers. A state that is no longer reported is kept.
+func (r *registry) readReports() {
 	if r.config.Container == nil {
 		return
 	}
@@ -88,11 +88,11 @@ func (p *Part) countReportedKill(f *workload.ContainerFacts) {
 	if !f.Ended || f.EndedID != f.ID || f.EndedID == c.ended {
 		return
 	}
-	if f.Reason == oomKilled && p.kills() == c.kills {
+	if f.Reason == oomKilled && p.oomKills() == c.kills {
 		p.oomSeen++
 		p.past[cgOOMKills]++
 	}
-	c.ended, c.kills = f.EndedID, p.kills()
+	c.ended, c.kills = f.EndedID, p.oomKills()
 }
 
 // exportContainer appends to b the reported state of a container and the counters of its control group that no other
@@ -118,7 +118,7 @@ func (p *Part) exportContainer(b *metric.Batch) {
 		{&c.limitCores, containerLimitCores, f.Limit.Cores}, {&c.limitMemory, containerLimitMemory, f.Limit.MemoryBytes},
 	} {
 		if x.v > 0 {
-			b.Add(p.lazy(x.row, x.desc), x.v)
+			b.Add(p.seriesOnce(x.row, x.desc), x.v)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 		return [...]string{f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS}
 	}
 	n := names(f)
-	replace(&c.info, n == names(&was), func() *metric.Series { return p.series(containerInfo, n[:]...) })
+	replace(&c.info, n == names(&was), func() *metric.Series { return p.newSeries(containerInfo, n[:]...) })
 	b.Add(c.info, 1)
 	if f.Name == "" {
 		if f.Type == sandbox { // otherwise a container that is not reported yet
@@ -141,23 +141,23 @@ func (p *Part) exportReport(b *metric.Batch) {
 		}
 		return
 	}
-	b.Add(p.lazy(&c.running, containerRunning), number(f.Running))
-	b.Add(p.lazy(&c.ready, containerReady), number(f.Ready))
-	b.Add(p.lazy(&c.restarts, containerRestarts), float64(f.Restarts))
+	b.Add(p.seriesOnce(&c.running, containerRunning), number(f.Running))
+	b.Add(p.seriesOnce(&c.ready, containerReady), number(f.Ready))
+	b.Add(p.seriesOnce(&c.restarts, containerRestarts), float64(f.Restarts))
 	if f.Waiting != "" {
-		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.series(containerWaiting, f.Waiting) })
+		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.newSeries(containerWaiting, f.Waiting) })
 		b.Add(c.waiting, 1)
 	} else if c.waiting != nil {
 		b.End(c.waiting)
 		c.waiting = nil
 	}
 	if f.Ended {
-		replace(&c.exit, f.Reason == was.Reason, func() *metric.Series { return p.series(containerExit, f.Reason) })
+		replace(&c.exit, f.Reason == was.Reason, func() *metric.Series { return p.newSeries(containerExit, f.Reason) })
 		b.Add(c.exit, float64(f.ExitCode))
 	}
 	if f.BeforeReason != "" {
 		replace(&c.exitBefore, f.BeforeReason == was.BeforeReason,
-			func() *metric.Series { return p.series(containerExitBefore, f.BeforeReason) })
+			func() *metric.Series { return p.newSeries(containerExitBefore, f.BeforeReason) })
 		b.Add(c.exitBefore, float64(f.BeforeExitCode))
 	} else if c.exitBefore != nil {
 		b.End(c.exitBefore)
@@ -176,7 +176,7 @@ func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
 	}
 	if c.devices == nil {
 		for _, d := range c.seriesFacts.Devices {
-			c.devices = append(c.devices, p.series(containerDevice, d.Resource, d.ID))
+			c.devices = append(c.devices, p.newSeries(containerDevice, d.Resource, d.ID))
 		}
 	}
 	for _, s := range c.devices {
@@ -246,10 +246,10 @@ func (g *group) addPod(f *workload.ContainerFacts, ended bool, export uint64) {
 	if ended && x.request != (workload.Amounts{}) {
 		return // it was counted while it ran
 	}
-	g.sum.request, g.sum.limit = plus(g.sum.request, f.PodRequest), plus(g.sum.limit, f.PodLimit)
+	g.sum.request, g.sum.limit = addAmounts(g.sum.request, f.PodRequest), addAmounts(g.sum.limit, f.PodLimit)
 }
 
-func plus(a, b workload.Amounts) workload.Amounts {
+func addAmounts(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: a.Cores + b.Cores, MemoryBytes: a.MemoryBytes + b.MemoryBytes, GPUs: a.GPUs + b.GPUs}
 }
 
@@ -257,9 +257,9 @@ func maxAmounts(a, b workload.Amounts) workload.Amounts {
 	return workload.Amounts{Cores: max(a.Cores, b.Cores), MemoryBytes: max(a.MemoryBytes, b.MemoryBytes), GPUs: max(a.GPUs, b.GPUs)}
 }
 
-// limits returns the hard limits of the workload on this node, 0 for no limit. They come from its pods, from the
+// hardLimits returns the hard limits of the workload on this node, 0 for no limit. They come from its pods, from the
 // control group of the whole workload, or from the control group of its only part. p is the leading part.
-func (g *group) limits(p *Part) (l workload.Amounts) {
+func (g *group) hardLimits(p *Part) (l workload.Amounts) {
 	x := &g.bounds
 	switch {
 	case x.asked:
@@ -306,7 +306,7 @@ func (g *group) exportBounds(p *Part, b *metric.Batch) {
 		add(&x.reqMemory, requestMemory, x.request.MemoryBytes)
 		add(&x.reqGPUs, requestGPUs, x.request.GPUs)
 	}
-	l := g.limits(p)
+	l := g.hardLimits(p)
 	add(&x.limitCores, limitCores, l.Cores)
 	add(&x.limitMemory, limitMemory, l.MemoryBytes)
 }

@@ -305,7 +305,7 @@ func TestRestartBetweenTicks(t *testing.T) {
 			r.tick(0, nil)
 		}
 		r.export()
-		p := r.l.parts.placed(b.uid + "/" + b.id)
+		p := r.l.parts.partAtPlace(b.uid + "/" + b.id)
 		if p == nil || p.end == 0 {
 			t.Fatalf("it has not ended")
 		}

@@ -46,7 +46,7 @@ func (d *deletes) charge(e *process, p *sensor.Process, known bool) {
 	}
 }
 
-func (d *deletes) absorb(p, o *Part) {
+func (d *deletes) mergePart(p, o *Part) {
 	if n := d.of[o]; n > 0 {
 		d.of[p] += n
 		if delete(d.of, o); d.recent[o] != nil {
@@ -58,7 +58,7 @@ func (d *deletes) absorb(p, o *Part) {
 // export appends the bytes that a part deleted.
 func (d *deletes) export(p *Part, b *metric.Batch) {
 	if n := d.of[p]; n > 0 {
-		b.Add(p.lazy(&p.rows.cancelled, cancelledBytes), float64(n))
+		b.Add(p.seriesOnce(&p.rows.cancelled, cancelledBytes), float64(n))
 	}
 }
 
@@ -89,10 +89,10 @@ func (d *deletes) closeInterval(parts []*Part) {
 	}
 }
 
-// reached returns how certain the written bytes of p are as a measure of the bytes that reached storage. They are an
+// reachedCertainty returns how certain the written bytes of p are as a measure of the bytes that reached storage. They are an
 // upper bound if more than 1 % was, or may have been, deleted first. They are an estimate if some writes may be missing
 // as well.
-func (d *deletes) reached(p *Part, c certainty) certainty {
+func (d *deletes) reachedCertainty(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {
 		gone = max(gone, w.doubted)

@@ -32,10 +32,10 @@ func (p *Part) exportDiskLimits(b *metric.Batch) {
 		r := p.diskLimit(limit.Device)
 		for direction, word := range [2]string{sensor.Receive: "read", sensor.Transmit: "write"} {
 			if n := limit.Bytes[direction]; n > 0 {
-				b.Add(p.lazy(&r.rows[direction][0], diskLimitBytes, limit.Device, word), float64(n))
+				b.Add(p.seriesOnce(&r.rows[direction][0], diskLimitBytes, limit.Device, word), float64(n))
 			}
 			if n := limit.Operations[direction]; n > 0 {
-				b.Add(p.lazy(&r.rows[direction][1], diskLimitOperations, limit.Device, word), float64(n))
+				b.Add(p.seriesOnce(&r.rows[direction][1], diskLimitOperations, limit.Device, word), float64(n))
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (tab *table) settleDoubts() {
 	}
 	for at, u := range d.noted {
 		part, rest := tab.parts.accountOf(at.part), tab.parts.accountOf(at.rest)
-		settled := part.decided() && rest.decided()
+		settled := part.isFinal() && rest.isFinal()
 		if settled || part == rest {
 			delete(d.noted, at)
 		}
@@ -77,14 +77,14 @@ func (tab *table) settleDoubts() {
 		for _, e := range tab.byID {
 			if o := e.children; o != nil && o.merged > 0 {
 				d.guesses = true
-				if o.guessed() && !e.passed {
+				if o.hasGuessedTime() && !e.passed {
 					tab.doubtGuess(e.part, o.merged, false)
 				}
 			}
 		}
 	}
 	for p, nanos := range d.guessed {
-		if settled := p.decided(); p.phase != absorbed {
+		if settled := p.isFinal(); p.phase != absorbed {
 			tab.doubtGuess(p, nanos, settled)
 			if !settled {
 				continue
@@ -119,12 +119,12 @@ func (d *doubts) add(p *Part, u uncertain, settled bool) {
 	d.about[p] = sum
 }
 
-// decided reports whether the part can no longer be folded into another one.
-func (p *Part) decided() bool { return p.phase >= exported }
+// isFinal reports whether the part can no longer be folded into another one.
+func (p *Part) isFinal() bool { return p.phase >= exported }
 
-// judge returns the certainty of the CPU time of a part. It is worse than c if more than 1 % of
+// cpuCertainty returns the certainty of the CPU time of a part. It is worse than c if more than 1 % of
 // that time plus half a clock step may belong to another part, or may be missing.
-func (d *doubts) judge(p *Part, c certainty) certainty {
+func (d *doubts) cpuCertainty(p *Part, c certainty) certainty {
 	u, bearable := d.doubtOf(p), p.CPU()/bearableUse+clockStep/2
 	switch {
 	case u.over > bearable:

@@ -59,8 +59,8 @@ type judge struct {
 	evidence evidence
 }
 
-// name returns the name of a figure in the API.
-func (j *judge) name(f judgedFigure) string {
+// figureName returns the name of a figure in the API.
+func (j *judge) figureName(f judgedFigure) string {
 	if f < figures {
 		return figureNames[f]
 	}
@@ -112,10 +112,10 @@ const bearableLate = 50
 // are read at different instants, and over a shorter time the difference would weigh too much.
 const evidenceSpan = uint64(15 * time.Second)
 
-// count adds one tick of length span to the evidence, all in nanoseconds. busy is the busy time of the machine, charged
+// addTick adds one tick of length span to the evidence, all in nanoseconds. busy is the busy time of the machine, charged
 // the part of it that was charged, and irq the time spent on interrupts. late is an upper bound of the busy time that
 // the next tick may still charge.
-func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors int) {
+func (v *evidence) addTick(busy, charged int64, irq, late, span uint64, processors int) {
 	v.late = late
 	v.lost += busy - charged - int64(irq)
 	v.busy += uint64(max(busy, 0))
@@ -123,8 +123,8 @@ func (v *evidence) count(busy, charged int64, irq, late, span uint64, processors
 	v.time += span * uint64(max(processors, 1))
 }
 
-// next returns the initial state of the next export.
-func (v *evidence) next() evidence {
+// nextInterval returns the initial state of the next export.
+func (v *evidence) nextInterval() evidence {
 	next := evidence{late: v.late, before: v.late}
 	own := v.span - v.carried
 	if own == 0 || own >= evidenceSpan {
@@ -138,8 +138,8 @@ func (v *evidence) next() evidence {
 	return next
 }
 
-// cpu returns the exactness of CPU times that no control group counts.
-func (v *evidence) cpu() certainty {
+// cpuCertainty returns the exactness of CPU times that no control group counts.
+func (v *evidence) cpuCertainty() certainty {
 	bearable := max(int64(v.busy/bearableUse), int64(v.time/bearableTime))
 	switch {
 	case !v.unsettled:
@@ -154,8 +154,8 @@ func (v *evidence) cpu() certainty {
 	return certainty{figure.Exact, fromChildren}
 }
 
-// ends returns the exactness of figures that come from readings and exit records alone.
-func (v *evidence) ends() certainty {
+// endsCertainty returns the exactness of figures that come from readings and exit records alone.
+func (v *evidence) endsCertainty() certainty {
 	if v.unsettled {
 		return lacking(sensor.LackEndedProcesses, fromReadings)
 	}
@@ -178,8 +178,8 @@ type exactness struct {
 	rows  [][]exactRow // by figure
 }
 
-// peculiar reports whether the evidence against a figure concerns only this workload.
-func (c certainty) peculiar() bool {
+// isOwnEvidence reports whether the evidence against a figure concerns only this workload.
+func (c certainty) isOwnEvidence() bool {
 	if c.degree == figure.Exact {
 		return false
 	}
@@ -254,7 +254,7 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
 		}
-		j.part(p, j.kindExactness(p.kind), modelled)
+		j.recordPart(p, j.kindExactness(p.kind), modelled)
 		p.sure = memoryCertainty{}
 	}
 	for _, p := range j.parts.order {
@@ -269,7 +269,7 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 	for _, x := range j.kinds {
 		x.export(b)
 	}
-	j.evidence = j.evidence.next()
+	j.evidence = j.evidence.nextInterval()
 }
 
 // judgeCores records the reasons why the cores in use are less exact than the CPU time.
@@ -277,15 +277,15 @@ func (p *Part) judgeCores(note func(judgedFigure, certainty)) {
 	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
 		note(figCores, lacking(sensor.LackLate, fromSeen))
 	}
-	if p.vague() && p.group.parts == 1 && p.place == "" {
+	if p.hasVagueEnd() && p.group.parts == 1 && p.place == "" {
 		note(figMean, lacking(sensor.LackEnd, fromSeen))
 	}
 }
 
-// part records the exactness of the figures of a part.
-func (j *judge) part(p *Part, x *exactness, modelled bool) {
+// recordPart records the exactness of the figures of a part.
+func (j *judge) recordPart(p *Part, x *exactness, modelled bool) {
 	v := &j.evidence
-	cpu, ends := v.cpu(), v.ends()
+	cpu, ends := v.cpuCertainty(), v.endsCertainty()
 	if v.first && p.created == 0 {
 		cpu = lacking(sensor.LackHistory, fromStart)
 		ends = cpu
@@ -293,18 +293,18 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 	if p.hasCgroupCPU() {
 		cpu = certainty{figure.Exact, fromCgroup}
 	} else {
-		cpu = j.doubts.judge(p, cpu)
+		cpu = j.doubts.cpuCertainty(p, cpu)
 	}
 	p.degrees = degrees{}
 	lost := p.lost | p.now.lacks
 	note := func(f judgedFigure, c certainty) {
 		p.degrees.raise(f, c.degree)
 		own := c.source == fromThreads || c.source == fromDeletes || c.source == fromReduced
-		if c.peculiar() && (own || f != figRead && f != figWrite) {
-			p.exactness().record(f, j.name(f), c)
+		if c.isOwnEvidence() && (own || f != figRead && f != figWrite) {
+			p.exactness().record(f, j.figureName(f), c)
 			return
 		}
-		x.record(f, j.name(f), c)
+		x.record(f, j.figureName(f), c)
 	}
 	note(figCPU, cpu)
 	p.judgeCores(note)
@@ -322,7 +322,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 			io = io.worse(endedThreads)
 		}
 		note(figRead, io)
-		note(figWrite, j.parts.deletes.reached(p, io))
+		note(figWrite, j.parts.deletes.reachedCertainty(p, io))
 	}
 	p.judgeMemory(ends, note)
 	p.judgeDevices(cpu, modelled, note)
@@ -337,7 +337,7 @@ func (j *judge) part(p *Part, x *exactness, modelled bool) {
 
 // judgeHanded records the figures that lack amounts handed over before the part got all series.
 func (p *Part) judgeHanded(books *tally.Books, note func(judgedFigure, certainty)) {
-	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handed()
+	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handedOver()
 	if p.set != nil && lacksHanded(p.set.heldCPU, p.CPU()+p.set.heldCPU) {
 		note(figCPU, lack)
 	}
@@ -425,7 +425,7 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 // names. It returns nil if all were exact.
 func (j *judge) inexact(p *Part) (d figure.Degrees) {
 	for f := range figures + judgedFigure(j.parts.tallies.Figures()) {
-		d.Add(j.name(f), p.degrees.exactness(f))
+		d.Add(j.figureName(f), p.degrees.exactness(f))
 	}
 	return d
 }

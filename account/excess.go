@@ -21,8 +21,8 @@ const (
 	// A held group is busy from reducedCPU, reducedIO or quietMemory on.
 )
 
-// excess holds the process groups beyond the limits of a login, which have no account.
-type excess struct {
+// loginLimits holds the process groups beyond the limits of a login, which have no account.
+type loginLimits struct {
 	live   map[string]int             // bounded parts by login, at the last count, and those since
 	at     map[string]uint64          // tick of that count
 	groups map[workload.ID]*heldGroup // without an account
@@ -40,31 +40,31 @@ type heldGroup struct {
 	busy         bool
 }
 
-func newExcess() excess {
-	return excess{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*heldGroup{}, of: map[*process]*heldGroup{},
+func newExcess() loginLimits {
+	return loginLimits{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*heldGroup{}, of: map[*process]*heldGroup{},
 		rows: map[string]*metric.Series{}}
 }
 
-// numbered reports whether the number of workloads of a kind is limited. A user's unit has the user in its name.
-func numbered(id workload.ID, inCgroup bool, owner string) bool {
+// hasNumberLimit reports whether the number of workloads of a kind is limited. A user's unit has the user in its name.
+func hasNumberLimit(id workload.ID, inCgroup bool, owner string) bool {
 	kind := id.Kind()
 	return owner != "root" && owner != "" && (kind.Group() || kind.Session() || kind.Container() || kind.Batch() && !inCgroup ||
 		kind.Unit() && strings.Contains(id.Name(), "/"))
 }
 
-// login returns the user with the limit that a part counts against.
-func (p *Part) login() string {
+// limitedUser returns the user with the limit that a part counts against.
+func (p *Part) limitedUser() string {
 	if p.set == nil {
 		return p.owner
 	}
 	return cmp.Or(p.set.login, p.owner)
 }
 
-// count counts the bounded parts of a login that run.
-func (x *excess) count(login string, tick uint64, parts []*Part) {
+// countRunning counts the bounded parts of a login that run.
+func (x *loginLimits) countRunning(login string, tick uint64, parts []*Part) {
 	x.at[login], x.live[login] = tick, 0
 	for _, p := range parts {
-		if p.end == 0 && p.phase != absorbed && p.login() == login && numbered(p.id, p.cgroup != nil, p.owner) {
+		if p.end == 0 && p.phase != absorbed && p.limitedUser() == login && hasNumberLimit(p.id, p.cgroup != nil, p.owner) {
 			x.live[login]++
 		}
 	}
@@ -75,11 +75,11 @@ func (x *excess) count(login string, tick uint64, parts []*Part) {
 func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)
-	if !numbered(found.Workload, found.Cgroup != "", found.Owner) {
+	if !hasNumberLimit(found.Workload, found.Cgroup != "", found.Owner) {
 		return nil, "", false
 	}
 	if p := tab.parts.byKey[key{found.Workload, found.Part, found.Owner}]; p != nil && !p.closed() {
-		return nil, p.login(), false
+		return nil, p.limitedUser(), false
 	}
 	login = found.Owner
 	if tab.config.Login != nil {
@@ -91,7 +91,7 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 		most = mostBusy
 	}
 	if at, counted := x.at[login]; !counted || x.live[login] >= most && at != tab.tick { // after a restart accounts are there
-		x.count(login, tab.tick, tab.parts.order)
+		x.countRunning(login, tab.tick, tab.parts.order)
 	}
 	if x.live[login] < most {
 		x.live[login]++
@@ -118,7 +118,7 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 }
 
 // add adds the use of a process in a held group. A busy group is identified again in the next tick.
-func (x *excess) add(e *process, p *sensor.Process, d usage, tick uint64) {
+func (x *loginLimits) add(e *process, p *sensor.Process, d usage, tick uint64) {
 	h := x.of[e]
 	if h == nil {
 		return
@@ -129,14 +129,14 @@ func (x *excess) add(e *process, p *sensor.Process, d usage, tick uint64) {
 	h.used.add(d)
 	h.memory += p.Anon + p.File + p.Shmem
 	h.busy = h.busy || h.used.user+h.used.system >= reducedCPU || h.used.read+h.used.write >= reducedIO || h.memory >= quietMemory ||
-		active(&h.tally, sensor.WeightActive)
+		exceedsIdle(&h.tally, sensor.WeightActive)
 	e.retry = e.retry || h.busy && x.live[h.login] < mostBusy
 }
 
-// begin begins the account of a held workload. As with reduced parts, its counters lack the amounts in short work.
-func (p *Part) begin(h *heldGroup) {
-	p.total.add(h.used.counters())
-	p.separate().handed.add(h.used.counters())
+// beginHeld begins the account of a held workload. As with reduced parts, its counters lack the amounts in short work.
+func (p *Part) beginHeld(h *heldGroup) {
+	p.total.add(h.used.reducedCounters())
+	p.separate().handed.add(h.used.reducedCounters())
 	p.set.heldCPU = h.used.user + h.used.system
 	p.tally = h.tally
 	p.cgBase += int64(p.cg.UsageNanos)

@@ -126,7 +126,7 @@ func TestWhoIsBounded(t *testing.T) {
 		{"session/alice/3", true, "alice", true}, {"container/9ec39b91f3d7", true, "alice", true},
 		{"container/9ec39b91f3d7", true, "root", false}, {"short/alice/n1", false, "alice", false},
 	} {
-		if got := numbered(tt.id, tt.inCgroup, tt.owner); got != tt.want {
+		if got := hasNumberLimit(tt.id, tt.inCgroup, tt.owner); got != tt.want {
 			t.Errorf("%s of %s: %v", tt.id, tt.owner, got)
 		}
 	}

@@ -32,10 +32,12 @@ type rows struct {
 }
 
 // Series returns a series of d with the labels of the part, followed by others.
-func (p *Part) Series(d *metric.Desc, values ...string) *metric.Series { return p.series(d, values...) }
+func (p *Part) Series(d *metric.Desc, values ...string) *metric.Series {
+	return p.newSeries(d, values...)
+}
 
-// series returns a series of d with the labels of the part.
-func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
+// newSeries returns a series of d with the labels of the part.
+func (p *Part) newSeries(d *metric.Desc, values ...string) *metric.Series {
 	if p.labels == nil {
 		p.labels = &[...]string{string(p.id), string(p.kind), p.part, p.owner}
 	}
@@ -51,16 +53,16 @@ func (p *Part) series(d *metric.Desc, values ...string) *metric.Series {
 func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.at.lastAt
 	l.at.exports++
-	l.parts.sweep()
+	l.parts.dropFlushed()
 	l.Name() // the last tick may have seen the part run the program that identifies it
 	l.parts.mergeShort()
-	l.parts.report()
+	l.parts.readReports()
 	l.parts.boundPods()
 	grace := l.parts.nameGrace()
 	for _, p := range l.parts.order { // before any part is exported for the last time
 		if p.phase < exported {
 			p.phase = unexported
-			if l.parts.pending(p, boot) || p.awaits(boot, grace) {
+			if l.parts.mayBeShort(p, boot) || p.mustWait(boot, grace) {
 				p.phase = heldBack
 			}
 		}
@@ -131,7 +133,7 @@ func (p *Part) leaveCgroup() {
 func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	if p.rows == nil {
 		if p.behind != nil {
-			p.bornAfter(p.behind)
+			p.startAfterRun(p.behind)
 			p.behind = nil
 		}
 		p.rows = p.newRows()
@@ -147,7 +149,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	b.Add(r.processes, float64(p.live))
 	b.Add(r.started, float64(p.started))
 	if s := p.script(); s != nil && s.left > 0 {
-		b.Add(p.lazy(&s.row, processesLeft), float64(s.left))
+		b.Add(p.seriesOnce(&s.row, processesLeft), float64(s.left))
 	}
 	l.power.Export(&p.energy, p, b)
 	p.exportFacts(l.at, b)
@@ -161,19 +163,19 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.ownUsage().wait))
 	}
 	if p.have&sensor.FieldSwap != 0 && !p.isClosed() {
-		b.Add(p.lazy(&r.swap, swapBytes), float64(p.memory.swap))
+		b.Add(p.seriesOnce(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
 	l.parts.deletes.export(p, b)
 	p.exportControlGroup(b)
 	if !p.isClosed() {
-		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
+		b.Add(p.seriesOnce(&r.threads, threads), float64(p.thread))
 	}
 	l.power.ExportGPUs(&p.energy, p, p.end != 0, b)
 	l.parts.tallies.Export(&p.tally, p, r.shown, b)
 	p.exportMonitored(b)
 	p.exportTasks(b)
-	p.commands.name(p, p.CPU(), p.end != 0)
+	p.commands.createSeries(p, p.CPU(), p.end != 0)
 	p.commands.export(p, b)
 	if g := p.group; g.lead == p && g.cores.Count > 0 && !p.kind.Folded() {
 		if g.series == nil {
@@ -188,26 +190,26 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 func (p *Part) exportControlGroup(b *metric.Batch) {
 	r := p.rows
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
-		b.Add(p.lazy(&r.throttled, throttledSeconds), seconds(p.counter(cgThrottled)))
+		b.Add(p.seriesOnce(&r.throttled, throttledSeconds), seconds(p.counterSum(cgThrottled)))
 	}
 	p.exportDiskLimits(b)
-	kills := p.kills()
+	kills := p.oomKills()
 	if p.cg.Have&sensor.CgroupEvents != 0 || kills > 0 {
-		b.Add(p.lazy(&r.oom, oomKills), float64(kills))
+		b.Add(p.seriesOnce(&r.oom, oomKills), float64(kills))
 	}
 	if p.cg.Have&sensor.CgroupPressure != 0 {
-		b.Add(p.lazy(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.counter(cgCPUWait)))
-		b.Add(p.lazy(&r.pressure[1], pressureSeconds, "memory"), seconds(p.counter(cgMemoryStall)))
-		b.Add(p.lazy(&r.pressure[2], pressureSeconds, "io"), seconds(p.counter(cgIOStall)))
+		b.Add(p.seriesOnce(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.counterSum(cgCPUWait)))
+		b.Add(p.seriesOnce(&r.pressure[1], pressureSeconds, "memory"), seconds(p.counterSum(cgMemoryStall)))
+		b.Add(p.seriesOnce(&r.pressure[2], pressureSeconds, "io"), seconds(p.counterSum(cgIOStall)))
 	}
 }
 
-// kills returns the number of times that the OOM killer chose a process of the part, by the source that counted most.
-func (p *Part) kills() uint64 {
+// oomKills returns the number of times that the OOM killer chose a process of the part, by the source that counted most.
+func (p *Part) oomKills() uint64 {
 	if p.cg.Have&sensor.CgroupEvents == 0 {
 		return uint64(p.oomSeen)
 	}
-	return max(uint64(p.oomSeen), p.counter(cgOOMKills))
+	return max(uint64(p.oomSeen), p.counterSum(cgOOMKills))
 }
 
 // exportFacts appends the facts of the part, with its start and end.
@@ -216,8 +218,8 @@ func (p *Part) exportFacts(at *times, b *metric.Batch) {
 	if c := p.container; c != nil && c.facts.Type == sandbox { // the program of a sandbox does not describe the workload
 		f.changed = f.changed || f.Command != ""
 		f.Command = ""
-	} else if f.Command == "" || p.commands.stale(f.Command, p.CPU(), p.end != 0) {
-		if comm, ok := p.commands.top(); ok && comm.String() != f.Command {
+	} else if f.Command == "" || p.commands.needsMainProgram(f.Command, p.CPU(), p.end != 0) {
+		if comm, ok := p.commands.mainProgram(); ok && comm.String() != f.Command {
 			f.Command, f.changed = comm.String(), true
 		}
 	}
@@ -225,35 +227,35 @@ func (p *Part) exportFacts(at *times, b *metric.Batch) {
 		if r.info != nil {
 			b.End(r.info) // facts changed: there is one info series at a time
 		}
-		r.info = p.series(info, f.Name, f.Account, f.Partition, f.Command)
+		r.info = p.newSeries(info, f.Name, f.Account, f.Partition, f.Command)
 		f.changed = false
 	}
 	b.Add(r.info, 1)
 	b.Add(r.start, at.unix(p.start))
 	if p.end != 0 && !p.kind.Folded() {
-		b.Add(p.lazy(&r.end, endTime), at.unix(p.end))
+		b.Add(p.seriesOnce(&r.end, endTime), at.unix(p.end))
 	}
 	if f.RequestCores > 0 {
-		b.Add(p.lazy(&r.reqCores, requestCores), f.RequestCores)
+		b.Add(p.seriesOnce(&r.reqCores, requestCores), f.RequestCores)
 	}
 	if f.RequestMemoryBytes > 0 {
-		b.Add(p.lazy(&r.reqMem, requestMemory), f.RequestMemoryBytes)
+		b.Add(p.seriesOnce(&r.reqMem, requestMemory), f.RequestMemoryBytes)
 	}
 	if f.RequestGPUs > 0 {
-		b.Add(p.lazy(&r.reqGPU, requestGPUs), f.RequestGPUs)
+		b.Add(p.seriesOnce(&r.reqGPU, requestGPUs), f.RequestGPUs)
 	}
 	if f.RequestSeconds > 0 {
-		b.Add(p.lazy(&r.reqSec, requestSeconds), f.RequestSeconds)
+		b.Add(p.seriesOnce(&r.reqSec, requestSeconds), f.RequestSeconds)
 	}
 }
 
 func (p *Part) newRows() *rows {
 	r := &rows{
-		user: p.series(cpuSeconds, "user"), system: p.series(cpuSeconds, "system"),
-		processes: p.series(processes), started: p.series(processesStarted),
+		user: p.newSeries(cpuSeconds, "user"), system: p.newSeries(cpuSeconds, "system"),
+		processes: p.newSeries(processes), started: p.newSeries(processesStarted),
 	}
-	if r.start = p.series(startTime); p.facts.Run != "" {
-		r.start = p.series(startTimeOfRun, p.facts.Run)
+	if r.start = p.newSeries(startTime); p.facts.Run != "" {
+		r.start = p.newSeries(startTimeOfRun, p.facts.Run)
 	}
 	return r
 }
@@ -274,10 +276,10 @@ func (p *Part) exportCounts(b *metric.Batch) {
 	}
 }
 
-// lazy creates a series when its first value is available.
-func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+// seriesOnce creates a series when its first value is available.
+func (p *Part) seriesOnce(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
-		*s = p.series(d, values...)
+		*s = p.newSeries(d, values...)
 	}
 	return *s
 }
@@ -286,7 +288,7 @@ func (p *Part) lazy(s **metric.Series, d *metric.Desc, values ...string) *metric
 // had the reduced set then.
 func (p *Part) addSeries(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
-		if *s = p.series(d, values...); p.rows.reduced {
+		if *s = p.newSeries(d, values...); p.rows.reduced {
 			(*s).Created = p.rows.shown
 		}
 	}

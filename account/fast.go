@@ -19,13 +19,13 @@ func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts)
 		b.Add(r.system, seconds(p.total.system))
 		if p.have&sensor.FieldMemory != 0 {
 			for i, t := range [...]string{"anon", "file", "shmem"} {
-				b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(p.memory.types[i]))
+				b.Add(p.seriesOnce(&r.memory[i], memoryBytes, t), float64(p.memory.types[i]))
 			}
 		}
 		if p.have&sensor.FieldWait != 0 {
 			b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.total.wait))
 		}
 		p.exportCounts(b)
-		b.Add(p.lazy(&r.threads, threads), float64(p.thread))
+		b.Add(p.seriesOnce(&r.threads, threads), float64(p.thread))
 	}
 }

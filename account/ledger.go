@@ -106,7 +106,7 @@ func New(c Config) *Ledger {
 	l.judge = &judge{parts: l.parts}
 	l.table = newTable(&l.config, l.at, l.parts, &l.node.machine, &l.judge.evidence)
 	l.judge.doubts = &l.table.doubts
-	l.parts.repoint = l.table.repoint
+	l.parts.repoint = l.table.moveProcesses
 	l.power.Idle = c.Idle
 	return l
 }
@@ -117,7 +117,7 @@ func New(c Config) *Ledger {
 func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	first := l.at.began == 0
 	l.at.first = first
-	l.parts.sweep()
+	l.parts.dropFlushed()
 	if first {
 		l.at.began, l.at.lastAt = pass.Boot, pass.Boot
 		l.at.epoch = wall.UnixNano() - int64(pass.Boot)
@@ -150,10 +150,10 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 
 // Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
-func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.crowded(list) }
+func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.appendUnmeasured(list) }
 
 // Wanted reports whether a process should still be measured after others of the list were measured.
 func (l *Ledger) Wanted(of Sharer) bool { return l.table.needsSample(of) }
 
 // Share records the measured sharing of a process; ok is false if it may not be measured.
-func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.shared(of, m, ok) }
+func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.recordSharing(of, m, ok) }

@@ -39,7 +39,7 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	if l.parts.other == nil || len(pass.Links) == 0 {
 		return
 	}
-	l.parts.tallies.Begin(l.at.moment(), adapters)
+	l.parts.tallies.Begin(l.at.lastTick(), adapters)
 	now := make(map[string]linkUse, len(pass.Links))
 	for i := range pass.Links {
 		d := &pass.Links[i]

@@ -17,11 +17,11 @@ func (l *listedSamples) add(d *metric.Desc, v float64, values ...string) {
 	l.b.Add(l.series.Get(d, append(labels, values...)...), v)
 }
 
-func (l *listedSamples) names(f *workload.ContainerFacts) {
+func (l *listedSamples) addNames(f *workload.ContainerFacts) {
 	l.add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
 }
 
-func (l *listedSamples) ends(f *workload.ContainerFacts) {
+func (l *listedSamples) addEnds(f *workload.ContainerFacts) {
 	l.add(containerRestarts, float64(f.Restarts))
 	if f.Ended {
 		l.add(containerExit, float64(f.ExitCode), f.Reason)
@@ -35,9 +35,9 @@ func (l *listedSamples) ends(f *workload.ContainerFacts) {
 // container has no process and thus no account.
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listedSamples{id, series, b}
-	l.names(f)
+	l.addNames(f)
 	l.add(containerWaiting, 1, f.Waiting)
-	l.ends(f)
+	l.addEnds(f)
 }
 
 // ExportListed appends the remaining reported facts of a container or pod without an account. f.Type is "sandbox" for a
@@ -45,7 +45,7 @@ func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *me
 func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listedSamples{id, series, b}
 	if f.Type == sandbox {
-		l.names(f)
+		l.addNames(f)
 		labels := podLabels(f)
 		l.add(podInfo, 1, labels[:]...)
 		if isKnownStatus(f.PodReady) {
@@ -60,8 +60,8 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 		return
 	}
 	if f.Waiting == "" { // otherwise see ExportWaiting
-		l.names(f)
-		l.ends(f)
+		l.addNames(f)
+		l.addEnds(f)
 	}
 	l.add(containerRunning, number(f.Running))
 	l.add(containerReady, number(f.Ready))

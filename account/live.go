@@ -53,7 +53,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 		if name == "" {
 			name = p.id.Name()
 		}
-		comm, _ := p.commands.top()
+		comm, _ := p.commands.mainProgram()
 		rows = append(rows, Live{
 			Workload: p.id, Part: p.part, Owner: p.owner, Name: name, Command: comm.String(),
 			Start:      time.Unix(0, l.at.epoch+int64(p.start)).UTC(),

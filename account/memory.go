@@ -60,7 +60,7 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			r.bounded = append(r.bounded, p)
 			continue
 		}
-		private += p.private()
+		private += p.privateMemory()
 		if p == r.other {
 			rest = good
 			continue
@@ -71,10 +71,10 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 	}
 	for _, p := range r.bounded {
 		if !p.crowd.bounded { // some ticks before were
-			p.crowd.remains(p.crowd.limit(t, private-p.private(), r.config.Within))
+			p.crowd.keepBound(p.crowd.upperBound(t, private-p.privateMemory(), r.config.Within))
 			continue
 		}
-		p.crowd.last = p.crowd.limit(t, private, r.config.Within)
+		p.crowd.last = p.crowd.upperBound(t, private, r.config.Within)
 		p.memory.types = p.crowd.last
 		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
 		if p != r.other {
@@ -147,8 +147,9 @@ func (r *registry) unclaimedShared(held uint64) uint64 {
 	return increase(claimed, held)
 }
 
-// private returns a lower bound of the private memory of a part, in bytes: anonymous memory of its processes that no other part shares.
-func (p *Part) private() uint64 {
+// privateMemory returns a lower bound of the private memory of a part, in bytes: anonymous memory of its processes that no other part
+// shares.
+func (p *Part) privateMemory() uint64 {
 	switch {
 	case p.cg.Have&sensor.CgroupMemory != 0:
 		return min(p.cg.Anon, p.now.memory[0])
@@ -175,7 +176,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 		good = false // the earlier memory stays
 	} else {
 		var c certainty
-		m.types, c, good = p.crowd.judge(p.now.memory, m.types, p.live, t)
+		m.types, c, good = p.crowd.closeTick(p.now.memory, m.types, p.live, t)
 		m.types[0] += uint64(p.now.huge) * hugeUnit
 		if p.now.sharing {
 			c = c.worse(lacking(sensor.LackSharedPages, fromRSSSum))
@@ -203,7 +204,7 @@ func (p *Part) settleMemory(t *closing, good bool) {
 		}
 		m.neededPeak = max(m.neededPeak, m.needed())
 	}
-	p.crowd.remember(m, good)
+	p.crowd.keepPeak(m, good)
 	lived := float64(increase(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
 	if p.start == t.boot {                            // with processes that were another user's
 		lived = t.seconds
@@ -211,12 +212,12 @@ func (p *Part) settleMemory(t *closing, good bool) {
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 
-// remember keeps the highest memory of ticks without a measurement, until a measurement replaces it.
-func (c *crowd) remember(m *memory, good bool) {
+// keepPeak keeps the highest memory of ticks without a measurement, until a measurement replaces it.
+func (c *sharedPages) keepPeak(m *memory, good bool) {
 	switch {
 	case c.era == nil || !c.crowded:
 	case c.bounded:
-		c.remains(m.types)
+		c.keepBound(m.types)
 	case c.since != 0 && !c.guessed: // held as it was before
 		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness(), true})
 	case c.since == 0 && !c.pending: // by now it is better known
@@ -229,8 +230,8 @@ func (c *crowd) remember(m *memory, good bool) {
 	}
 }
 
-// remains keeps the upper bound of the memory in a tick in which the memory was estimated or carried over.
-func (c *crowd) remains(types [3]uint64) {
+// keepBound keeps the upper bound of the memory in a tick in which the memory was estimated or carried over.
+func (c *sharedPages) keepBound(types [3]uint64) {
 	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
 
@@ -267,24 +268,24 @@ func (p *Part) exportMemory(b *metric.Batch) {
 	if p.have&sensor.FieldMemory != 0 {
 		if !p.isClosed() {
 			for i, t := range [...]string{"anon", "file", "shmem"} {
-				b.Add(p.lazy(&r.memory[i], memoryBytes, t), float64(m.types[i]))
+				b.Add(p.seriesOnce(&r.memory[i], memoryBytes, t), float64(m.types[i]))
 			}
 		}
-		b.Add(p.lazy(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
+		b.Add(p.seriesOnce(&r.byteSeconds, memoryByteSeconds), m.byteSeconds)
 	}
 	if p.part == "" && p.group.whole != nil && p.group.whole.memory.peak > 0 {
 		return // the lead exports the whole workload's under the same labels
 	}
 	peak, needed, _ := p.peaks()
-	needed, most := p.memory.ends(peak, needed)
+	needed, most := p.memory.needRange(peak, needed)
 	if peak > 0 {
-		b.Add(p.lazy(&r.peak, memoryPeak), float64(peak))
+		b.Add(p.seriesOnce(&r.peak, memoryPeak), float64(peak))
 	}
 	if needed > 0 {
-		b.Add(p.lazy(&r.neededPeak, memoryNeededPeak), float64(needed))
+		b.Add(p.seriesOnce(&r.neededPeak, memoryNeededPeak), float64(needed))
 	}
 	if most > 0 {
-		b.Add(p.lazy(&r.neededMost, memoryNeededMost), float64(most))
+		b.Add(p.seriesOnce(&r.neededMost, memoryNeededMost), float64(most))
 	}
 }
 
@@ -292,26 +293,26 @@ func (p *Part) exportMemory(b *metric.Batch) {
 func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	r, c := p.rows, &p.cg
 	if p.have&sensor.FieldMemory != 0 && !p.isClosed() {
-		b.Add(p.lazy(&r.needed, memoryNeeded), float64(p.memory.needed()))
+		b.Add(p.seriesOnce(&r.needed, memoryNeeded), float64(p.memory.needed()))
 	}
 	if c.Have&sensor.CgroupRefaults != 0 {
-		b.Add(p.lazy(&r.refaults[0], memoryRefaults, "anon"), float64(p.counter(cgRefaultAnon)))
-		b.Add(p.lazy(&r.refaults[1], memoryRefaults, "file"), float64(p.counter(cgRefaultFile)))
+		b.Add(p.seriesOnce(&r.refaults[0], memoryRefaults, "anon"), float64(p.counterSum(cgRefaultAnon)))
+		b.Add(p.seriesOnce(&r.refaults[1], memoryRefaults, "file"), float64(p.counterSum(cgRefaultFile)))
 	}
 	if c.Have&sensor.CgroupFaults != 0 {
-		all, major := p.counter(cgFaults), p.counter(cgMajorFaults)
-		b.Add(p.lazy(&r.pageFaults[0], pageFaults, "minor"), float64(increase(major, all)))
-		b.Add(p.lazy(&r.pageFaults[1], pageFaults, "major"), float64(major))
+		all, major := p.counterSum(cgFaults), p.counterSum(cgMajorFaults)
+		b.Add(p.seriesOnce(&r.pageFaults[0], pageFaults, "minor"), float64(increase(major, all)))
+		b.Add(p.seriesOnce(&r.pageFaults[1], pageFaults, "major"), float64(major))
 	}
 	if c.Have&sensor.CgroupHuge != 0 && c.Have&sensor.CgroupMemory != 0 {
-		b.Add(p.lazy(&r.huge, hugeBytes), float64(c.HugeBytes))
+		b.Add(p.seriesOnce(&r.huge, hugeBytes), float64(c.HugeBytes))
 	}
 	if c.Have&sensor.CgroupNodes != 0 && c.Have&sensor.CgroupMemory != 0 {
 		p.exportNodes(b)
 	}
 	if c.Have&sensor.CgroupMemoryEvents != 0 {
-		b.Add(p.lazy(&r.memoryEvents[0], memoryEvents, "max"), float64(p.counter(cgMaxEvents)))
-		b.Add(p.lazy(&r.memoryEvents[1], memoryEvents, "oom"), float64(p.counter(cgOOMEvents)))
+		b.Add(p.seriesOnce(&r.memoryEvents[0], memoryEvents, "max"), float64(p.counterSum(cgMaxEvents)))
+		b.Add(p.seriesOnce(&r.memoryEvents[1], memoryEvents, "oom"), float64(p.counterSum(cgOOMEvents)))
 	}
 }
 
@@ -326,7 +327,7 @@ func (p *Part) exportNodes(b *metric.Batch) {
 	}
 	for i, n := range p.cg.NodeBytes {
 		if n > 0 || r.nodes[i] != nil {
-			b.Add(p.lazy(&r.nodes[i], nodeBytes, strconv.Itoa(i)), float64(n))
+			b.Add(p.seriesOnce(&r.nodes[i], nodeBytes, strconv.Itoa(i)), float64(n))
 		}
 	}
 }

@@ -51,9 +51,9 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 		}
 		for k, p := range parts {
 			m.held[p] = true
-			of := p.heldBy(g, m.last, threads)
+			of := p.recordMonitor(g, m.last, threads)
 			if k == 0 {
-				of.count(g, increase(m.last, tab.lastAt), m.last > 0, estimated)
+				of.chargeCounts(g, increase(m.last, tab.lastAt), m.last > 0, estimated)
 			}
 		}
 	}
@@ -66,9 +66,9 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 	m.last = tab.lastAt
 }
 
-// heldBy records that the group g holds the part. threads is the number of threads of the workload, and last is the
+// recordMonitor records that the group g holds the part. threads is the number of threads of the workload, and last is the
 // time of the previous reading in nanoseconds since boot.
-func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored {
+func (p *Part) recordMonitor(g *sensor.Monitored, last uint64, threads int) *monitored {
 	if p.monitored == nil {
 		p.monitored = new(monitored)
 	}
@@ -80,8 +80,8 @@ func (p *Part) heldBy(g *sensor.Monitored, last uint64, threads int) *monitored 
 	return m
 }
 
-// count charges the counts of a group over a span in nanoseconds. known is false at the first reading.
-func (m *monitored) count(g *sensor.Monitored, span uint64, known, estimated bool) {
+// chargeCounts charges the counts of a group over a span in nanoseconds. known is false at the first reading.
+func (m *monitored) chargeCounts(g *sensor.Monitored, span uint64, known, estimated bool) {
 	m.cache, m.occupies = g.Cache, g.Occupies
 	if g.Counted && !(m.first && estimated) { // else cache misses were charged until now
 		m.Bytes += g.Bytes
@@ -132,9 +132,9 @@ func (p *Part) exportMonitored(b *metric.Batch) {
 	if m == nil {
 		return
 	}
-	b.Add(p.lazy(&m.rows[0], sensor.MemoryTraffic, "resctrl"), float64(m.Bytes))
+	b.Add(p.seriesOnce(&m.rows[0], sensor.MemoryTraffic, "resctrl"), float64(m.Bytes))
 	if m.occupies {
-		b.Add(p.lazy(&m.rows[1], cacheBytes), float64(m.cache))
+		b.Add(p.seriesOnce(&m.rows[1], cacheBytes), float64(m.cache))
 	}
 }
 

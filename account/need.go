@@ -67,7 +67,7 @@ func (s *span) later(o span) {
 // limit and that its processes can have filled it. In version 2, the kernel does not count such failures if the machine
 // or a parent group lacked memory.
 func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
-	b := m.bounded()
+	b := m.ensureBounds()
 	b.since.later(b.now)
 	b.now = span{}
 	last, now := b.read, groupMemoryOf(c)
@@ -106,8 +106,8 @@ const (
 	batched  = 1 << 20 // the kernel counts memory of groups in batches, bytes
 )
 
-// ends returns the lowest and the highest need in bytes that a peak allows. most is 0 if no control group reports the peak.
-func (m *memory) ends(peak, needed uint64) (low, most uint64) {
+// needRange returns the lowest and the highest need in bytes that a peak allows. most is 0 if no control group reports the peak.
+func (m *memory) needRange(peak, needed uint64) (low, most uint64) {
 	if peak == 0 {
 		return needed, 0
 	}
@@ -117,7 +117,7 @@ func (m *memory) ends(peak, needed uint64) (low, most uint64) {
 	return low, most
 }
 
-func (m *memory) bounded() *needBounds {
+func (m *memory) ensureBounds() *needBounds {
 	if m.bounds == nil {
 		m.bounds = new(needBounds)
 	}
@@ -127,7 +127,7 @@ func (m *memory) bounded() *needBounds {
 // boundMemory records this tick's reading of the part's control group. Set gone if the group was removed, and settled
 // if no process can have been missed.
 func (p *Part) boundMemory(gone, settled bool) {
-	b := p.memory.bounded()
+	b := p.memory.ensureBounds()
 	b.now.vague = b.now.vague || !settled || b.most == 0 && p.created == 0
 	now := b.now
 	if p.memory.boundNeeded(&p.cg, gone) {
@@ -149,7 +149,7 @@ func (w *jobGroup) addPart(p *Part) {
 		return
 	}
 	if w != nil {
-		w.memory.bounded().now.merge(b.now)
+		w.memory.ensureBounds().now.merge(b.now)
 	}
 	b.now = span{}
 }
@@ -172,7 +172,7 @@ func (m *memory) restore(s needState) {
 	if s == (needState{}) {
 		return
 	}
-	b := m.bounded()
+	b := m.ensureBounds()
 	b.most = s[0]
 	b.read = groupMemory{Filled: s[1], Needed: s[2], Kills: math.MaxUint64, Failures: math.MaxUint64}
 }

@@ -19,16 +19,16 @@ var (
 // exportCounted appends the task source's totals over all processes of the node.
 func (tab *table) exportCounted(b *metric.Batch) {
 	if tab.have&sensor.FieldIO != 0 {
-		b.Add(tab.row(0, nodeIO, "read"), float64(tab.counted.read))
-		b.Add(tab.row(1, nodeIO, "write"), float64(tab.counted.write))
+		b.Add(tab.nodeSeries(0, nodeIO, "read"), float64(tab.counted.read))
+		b.Add(tab.nodeSeries(1, nodeIO, "write"), float64(tab.counted.write))
 	}
 	if tab.have&sensor.FieldWait != 0 {
-		b.Add(tab.row(2, nodeWait), seconds(tab.counted.wait))
+		b.Add(tab.nodeSeries(2, nodeWait), seconds(tab.counted.wait))
 	}
 }
 
-// row returns a series of the node, which begins with a zero when the ledger began.
-func (tab *table) row(i int, d *metric.Desc, labels ...string) *metric.Series {
+// nodeSeries returns a series of the node, which begins with a zero when the ledger began.
+func (tab *table) nodeSeries(i int, d *metric.Desc, labels ...string) *metric.Series {
 	if tab.rows[i] == nil {
 		tab.rows[i] = metric.NewSeries(d, slices.Clone(labels)...)
 		tab.rows[i].Created = (tab.epoch + int64(tab.began)) / 1e6

@@ -57,7 +57,7 @@ type Part struct {
 	oomSeen uint32
 
 	memory       memory
-	crowd        crowd
+	crowd        sharedPages
 	sure         memoryCertainty
 	degrees      degrees // of the last export
 	live, thread uint32
@@ -175,8 +175,8 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 		}
 		after += unseen
 		if unseen > 0 && p.cg.Have&sensor.CgroupCPUSplit != 0 {
-			used.user = max(used.user, increase(p.total.user, p.counter(cgUser)))
-			used.system = max(used.system, increase(p.total.system, p.counter(cgSystem)))
+			used.user = max(used.user, increase(p.total.user, p.counterSum(cgUser)))
+			used.system = max(used.system, increase(p.total.system, p.counterSum(cgSystem)))
 		}
 	}
 	added := after - before
@@ -193,14 +193,14 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 // settleIO uses the control group's counters if processes could not be read, and returns their excess over the processes.
 func (p *Part) settleIO() (more usage) {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		more.read, more.write = increase(p.total.read, p.counter(cgRead)), increase(p.total.write, p.counter(cgWrite))
+		more.read, more.write = increase(p.total.read, p.counterSum(cgRead)), increase(p.total.write, p.counterSum(cgWrite))
 		p.total.add(more)
 	}
 	return more
 }
 
-// absorb adds the account of an ended part to this folded one.
-func (r *registry) absorb(p, o *Part) {
+// mergeEnded adds the account of an ended part to this folded one.
+func (r *registry) mergeEnded(p, o *Part) {
 	p.total.add(o.total)
 	if o.set != nil {
 		p.separate().before.add(o.set.before)
@@ -212,7 +212,7 @@ func (r *registry) absorb(p, o *Part) {
 	p.memory.peak = max(p.memory.peak, o.memory.peak)
 	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
 	if o.memory.bounds != nil {
-		b := p.memory.bounded()
+		b := p.memory.ensureBounds()
 		b.most = max(b.most, o.memory.bounds.most)
 	}
 	if c := &o.crowd; c.era != nil && (c.most != (unmeasured{}) || c.bound != (unmeasured{})) {
@@ -228,10 +228,10 @@ func (r *registry) absorb(p, o *Part) {
 	p.started += o.started
 	if s := o.script(); s != nil && p.script() == nil {
 		s.row = nil
-		p.distinguish().script = s
+		p.ensureTasks().script = s
 	}
 	p.lost |= o.lost
-	r.deletes.absorb(p, o)
+	r.deletes.mergePart(p, o)
 	p.folded++
 	p.commands.merge(&o.commands)
 	p.energy.Absorb(&o.energy)
@@ -280,7 +280,7 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 		if w := p.group.whole; w != nil && !idle {
 			w.active = l.at.tick
 		}
-		if p.cgroup != nil && !(idle && rests(p.cgroup)) {
+		if p.cgroup != nil && !(idle && isIdleRecent(p.cgroup)) {
 			p.readCgroup()
 			p.now.fresh = p.cgroup != nil
 			p.boundMemory(!p.now.fresh, l.table.line.settled)
@@ -290,8 +290,8 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 	l.parts.readWholes(l.table.line.settled)
 }
 
-// rests reports whether the last reading of an idle group is recent enough.
-func rests(h sensor.CgroupHandle) bool {
+// isIdleRecent reports whether the last reading of an idle group is recent enough.
+func isIdleRecent(h sensor.CgroupHandle) bool {
 	r, ok := h.(sensor.CgroupRester)
 	return ok && r.Rest()
 }

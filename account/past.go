@@ -38,14 +38,14 @@ func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
 	}
 }
 
-// counter returns counter i summed over the control groups of the part since the part began.
-func (p *Part) counter(i int) uint64 {
+// counterSum returns counter i summed over the control groups of the part since the part began.
+func (p *Part) counterSum(i int) uint64 {
 	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
 }
 
-// succeed replaces the control group of the part by h. since holds the group's counters at the time when it began to
+// replaceCgroup replaces the control group of the part by h. since holds the group's counters at the time when it began to
 // belong to this part, or is nil if they were zero.
-func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
+func (p *Part) replaceCgroup(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	if h == nil || h == p.cgroup {
 		return
 	}
@@ -62,9 +62,9 @@ func (p *Part) succeed(h sensor.CgroupHandle, since *sensor.Cgroup) {
 		p.past[i] += int64(v)
 	}
 	p.cg, p.cgroup, p.cgBase = sensor.Cgroup{}, h, -counted
-	p.memory.bounded().read = groupMemory{}
+	p.memory.ensureBounds().read = groupMemory{}
 	if since != nil {
-		p.memory.bounded().read = groupMemoryOf(since)
+		p.memory.ensureBounds().read = groupMemoryOf(since)
 		p.cg = *since // so that a group that is already gone adds nothing
 		for i, v := range countersOf(since) {
 			p.past[i] -= int64(v)

@@ -66,17 +66,17 @@ func isKnownStatus(status string) bool { return status == "True" || status == "F
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	x := &p.container.pod
 	n := podLabels(f)
-	replaceSeries(&x.info, n == podLabels(was), b, func() *metric.Series { return p.series(podInfo, n[:]...) })
+	replaceSeries(&x.info, n == podLabels(was), b, func() *metric.Series { return p.newSeries(podInfo, n[:]...) })
 	b.Add(x.info, 1)
 	if f.Phase != "" {
-		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.series(podPhase, f.Phase) })
+		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.newSeries(podPhase, f.Phase) })
 		b.Add(x.phase, 1)
 	}
 	if isKnownStatus(f.PodReady) {
-		b.Add(p.lazy(&x.ready, podReady), number(f.PodReady == "True"))
+		b.Add(p.seriesOnce(&x.ready, podReady), number(f.PodReady == "True"))
 	}
 	if f.Created != 0 {
-		b.Add(p.lazy(&x.created, podCreated), float64(f.Created))
+		b.Add(p.seriesOnce(&x.created, podCreated), float64(f.Created))
 	}
 }
 
@@ -96,14 +96,14 @@ func replaceSeries(s **metric.Series, same bool, b *metric.Batch, make func() *m
 func (p *Part) exportCgroup(b *metric.Batch) {
 	x, c := &p.container.cgroupSeries, &p.cg
 	if p.end == 0 && c.Have&sensor.CgroupMemory != 0 && c.Current > 0 {
-		b.Add(p.lazy(&x.usage, containerUsage), float64(c.Current))
+		b.Add(p.seriesOnce(&x.usage, containerUsage), float64(c.Current))
 		if c.Have&sensor.CgroupInactive != 0 {
-			b.Add(p.lazy(&x.working, containerWorking), float64(c.Current-min(c.Current, c.InactiveFile)))
+			b.Add(p.seriesOnce(&x.working, containerWorking), float64(c.Current-min(c.Current, c.InactiveFile)))
 		}
 	}
 	// Without a limit there are no periods; the kernel writes 0.
 	if c.Have&(sensor.CgroupPeriods|sensor.CgroupThrottle) == sensor.CgroupPeriods|sensor.CgroupThrottle && c.Periods > 0 {
-		b.Add(p.lazy(&x.periods, containerPeriods), float64(c.Periods))
-		b.Add(p.lazy(&x.throttled, containerThrottled), float64(c.ThrottledPeriods))
+		b.Add(p.seriesOnce(&x.periods, containerPeriods), float64(c.Periods))
+		b.Add(p.seriesOnce(&x.throttled, containerThrottled), float64(c.ThrottledPeriods))
 	}
 }

@@ -39,7 +39,7 @@ type process struct {
 	counted uint32
 	pass    uint32 // tick of the last pass that had it
 
-	children *offspring // nil while it has had none
+	children *childTimes // nil while it has had none
 	share    sharing
 }
 
@@ -52,13 +52,13 @@ type table struct {
 	evidence *evidence
 	byID     map[int32]*process
 	free     []*process // reused, so that a steady machine allocates nothing
-	seen     sequence
+	seen     passOrder
 	absent   []*process       // that may not have been in the last pass
 	putOff   uint64           // tick of the last call of Ledger.PutOff
 	dead     map[string]*dead // zombies, by owner
 	line     lineage
 	doubts   doubts
-	excess   excess
+	excess   loginLimits
 	crowds   bool // a part has processes that share much memory; see shared.go
 	scripts  bool // this pass has ends of batch scripts, or after them; see script.go
 	exact    bool // start times are exact to the nanosecond
@@ -89,19 +89,19 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	// then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
 		tab.meetParent(&pass.Exited[i], pass.Live)
-		tab.ended(&pass.Exited[i], pass.Joined)
+		tab.handleExit(&pass.Exited[i], pass.Joined)
 	}
 	for i := range pass.Live {
-		tab.alive(&pass.Live[i], first)
+		tab.recordLiving(&pass.Live[i], first)
 	}
 	if tab.scripts {
 		tab.endScripts(pass)
 	}
-	tab.forget(tab.seen.end())
+	tab.dropMissing(tab.seen.finishPass())
 }
 
-// alive records a process of a pass over the task table.
-func (tab *table) alive(p *sensor.Process, first bool) {
+// recordLiving records a process of a pass over the task table.
+func (tab *table) recordLiving(p *sensor.Process, first bool) {
 	e := tab.seen.find(p)
 	if e == nil {
 		e = tab.find(p)
@@ -114,11 +114,11 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	e.pass = uint32(tab.tick)
 	if isNew || e.fresh {
 		isNew, e.fresh = true, false
-		tab.fork(e, p)
-		tab.count(e)
+		tab.recordFork(e, p)
+		tab.countStart(e)
 	}
 	if e.gone {
-		tab.bury(e, p)
+		tab.countZombie(e, p)
 		e.tick = uint32(tab.tick) // a zombie that waits to be reaped
 		tab.stillOwed(e)
 		return
@@ -130,7 +130,7 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	}
 	e.tick, e.left, e.passed = uint32(tab.tick), false, false
 	if p.Threads > 1 && !tab.line.settled {
-		e.kin().threaded = true
+		e.childRecord().threaded = true
 	}
 	e.lacks = lacksOf(p.Partial)
 	d := e.last.increase(usageOf(p), p.Have, p.Partial)
@@ -145,27 +145,27 @@ func (tab *table) alive(p *sensor.Process, first bool) {
 	e.part.now.lacks |= e.lacks
 	e.part.highWater(e, p)
 	tab.recordParent(e, p, isNew, first)
-	watched := float64(max(tab.watched(e), uint64(time.Millisecond)))
+	watched := float64(max(tab.coveredTime(e), uint64(time.Millisecond)))
 	e.rate = float64(d.user+d.system) / watched
 	if o := e.children; o != nil {
 		o.rate = float64(o.fresh) / watched
 		e.rate += o.rate
 	}
-	if tab.bury(e, p); !isZombie(p) {
-		e.part.occupy(p)
+	if tab.countZombie(e, p); !isZombie(p) {
+		e.part.countProcess(p)
 	}
 }
 
-// sequence finds the process for each entry of a pass. Passes are ordered by process id, so the next process is usually
+// passOrder finds the process for each entry of a pass. Passes are ordered by process id, so the next process is usually
 // the one that followed in the last pass.
-type sequence struct {
+type passOrder struct {
 	now, last []*process
 	at        int        // in last
 	skipped   []*process // of last, those before at that were not found
 }
 
 // find returns the entry of a process from the last pass, or nil if it is not the next one in the order of the pass.
-func (s *sequence) find(p *sensor.Process) *process {
+func (s *passOrder) find(p *sensor.Process) *process {
 	for s.at < len(s.last) && s.last[s.at].pid < p.PID {
 		s.skipped = append(s.skipped, s.last[s.at])
 		s.at++
@@ -177,9 +177,9 @@ func (s *sequence) find(p *sensor.Process) *process {
 	return s.last[s.at-1]
 }
 
-// end finishes a pass. It returns the processes of the previous pass that this pass did not contain. The slice is valid
+// finishPass finishes a pass. It returns the processes of the previous pass that this pass did not contain. The slice is valid
 // until the next call.
-func (s *sequence) end() (missing []*process) {
+func (s *passOrder) finishPass() (missing []*process) {
 	missing = append(s.skipped, s.last[s.at:]...)
 	s.now, s.last, s.at, s.skipped = s.last[:0], s.now, 0, missing[:0]
 	return missing
@@ -205,27 +205,27 @@ func (e *process) endedElsewhere(p *sensor.Process, joined bool) bool {
 	return false
 }
 
-// count counts the start of a process.
-func (tab *table) count(e *process) {
+// countStart counts the start of a process.
+func (tab *table) countStart(e *process) {
 	e.part.started++
 	e.counted = tab.interval()
 }
 
-// ended handles the exit record p. Set joined if its control group id comes from the same source as the ids of
+// handleExit handles the exit record p. Set joined if its control group id comes from the same source as the ids of
 // living processes.
-func (tab *table) ended(p *sensor.Process, joined bool) {
+func (tab *table) handleExit(p *sensor.Process, joined bool) {
 	e := tab.find(p)
 	switch {
 	case e == nil:
 		e = tab.addProcess(p, true)
-		tab.count(e)
-		tab.merge(e, p, p.UserNanos+p.SystemNanos)
+		tab.countStart(e)
+		tab.doubtGuessedPart(e, p, p.UserNanos+p.SystemNanos)
 	case e.gone:
 		return
 	case e.endedElsewhere(p, joined):
 		tab.identify(e, p, true)
 	case p.UID != e.uid && p.Have&sensor.FieldGroup != 0:
-		tab.reown(e, p)
+		tab.identifyChangedUser(e, p)
 	}
 	if p.Have&sensor.FieldIO == 0 && e.part.have&sensor.FieldIO != 0 {
 		e.part.lost |= lackIO // its use since its last reading
@@ -253,11 +253,11 @@ func (tab *table) ended(p *sensor.Process, joined bool) {
 	if e.left {
 		tab.recordOwed(e, d.user+d.system)
 	}
-	tab.depart(e)
+	tab.recordExit(e)
 }
 
-// watched returns the time covered by the last reading of a process: since the previous tick, or since its start.
-func (tab *table) watched(e *process) uint64 { return increase(max(tab.lastAt, e.start), tab.now) }
+// coveredTime returns the time covered by the last reading of a process: since the previous tick, or since its start.
+func (tab *table) coveredTime(e *process) uint64 { return increase(max(tab.lastAt, e.start), tab.now) }
 
 // find returns the entry of p. It drops an entry with the same id but another start, because the id was reused.
 func (tab *table) find(p *sensor.Process) *process {
@@ -273,7 +273,7 @@ func (tab *table) find(p *sensor.Process) *process {
 	}
 	tab.lackWaits(e)
 	if !e.left {
-		tab.recordOwed(e, e.legacy())
+		tab.recordOwed(e, e.futureChildTime())
 	}
 	delete(tab.byID, p.PID) // and is not reused: it may have left in this very tick
 	return nil
@@ -292,7 +292,7 @@ func (tab *table) addProcess(p *sensor.Process, ended bool) *process {
 	if old := tab.byID[p.PID]; old == nil || old.start < p.Start {
 		tab.byID[p.PID] = e
 	}
-	tab.miss(e)
+	tab.markMissing(e)
 	return e
 }
 
@@ -318,7 +318,7 @@ func livingOf(live []sensor.Process, pid int32) *sensor.Process {
 
 // identify finds the part that a process belongs to.
 func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
-	parent, inherited := tab.inherited(p)
+	parent, inherited := tab.partOfParent(p)
 	if ended && p.Have&sensor.FieldGroup == 0 && parent != nil && tab.isOwnGroup(p.PPID, p.UserNanos+p.SystemNanos) {
 		parent, inherited = nil, 0
 	}
@@ -329,17 +329,17 @@ func (tab *table) identify(e *process, p *sensor.Process, ended bool) {
 	tab.assign(e, p, tab.config.Identify(p, was, ended), parent, inherited)
 }
 
-// reown finds the part of an ended process that changed its user since its last reading. It accepts
+// identifyChangedUser finds the part of an ended process that changed its user since its last reading. It accepts
 // only a part of the same workload, because the rest of the identity may no longer be known.
-func (tab *table) reown(e *process, p *sensor.Process) {
-	parent, inherited := tab.inherited(p)
+func (tab *table) identifyChangedUser(e *process, p *sensor.Process) {
+	parent, inherited := tab.partOfParent(p)
 	if found := tab.config.Identify(p, parent, true); found.Workload == e.part.id && found.Part == e.part.part && found.Place == "" {
 		tab.assign(e, p, found, parent, inherited)
 	}
 }
 
-// inherited returns the part of the parent of a process, and its task in it.
-func (tab *table) inherited(p *sensor.Process) (*Part, int16) {
+// partOfParent returns the part of the parent of a process, and its task in it.
+func (tab *table) partOfParent(p *sensor.Process) (*Part, int16) {
 	if q := tab.byID[p.PPID]; q != nil && p.Have&sensor.FieldParent != 0 && p.PPID > 1 && q.start <= p.Start+uint64(time.Second) {
 		return q.part, q.task
 	}
@@ -358,15 +358,15 @@ func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent
 		start = max(start, tab.now) // it became another user's, and was the first one's until now
 	}
 	if !found.isOf(parent) {
-		part = tab.parts.part(found, start)
+		part = tab.parts.ensurePart(found, start)
 		if login != "" && login != part.owner {
 			part.separate().login = login
 		}
 		if held != nil {
-			part.begin(held)
+			part.beginHeld(held)
 		}
 	}
-	if e.task = part.task(found.Task); e.task == 0 && part == parent {
+	if e.task = part.taskNumber(found.Task); e.task == 0 && part == parent {
 		e.task = inherited
 	}
 	if e.part != part {
@@ -377,7 +377,7 @@ func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent
 		e.part = part
 		part.start = min(part.start, start)
 	}
-	tab.scripted(e, parent)
+	tab.recordScript(e, parent)
 }
 
 // isOf reports whether a process belongs to the part of its parent, as far as that is known. A process that no reading
@@ -395,20 +395,20 @@ const lateTicks = 3
 // place in that time.
 const putOffTicks = 9
 
-// miss marks a process that is missing from the pass, so that forget examines it.
-func (tab *table) miss(e *process) {
+// markMissing marks a process that is missing from the pass, so that forget examines it.
+func (tab *table) markMissing(e *process) {
 	if !e.absent {
 		e.absent = true
 		tab.absent = append(tab.absent, e)
 	}
 }
 
-// forget drops processes that have been missing for a while. A process with an exit record stays a
+// dropMissing drops processes that have been missing for a while. A process with an exit record stays a
 // tick longer, because records of its children may follow.
-func (tab *table) forget(missing []*process) {
+func (tab *table) dropMissing(missing []*process) {
 	for _, e := range missing {
 		if e.pass != uint32(tab.tick) {
-			tab.miss(e)
+			tab.markMissing(e)
 		}
 	}
 	late, gone := uint64(lateTicks), uint64(1)
@@ -422,7 +422,7 @@ func (tab *table) forget(missing []*process) {
 			continue
 		}
 		if e.tick != uint32(tab.tick) {
-			tab.depart(e)
+			tab.recordExit(e)
 		}
 		if unseen := tab.tick - uint64(e.tick); unseen > late || (e.gone && unseen > gone) {
 			if !e.gone {
@@ -440,9 +440,9 @@ func (tab *table) forget(missing []*process) {
 	tab.absent = kept
 }
 
-// fork records a new process. The process shares memory pages with its parent if both are in one part, or if the parent
+// recordFork records a new process. The process shares memory pages with its parent if both are in one part, or if the parent
 // is large and runs the same program.
-func (tab *table) fork(e *process, p *sensor.Process) {
+func (tab *table) recordFork(e *process, p *sensor.Process) {
 	q := tab.byID[p.PPID]
 	switch {
 	case q == nil || p.Have&sensor.FieldParent == 0:

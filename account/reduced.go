@@ -22,15 +22,15 @@ func (p *Part) reduced() bool {
 		return false
 	}
 	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.memory.swap == 0 &&
-		!p.energy.HasGPU() && p.kills() == 0 && p.monitored == nil && !p.active(sensor.WeightActive) {
+		!p.energy.HasGPU() && p.oomKills() == 0 && p.monitored == nil && !p.isActive(sensor.WeightActive) {
 		return true
 	}
 	p.full = true
 	return false
 }
 
-// counters returns the counters that the reduced series set leaves out.
-func (u usage) counters() usage {
+// reducedCounters returns the counters that the reduced series set leaves out.
+func (u usage) reducedCounters() usage {
 	u.user, u.system = 0, 0
 	return u
 }
@@ -52,8 +52,8 @@ func (p *Part) separate() *separateCounters {
 	return p.set
 }
 
-// handed returns the amounts of the counters that were handed over.
-func (p *Part) handed() usage {
+// handedOver returns the amounts of the counters that were handed over.
+func (p *Part) handedOver() usage {
 	if p.set == nil {
 		return usage{}
 	}
@@ -63,7 +63,7 @@ func (p *Part) handed() usage {
 // ownUsage returns the counters of the part minus the amounts that were handed over.
 func (p *Part) ownUsage() usage {
 	own := p.total
-	own.subtract(p.handed())
+	own.subtract(p.handedOver())
 	return own
 }
 
@@ -77,7 +77,7 @@ func (r *registry) handOver() {
 		if p.set != nil && p.set.handed == (usage{}) {
 			p.set.handed = p.set.before
 		}
-		more := p.ownUsage().counters()
+		more := p.ownUsage().reducedCounters()
 		if more == (usage{}) && p.tally.Empty() {
 			continue
 		}
@@ -86,9 +86,9 @@ func (r *registry) handOver() {
 		into.total.add(more)
 		into.have |= p.have & (sensor.FieldWait | sensor.FieldIO | sensor.FieldFaults | sensor.FieldSwitches)
 		into.lost |= p.lost | p.now.lacks
-		r.deletes.absorb(into, p)
+		r.deletes.mergePart(into, p)
 		if more != (usage{}) {
-			p.separate().handed = p.total.counters()
+			p.separate().handed = p.total.reducedCounters()
 		}
 		r.tallies.HandOver(&p.tally, &into.tally)
 	}

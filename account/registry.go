@@ -41,31 +41,31 @@ func newRegistry(c *Config, at *times) *registry {
 	}
 }
 
-// part returns the account of an identity and creates it if needed.
-func (r *registry) part(found Identified, start uint64) *Part {
-	if p := r.placed(found.Place); p != nil {
+// ensurePart returns the account of an identity and creates it if needed.
+func (r *registry) ensurePart(found Identified, start uint64) *Part {
+	if p := r.partAtPlace(found.Place); p != nil {
 		if p.phase < exported && p.isBetterName(&found) {
 			return r.rename(p, found)
 		}
 		p.setCgroup(found.Handle)
 		p.group.setCgroup(found.Whole)
 		p.facts.merge(found.Facts)
-		p.revive()
+		p.resume()
 		return p
 	}
 	k := key{found.Workload, found.Part, found.Owner}
 	p := r.byKey[k]
 	if p == nil || p.cgroup != found.Handle {
-		if q := r.holder(found.Handle); q != nil {
-			return r.sameGroup(q, found)
+		if q := r.partOfCgroup(found.Handle); q != nil {
+			return r.partOfSameGroup(q, found)
 		}
 	}
 	if p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
 		if found.Place != p.place { // a restarted container
-			p.succeed(found.Handle, nil)
+			p.replaceCgroup(found.Handle, nil)
 		}
 		r.addDetails(p, found)
-		p.revive()
+		p.resume()
 		return p
 	}
 	p = &Part{key: k, kind: k.id.Kind(), start: start}
@@ -79,21 +79,21 @@ func (r *registry) part(found Identified, start uint64) *Part {
 	return p
 }
 
-// revive continues a part that ended a moment ago, with an end that was not exported: a restarted service or container.
-func (p *Part) revive() {
+// resume continues a part that ended a moment ago, with an end that was not exported: a restarted service or container.
+func (p *Part) resume() {
 	if p.end != 0 {
 		p.end, p.emptySince = 0, 0
 	}
 }
 
-// sweep drops the parts that the last export completed. It runs at the start of the next tick, so that a state saved
+// dropFlushed drops the parts that the last export completed. It runs at the start of the next tick, so that a state saved
 // before the export is sent still has them.
-func (r *registry) sweep() {
+func (r *registry) dropFlushed() {
 	gone := false
 	for _, p := range r.order {
 		if p.phase == absorbed || (p.phase >= flushed && p.end != 0 && !p.lingers(r.lastAt, r.config.Linger)) {
 			gone = true
-			r.release(p)
+			r.removePart(p)
 		}
 	}
 	if gone {
@@ -101,8 +101,8 @@ func (r *registry) sweep() {
 	}
 }
 
-// release removes a part from the maps. Its group goes with its last part.
-func (r *registry) release(p *Part) {
+// removePart removes a part from the maps. Its group goes with its last part.
+func (r *registry) removePart(p *Part) {
 	if p.phase == reported {
 		r.reported[p.key] = p
 	}
@@ -174,7 +174,7 @@ func (r *registry) accountOf(p *Part) *Part {
 func (r *registry) shortWork(owner string) *Part {
 	p := r.shortOf[owner]
 	if p == nil || r.byKey[p.key] != p || p.closed() {
-		p = r.part(Identified{Identity: workload.Identity{
+		p = r.ensurePart(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
 		}}, max(r.began, r.exported))
 		r.shortOf[owner] = p

@@ -30,7 +30,7 @@ const startGrace = uint64(2 * time.Minute)
 
 // starting reports whether the part is running and has run only the stages of a container runtime so far.
 func (p *Part) starting() bool {
-	program, ok := p.commands.top()
+	program, ok := p.commands.mainProgram()
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
 }
 
@@ -52,9 +52,9 @@ type names struct {
 	behind *Part
 }
 
-// awaits reports whether exports have to omit the part for now, because its final name or the end of the previous run
+// mustWait reports whether exports have to omit the part for now, because its final name or the end of the previous run
 // is still unknown. boot is the time since boot and grace the longest wait, both in nanoseconds.
-func (p *Part) awaits(boot, grace uint64) bool {
+func (p *Part) mustWait(boot, grace uint64) bool {
 	if p.phase >= exported {
 		return false
 	}
@@ -71,8 +71,8 @@ func (p *Part) isEndReported(boot uint64) bool {
 		increase(p.end, boot) >= nameGrace
 }
 
-// placed returns the open part of a place, nil for none.
-func (r *registry) placed(place string) *Part {
+// partAtPlace returns the open part of a place, nil for none.
+func (r *registry) partAtPlace(place string) *Part {
 	if place == "" {
 		return nil
 	}
@@ -98,15 +98,15 @@ func (l *Ledger) Name() {
 		if p.place == "" || p.naming == workload.Named || p.closed() || p.phase == exported && p.end != 0 {
 			continue
 		}
-		program, _ := p.commands.top()
+		program, _ := p.commands.mainProgram()
 		if found := (Identified{Identity: l.config.Rename(p.place, program.String())}); p.isBetterName(&found) {
 			l.parts.rename(p, found)
 		}
 	}
 }
 
-// holder returns the open part that reads a control group, nil for none.
-func (r *registry) holder(h sensor.CgroupHandle) *Part {
+// partOfCgroup returns the open part that reads a control group, nil for none.
+func (r *registry) partOfCgroup(h sensor.CgroupHandle) *Part {
 	if h == nil {
 		return nil
 	}
@@ -118,10 +118,10 @@ func (r *registry) holder(h sensor.CgroupHandle) *Part {
 	return nil
 }
 
-// sameGroup returns the part for a process that is in p's control group but was identified under other names. If these
+// partOfSameGroup returns the part for a process that is in p's control group but was identified under other names. If these
 // names are better, it renames p. Two parts for one control group would both be charged its use.
-func (r *registry) sameGroup(p *Part, found Identified) *Part {
-	p.revive()
+func (r *registry) partOfSameGroup(p *Part, found Identified) *Part {
+	p.resume()
 	if found.Naming >= p.naming {
 		return p
 	}
@@ -143,7 +143,7 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 	case p.phase >= exported:
 		return r.continueAs(p, found)
 	case into != nil && !into.closed() && into.run == p.run:
-		r.join(into, p)
+		r.mergePiece(into, p)
 		r.addDetails(into, found)
 		return into
 	}
@@ -169,8 +169,8 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 func (r *registry) register(p *Part) {
 	if before := r.byKey[p.key]; before != nil {
 		if before.closed() {
-			p.bornAfter(before)
-			r.release(before)
+			p.startAfterRun(before)
+			r.removePart(before)
 			r.order = slices.DeleteFunc(r.order, func(q *Part) bool { return q == before })
 		} else {
 			if before.end == 0 && before.live == 0 {
@@ -183,9 +183,9 @@ func (r *registry) register(p *Part) {
 	r.joinGroup(p)
 }
 
-// bornAfter moves the start of the part behind the last export of an earlier run with the same series. A store accepts
+// startAfterRun moves the start of the part behind the last export of an earlier run with the same series. A store accepts
 // no sample older than the newest one of a series.
-func (p *Part) bornAfter(before *Part) {
+func (p *Part) startAfterRun(before *Part) {
 	if p.created != 0 && before.rows != nil && before.rows.shown >= p.created {
 		p.created = before.rows.shown + 2 // the marker of its end is 1 ms after it
 	}
@@ -211,25 +211,25 @@ func (r *registry) continueAs(p *Part, found Identified) *Part {
 	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that r.part does not find it by its place
 	p.cg.Have &= leftOver
 	delete(r.places, found.Place)
-	q := r.part(found, r.now)
+	q := r.ensurePart(found, r.now)
 	if h != nil {
-		q.succeed(h, &since)
+		q.replaceCgroup(h, &since)
 	}
 	r.repoint(p, q)
 	return q
 }
 
-// join merges p, a restarted container that was never exported, into the part that it belongs to.
-func (r *registry) join(into, p *Part) {
+// mergePiece merges p, a restarted container that was never exported, into the part that it belongs to.
+func (r *registry) mergePiece(into, p *Part) {
 	if p.cgroup != nil {
-		into.succeed(p.cgroup, nil)
+		into.replaceCgroup(p.cgroup, nil)
 	} else {
 		for i, v := range countersOf(&p.cg) {
 			into.past[i] += int64(v)
 		}
 		into.cgBase -= int64(p.CPU())
 	}
-	r.absorb(into, p)
+	r.mergeEnded(into, p)
 	into.folded--
 	into.now.used.add(p.now.used)
 	into.now.live, into.now.threads = into.now.live+p.now.live, into.now.threads+p.now.threads
@@ -249,8 +249,8 @@ func (r *registry) join(into, p *Part) {
 	r.repoint(p, into)
 }
 
-// repoint charges the processes of one part to another part from now on.
-func (tab *table) repoint(from, to *Part) {
+// moveProcesses charges the processes of one part to another part from now on.
+func (tab *table) moveProcesses(from, to *Part) {
 	for _, e := range tab.byID {
 		if e.part == from {
 			e.part = to

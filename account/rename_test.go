@@ -119,7 +119,7 @@ func TestNamedBeforeExport(t *testing.T) {
 	r.wantIDs("deployment/shop/cart cart-x/app")
 	r.want("all of it", r.cpu("deployment/shop/cart", "cart-x/app", "shop"), 1)
 	r.want("distribution", r.values["reckon_workload_cores|deployment/shop/cart|deployment||shop"], 2)
-	if r.l.parts.placed("u1/c1") == nil {
+	if r.l.parts.partAtPlace("u1/c1") == nil {
 		t.Fatalf("the place is forgotten")
 	}
 }

@@ -71,17 +71,17 @@ func (l *Ledger) Reports(id *workload.Identity) bool {
 func (p *Part) endReport(next *Part, b *metric.Batch) {
 	var others [11]*metric.Series
 	if next != nil {
-		others = next.container.reports()
+		others = next.container.reportSeries()
 	}
-	for i, s := range p.container.reports() {
+	for i, s := range p.container.reportSeries() {
 		if o := others[i]; s != nil && (o == nil || !slices.Equal(s.Values, o.Values)) {
 			b.End(s)
 		}
 	}
 }
 
-// reports returns the series of a container's report, or nil if there is none.
-func (c *container) reports() [11]*metric.Series {
+// reportSeries returns the series of a container's report, or nil if there is none.
+func (c *container) reportSeries() [11]*metric.Series {
 	if c == nil {
 		return [11]*metric.Series{}
 	}

@@ -15,57 +15,57 @@ import (
 func (l *Ledger) Save(w io.Writer, bootID string) error {
 	s := &saver{w: w, index: make(map[*Part]int, len(l.parts.order))}
 	s.encoder = json.NewEncoder(&s.buf)
-	s.value(l.head(bootID))
+	s.appendJSON(l.stateHeader(bootID))
 	s.buf.Truncate(s.buf.Len() - 1) // the object continues
-	s.list(`,"parts":[`)
+	s.nextList(`,"parts":[`)
 	commands := make(map[string]uint64)
 	for _, p := range l.parts.order {
 		if p.phase != absorbed {
 			s.index[p] = len(s.index)
-			s.next()
+			s.nextElement()
 			part := p.state(commands)
 			part.Deleted = l.parts.deletes.state(p)
 			part.Doubts = l.table.doubts.state(p)
-			s.value(&part)
+			s.appendJSON(&part)
 		}
 	}
-	s.list(`],"processes":[`)
+	s.nextList(`],"processes":[`)
 	for pid, e := range l.table.byID {
 		i, ok := s.index[e.part]
 		if !ok {
 			i = s.index[l.parts.other] // for programs that do not read its name
 		}
 		if ok || e.dead != 0 {
-			s.next()
-			s.process(pid, e, i, !ok)
+			s.nextElement()
+			s.appendProcess(pid, e, i, !ok)
 		}
 	}
-	s.list(`],"cores":{`)
+	s.nextList(`],"cores":{`)
 	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p {
-			s.next()
-			s.value(string(g.id))
+			s.nextElement()
+			s.appendJSON(string(g.id))
 			s.buf.WriteByte(':')
-			s.value(&g.cores)
+			s.appendJSON(&g.cores)
 		}
 	}
-	s.list(`},"wanted":{`)
+	s.nextList(`},"wanted":{`)
 	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p && g.wanted != nil {
-			s.next()
-			s.value(string(g.id))
+			s.nextElement()
+			s.appendJSON(string(g.id))
 			s.buf.WriteByte(':')
-			s.value(&g.wanted.cores)
+			s.appendJSON(&g.wanted.cores)
 		}
 	}
-	s.list(`},"wholes":{`)
+	s.nextList(`},"wholes":{`)
 	for _, p := range l.parts.order {
 		if g := p.group; g.lead == p && g.whole != nil && (g.whole.memory.peak > 0 || g.whole.memory.neededPeak > 0) {
-			s.next()
-			s.value(string(g.id))
+			s.nextElement()
+			s.appendJSON(string(g.id))
 			s.buf.WriteByte(':')
 			need := g.whole.memory.bounds.state()
-			s.value(append([]uint64{g.whole.memory.peak, g.whole.memory.neededPeak}, need[:]...))
+			s.appendJSON(append([]uint64{g.whole.memory.peak, g.whole.memory.neededPeak}, need[:]...))
 		}
 	}
 	s.buf.WriteString("}}")
@@ -86,14 +86,14 @@ type saver struct {
 // savedAtOnce is the number of bytes that are collected before they are written.
 const savedAtOnce = 32 << 10
 
-// list ends a list or an object and begins the next.
-func (s *saver) list(between string) {
+// nextList ends a list or an object and begins the next.
+func (s *saver) nextList(between string) {
 	s.buf.WriteString(between)
 	s.begun = false
 }
 
-// next begins an element.
-func (s *saver) next() {
+// nextElement begins an element.
+func (s *saver) nextElement() {
 	if s.begun {
 		s.buf.WriteByte(',')
 	}
@@ -103,17 +103,17 @@ func (s *saver) next() {
 	}
 }
 
-// value appends v as encoding/json writes it.
-func (s *saver) value(v any) {
+// appendJSON appends v as encoding/json writes it.
+func (s *saver) appendJSON(v any) {
 	if err := s.encoder.Encode(v); err != nil && s.err == nil {
 		s.err = err
 	}
 	s.buf.Truncate(max(s.buf.Len()-1, 0)) // the newline
 }
 
-// process appends a processState without reflection, which would take most of the time because there are many.
+// appendProcess appends a processState without reflection, which would take most of the time because there are many.
 // named adds the name of its part.
-func (s *saver) process(pid int32, e *process, part int, named bool) {
+func (s *saver) appendProcess(pid int32, e *process, part int, named bool) {
 	b := append(s.buf.AvailableBuffer(), `{"p":`...)
 	b = strconv.AppendInt(b, int64(pid), 10)
 	if e.ppid != 0 {
@@ -146,7 +146,7 @@ func (s *saver) process(pid int32, e *process, part int, named bool) {
 	s.buf.Write(b)
 	if named {
 		s.buf.WriteString(`,"f":`)
-		s.value([2]string{string(e.part.id), e.part.owner})
+		s.appendJSON([2]string{string(e.part.id), e.part.owner})
 	}
 	s.buf.WriteByte('}')
 }

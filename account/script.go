@@ -25,14 +25,14 @@ func (p *Part) script() *script {
 	return p.byTask.script
 }
 
-// scripted records e as the batch script of its step if it is the oldest process of the step. parent is the part of the
+// recordScript records e as the batch script of its step if it is the oldest process of the step. parent is the part of the
 // parent process, or nil. If start times are inexact and two processes have about the same age, the lower process id
 // decides. That does not apply to children of the step, because process ids wrap around.
-func (tab *table) scripted(e *process, parent *Part) {
+func (tab *table) recordScript(e *process, parent *Part) {
 	switch s, p := e.part.script(), e.part; {
 	case p.part != "batch" || !p.kind.Scheduled():
 	case s == nil:
-		p.distinguish().script = &script{pid: e.pid, start: e.start}
+		p.ensureTasks().script = &script{pid: e.pid, start: e.start}
 	case s.end != 0:
 	case (tab.exact || !sensor.SameStart(e.start, s.start)) && e.start < s.start,
 		!tab.exact && sensor.SameStart(e.start, s.start) && e.pid < s.pid && parent != p:

@@ -8,9 +8,9 @@ import (
 	"reckon/workload"
 )
 
-// endGrace is the time that a part with an existing control group may have no process before it
+// emptyGrace is the time that a part with an existing control group may have no process before it
 // counts as ended. It covers the pause between two job steps and the restart of a service.
-const endGrace = uint64(10 * time.Second)
+const emptyGrace = uint64(10 * time.Second)
 
 // rootOwner owns unowned work, and may delete all users' files.
 const rootOwner = "root"
@@ -18,7 +18,7 @@ const rootOwner = "root"
 // closeTick closes the tick for every part and compares their sum with the machine.
 func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) {
 	if l.parts.other == nil {
-		l.parts.other = l.parts.part(Identified{Identity: workload.Identity{
+		l.parts.other = l.parts.ensurePart(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Other, l.config.Node), Owner: rootOwner,
 		}}, boot)
 	}
@@ -50,23 +50,23 @@ func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) 
 	}
 	l.table.crowds = l.parts.settleMemory(&t)
 	if m != nil && !first {
-		l.conserve(charged, m)
+		l.chargeUnclaimed(charged, m)
 	}
 	if m != nil {
 		l.node.machine = *m
 	}
-	l.observe(elapsed, m, first)
+	l.observeCores(elapsed, m, first)
 	for _, p := range l.parts.order {
 		l.endIfEmpty(p, boot)
 	}
 }
 
-// conserve charges to other the busy time of the machine that was charged to no process, such as interrupts and short
+// chargeUnclaimed charges to other the busy time of the machine that was charged to no process, such as interrupts and short
 // work without exit records. charged is the time charged to processes in this tick.
 //
 // Busy time is the processor time minus idle, iowait and steal. The kernel measures these three exactly, even if it
 // only samples the busy modes.
-func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
+func (l *Ledger) chargeUnclaimed(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
 	if span := increase(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
@@ -78,8 +78,8 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.node.balance += max(busy, 0) - int64(charged)
 	irq := increase(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
 	late := l.table.line.held + increase(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.judge.evidence.count(max(busy, 0), int64(charged), irq, late, increase(l.node.machine.Boot, m.Boot), m.Cores)
-	unread := l.unread(busy, m)
+	l.judge.evidence.addTick(max(busy, 0), int64(charged), irq, late, increase(l.node.machine.Boot, m.Boot), m.Cores)
+	unread := l.unreadBusy(busy, m)
 	rest := l.node.balance - int64(l.table.line.held) - unread // which is charged in the next tick
 	unpaid, slow := max(rest, 0), increase(l.at.now, m.Boot) > increase(l.node.machine.Boot, m.Boot)/slowReading
 	if slow || l.node.slow {
@@ -102,9 +102,9 @@ func (l *Ledger) conserve(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unread returns the busy time that processes may have used between their own reading and the later reading of the
+// unreadBusy returns the busy time that processes may have used between their own reading and the later reading of the
 // machine. If it were charged to other, it would be charged again to the processes in the next tick.
-func (l *Ledger) unread(busy int64, m *sensor.Machine) int64 {
+func (l *Ledger) unreadBusy(busy int64, m *sensor.Machine) int64 {
 	span := increase(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
 		return 0
@@ -120,10 +120,10 @@ func busyTicks(m *sensor.Machine) uint64 {
 	return m.User + m.Nice + m.System + m.IRQ + m.SoftIRQ
 }
 
-// observe adds one observation of the cores in use to each workload. If an observation exceeds the capacity of a tick,
+// observeCores adds one observation of the cores in use to each workload. If an observation exceeds the capacity of a tick,
 // it moves the excess to the next ticks. Such an excess arises because child times arrive late and counters are not
 // read at one instant.
-func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
+func (l *Ledger) observeCores(elapsed uint64, m *sensor.Machine, first bool) {
 	if first || elapsed == 0 {
 		return
 	}
@@ -136,7 +136,7 @@ func (l *Ledger) observe(elapsed uint64, m *sensor.Machine, first bool) {
 		if g.seen != l.at.tick {
 			g.seen, g.cpu = l.at.tick, 0
 		}
-		g.wait(p, elapsed)
+		g.recordWait(p, elapsed)
 		g.cpu += p.now.cpu - p.now.late
 		g.late += p.now.late
 	}
@@ -160,22 +160,22 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 		p.emptySince, p.left = 0, boot&^1
 	case p.emptySince == 0:
 		p.emptySince = boot // a record of its exit may still come
-	case p.cgroup == nil || boot-p.emptySince >= endGrace:
-		p.finish(p.ended(p.emptySince))
+	case p.cgroup == nil || boot-p.emptySince >= emptyGrace:
+		p.finish(p.endTime(p.emptySince))
 	}
 }
 
-// ended returns when a part ended that was found empty: when its last process did, if its record reported that.
-func (p *Part) ended(empty uint64) uint64 {
+// endTime returns when a part ended that was found empty: when its last process did, if its record reported that.
+func (p *Part) endTime(empty uint64) uint64 {
 	if p.left&1 == 1 {
 		return min(p.left, empty)
 	}
 	return empty
 }
 
-// vague reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
+// hasVagueEnd reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
 // record, a part ends when it is first found empty.
-func (p *Part) vague() bool {
+func (p *Part) hasVagueEnd() bool {
 	return p.end != 0 && p.left&1 == 0 && increase(max(p.left, p.start), p.end) > increase(p.start, p.end)/bearableUse
 }
 

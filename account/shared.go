@@ -61,8 +61,8 @@ func quotient(part, all uint64) uint16 {
 	return uint16(float64(part)/float64(all)*entire + 0.5)
 }
 
-// alike reports whether two proportions are nearly equal.
-func (p *proportion) alike(o *proportion) bool {
+// isClose reports whether two proportions are nearly equal.
+func (p *proportion) isClose(o *proportion) bool {
 	for i := range p {
 		if d := int(p[i]) - int(o[i]); d > alike || d < -alike {
 			return false
@@ -107,8 +107,8 @@ func programOf(c *sensor.Comm) program {
 	return program(h*odd>>32) &^ 1
 }
 
-// crowd is the shared-page state of a part.
-type crowd struct {
+// sharedPages is the shared-page state of a part.
+type sharedPages struct {
 	*era // nil while little is shared
 
 	// State of this tick.
@@ -177,14 +177,14 @@ func (s *sample) isSimilar(of *sharing) bool {
 	return s.rss != 0 && s.program == of.program && of.rss <= s.rss+s.rss/8 && s.rss <= of.rss+of.rss/8
 }
 
-func (c *crowd) begin() {
+func (c *sharedPages) resetTick() {
 	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared = 0, 0, 0, 0, 0, [3]uint64{}
 	if c.forked, c.bounded, c.growing = false, false, false; c.era != nil {
 		c.upper, c.pending = [3]uint64{}, false
 	}
 }
 
-func (c *crowd) sample(of *sharing) *proportion {
+func (c *sharedPages) measuredFor(of *sharing) *proportion {
 	if c.era == nil {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (c *crowd) sample(of *sharing) *proportion {
 // countShared counts the memory that processes of a part may share. of are the entries of the living processes.
 func (r *registry) countShared(of []*process, live []sensor.Process) {
 	for _, p := range r.order {
-		p.crowd.begin()
+		p.crowd.resetTick()
 	}
 	for i, e := range of {
 		if p := &live[i]; !e.gone && !isZombie(p) {
@@ -209,7 +209,7 @@ func (r *registry) countShared(of []*process, live []sensor.Process) {
 }
 
 // add counts a process.
-func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
+func (c *sharedPages) add(s *sharing, proc *sensor.Process, tick uint64) {
 	rss := proc.Anon + proc.File + proc.Shmem
 	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), programOf(&proc.Comm)
 	if s.worker { // its parent has its own pages, if it is of the same size
@@ -235,7 +235,7 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 		} else {
 			own = s.part
 		}
-	} else if other := c.sample(s); other != nil {
+	} else if other := c.measuredFor(s); other != nil {
 		p = *other
 		c.sampled += rss
 	} else {
@@ -254,10 +254,10 @@ func (c *crowd) add(s *sharing, proc *sensor.Process, tick uint64) {
 	}
 }
 
-// judge closes the tick. It returns the memory of the part, its certainty, and whether it is good enough to count as a
+// closeTick closes the tick. It returns the memory of the part, its certainty, and whether it is good enough to count as a
 // peak. raw is the sum by memory type, and before is the value of the previous tick. If judge sets c.bounded,
-// [crowd.limit] has to find the memory.
-func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
+// [crowd.upperBound] has to find the memory.
+func (c *sharedPages) closeTick(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
 	tick := uint32(t.tick)
 	twice := c.rss - c.largest
 	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
@@ -307,23 +307,23 @@ func (c *crowd) judge(raw, before [3]uint64, live uint32, t *closing) (types [3]
 }
 
 // changed reports whether the part changed so much since it was measured that its processes share other pages.
-func (c *crowd) changed(live uint32, steady bool) bool {
+func (c *sharedPages) changed(live uint32, steady bool) bool {
 	return live > c.live+c.live/8 || live < c.live-c.live/4 || c.rss > c.base+c.base/8 || c.rss < c.base-c.base/4 ||
 		steady && c.rss > c.base+c.base/32
 }
 
-// limit returns the upper bound of the memory of a part that could not be measured. private is the memory of the other
+// upperBound returns the upper bound of the memory of a part that could not be measured. private is the memory of the other
 // parts in bytes. within returns the needed memory of a set of control groups, if known.
-func (c *crowd) limit(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
+func (c *sharedPages) upperBound(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
 	most := uint64(math.MaxUint64)
 	if needed, ok := within(c.set); ok && !c.forked { // memory inherited from its parent is charged to the parent's group
 		most = needed
 	}
-	return bounded(c.upper, c.largest, private, most, t)
+	return boundedMemory(c.upper, c.largest, private, most, t)
 }
 
 // keepMemory returns the previous memory of the part, and not less than its largest process's.
-func (c *crowd) keepMemory(raw [3]uint64) [3]uint64 {
+func (c *sharedPages) keepMemory(raw [3]uint64) [3]uint64 {
 	last := c.last[0] + c.last[1] + c.last[2]
 	if last >= c.largest {
 		return c.last
@@ -331,10 +331,10 @@ func (c *crowd) keepMemory(raw [3]uint64) [3]uint64 {
 	return scaled(raw, float64(c.largest)/float64(c.rss))
 }
 
-// bounded limits anonymous and shared memory to most bytes and to the memory of the machine that the other parts leave.
+// boundedMemory limits anonymous and shared memory to most bytes and to the memory of the machine that the other parts leave.
 // It limits file pages to mapped pages and to the rest of the machine. No limit goes below largest, the size of the
 // largest process.
-func bounded(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
+func boundedMemory(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {
 		types[0] = min(types[0], max(increase(private, t.anon), largest))
@@ -380,11 +380,11 @@ type Sharer struct {
 // Refines reports whether the process is covered by the measurement of another one, or of an earlier time.
 func (s *Sharer) Refines() bool { return s.class > 0 }
 
-// crowded appends the processes with shared pages that should be measured, the most urgent first. First are programs
+// appendUnmeasured appends the processes with shared pages that should be measured, the most urgent first. First are programs
 // never measured, then processes covered only by a measurement of another process. Outdated measurements follow, from
 // the oldest on. Each of the first two classes starts with the part that may double-count the most memory. Call it
 // after [Ledger.Tick].
-func (tab *table) crowded(list []Sharer) []Sharer {
+func (tab *table) appendUnmeasured(list []Sharer) []Sharer {
 	if !tab.crowds {
 		return list
 	}
@@ -397,7 +397,7 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 		}
 		next := Sharer{PID: e.pid, Start: e.start, RSS: uint64(s.rss) << 10, at: s.at, twice: c.rss - c.largest}
 		switch {
-		case !s.counted && c.sample(s) == nil:
+		case !s.counted && c.measuredFor(s) == nil:
 		case !s.counted && (tab.now < e.start+youngFor || now < c.began+calmFor):
 			continue
 		case !s.counted:
@@ -423,11 +423,11 @@ func (tab *table) crowded(list []Sharer) []Sharer {
 // first, one process per program and size is enough.
 func (tab *table) needsSample(of Sharer) bool {
 	e := tab.byID[of.PID]
-	return of.class != 0 || e == nil || e.part.crowd.sample(&e.share) == nil
+	return of.class != 0 || e == nil || e.part.crowd.measuredFor(&e.share) == nil
 }
 
-// shared records the measured sharing of a process; ok is false if it may not be measured.
-func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
+// recordSharing records the measured sharing of a process; ok is false if it may not be measured.
+func (tab *table) recordSharing(of Sharer, m sensor.SharedMemory, ok bool) {
 	e := tab.byID[of.PID]
 	if e == nil || e.start != of.Start || e.gone {
 		return
@@ -441,7 +441,7 @@ func (tab *table) shared(of Sharer, m sensor.SharedMemory, ok bool) {
 		return // it belongs to another part by now
 	}
 	now, s := proportionOf(&m), &e.share
-	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.alike(&now) {
+	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.isClose(&now) {
 		s.doubled = 0
 	}
 	s.part, s.of, s.era, s.at, s.denied, s.begins = now, s.rss, c.number, uint32(tab.tick), 0, true

@@ -35,21 +35,21 @@ func (p *Part) isNearlyIdle(life uint64) bool {
 		cpu /= 2
 	}
 	return p.CPU() < cpu && p.memory.peak < quietMemory && p.total.read+p.total.write < reducedIO &&
-		!p.energy.HasGPU() && p.kills() == 0 && !p.active(sensor.WeightLong)
+		!p.energy.HasGPU() && p.oomKills() == 0 && !p.isActive(sensor.WeightLong)
 }
 
-// pending reports whether a process group is left to the next export, because it may turn out to be short work.
-func (r *registry) pending(p *Part, boot uint64) bool {
+// mayBeShort reports whether a process group is left to the next export, because it may turn out to be short work.
+func (r *registry) mayBeShort(p *Part, boot uint64) bool {
 	life := increase(p.start, boot)
 	return p.kind.Group() && !p.pushed && p.phase < exported && p.created != 0 && p.end == 0 && life < uint64(r.config.quietUntil()) &&
 		p.isNearlyIdle(life)
 }
 
-// short reports whether an ended part is short work.
-func (r *registry) short(p *Part) bool {
+// isShortWork reports whether an ended part is short work.
+func (r *registry) isShortWork(p *Part) bool {
 	life := increase(p.start, p.end)
 	if life <= uint64(r.config.Export) && p.CPU() < shortCPU {
-		return !p.kind.Group() || !p.active(sensor.WeightAlways)
+		return !p.kind.Group() || !p.isActive(sensor.WeightAlways)
 	}
 	return p.kind.Group() && life <= uint64(r.config.quietUntil()) && p.isNearlyIdle(life)
 }
@@ -62,7 +62,7 @@ func (p *Part) isClosed() bool { return p.kind.Folded() && p.live == 0 }
 func (r *registry) mergeShort() {
 	for i := 0; i < len(r.order); i++ { // part appends to order
 		p := r.order[i]
-		if p.end == 0 || p.place != "" || p.pushed || p.phase >= exported || !r.short(p) {
+		if p.end == 0 || p.place != "" || p.pushed || p.phase >= exported || !r.isShortWork(p) {
 			continue
 		}
 		switch {
@@ -72,8 +72,8 @@ func (r *registry) mergeShort() {
 			continue
 		}
 		p.phase = absorbed // before part looks it up
-		into := r.part(Identified{Identity: r.foldsInto(p)}, p.start)
-		r.absorb(into, p)
+		into := r.ensurePart(Identified{Identity: r.foldsInto(p)}, p.start)
+		r.mergeEnded(into, p)
 	}
 }
 

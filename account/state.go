@@ -136,7 +136,7 @@ func (e *process) lineage() [2]uint64 {
 // restoreLineage restores the saved lineage s. told is false for a state of an older version, which has none.
 func (e *process) restoreLineage(s [2]uint64, told bool) {
 	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
-		*e.kin() = offspring{known: s[0], owed: s[1]}
+		*e.childRecord() = childTimes{known: s[0], owed: s[1]}
 	}
 }
 
@@ -148,8 +148,8 @@ func usageFrom(a [8]uint64) usage {
 	return usage{a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]}
 }
 
-// head returns the state without its lists.
-func (l *Ledger) head(bootID string) *stateHead {
+// stateHeader returns the state without its lists.
+func (l *Ledger) stateHeader(bootID string) *stateHead {
 	return &stateHead{
 		Version: stateVersion, BootID: bootID, Booted: l.at.booted, Node: l.config.Node,
 		Began: l.at.began, LastAt: l.at.lastAt, Epoch: l.at.epoch,
@@ -292,15 +292,15 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 			e.part = &Part{key: key{id: id, owner: of[1]}, kind: id.Kind(), phase: flushed}
 		}
 		e.restoreLineage(p.Children, s.Lineage)
-		l.table.scripted(e, nil)
+		l.table.recordScript(e, nil)
 		l.table.byID[p.PID] = e
-		l.table.miss(e)
+		l.table.markMissing(e)
 	}
 	return nil
 }
 
 func (l *Ledger) restorePart(s *partState) *Part {
-	p := l.parts.part(Identified{Identity: workload.Identity{
+	p := l.parts.ensurePart(Identified{Identity: workload.Identity{
 		Workload: workload.ID(s.ID), Part: s.Part, Owner: s.Owner, Facts: s.Facts, Place: s.Place, Run: s.Run, Naming: s.Naming,
 	}}, s.Start)
 	p.past = s.Past
@@ -340,7 +340,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	for _, name := range s.Named {
 		comm := sensor.CommOf([]byte(name))
 		if c := p.commands.byName[comm]; c != nil && c.series == nil && len(p.commands.named) < namedCommands {
-			c.series = p.series(commandSeconds, comm.String())
+			c.series = p.newSeries(commandSeconds, comm.String())
 			p.commands.named = append(p.commands.named, c)
 		}
 	}

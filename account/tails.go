@@ -43,10 +43,10 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 		if !held && !late && q.mayLag(e) {
 			t.behind[1] = append(t.behind[1], e)
 		}
-		if q.shows(e, held) && (e.part != q.part || !q.children.cloistered(tab.tick)) {
+		if q.canShowTail(e, held) && (e.part != q.part || !q.children.hasCgroupChild(tab.tick)) {
 			one := lastMoments{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
 				!tab.unseenSince(held || late), parent: e.children != nil && tab.unseenSince(held || late)}
-			if !held && tab.slept(q, e, s) {
+			if !held && tab.wokenOnce(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
 			}
 			t.tails = append(t.tails, one)
@@ -69,26 +69,26 @@ func (tab *table) divideTails(tails []lastMoments, s spans) {
 	o := tails[0].payer.children
 	all := o.open
 	alone := !slices.ContainsFunc(tails, func(t lastMoments) bool { return t.usual > 0 || !t.loner })
-	divide(tails, all, func(t *lastMoments) uint64 {
+	chargeWanted(tails, all, func(t *lastMoments) uint64 {
 		most := uint64(float64(s.tick) * t.of.rate * 1.25)
 		if !t.loner {
-			most = min(most, t.of.legacy()) // seen in the middle of its life, on average
+			most = min(most, t.of.futureChildTime()) // seen in the middle of its life, on average
 		}
 		return most
 	})
-	left := all - charged(tails)
-	divide(tails, left, func(*lastMoments) uint64 { return tailSlack })
-	if left = all - charged(tails); alone && left > 0 {
-		divide(tails, min(left, s.capacity), func(t *lastMoments) uint64 { return max(t.charged, 1) << 20 })
+	left := all - sumCharged(tails)
+	chargeWanted(tails, left, func(*lastMoments) uint64 { return tailSlack })
+	if left = all - sumCharged(tails); alone && left > 0 {
+		chargeWanted(tails, min(left, s.capacity), func(t *lastMoments) uint64 { return max(t.charged, 1) << 20 })
 	}
 	tab.doubtTails(tails, all, s)
 	for i := range tails {
-		tab.takeTail(o, &tails[i])
+		tab.chargeTail(o, &tails[i])
 	}
 }
 
-// divide charges each tail with the amount that it wants, or with its share of nanos if that is less.
-func divide(tails []lastMoments, nanos uint64, want func(*lastMoments) uint64) {
+// chargeWanted charges each tail with the amount that it wants, or with its share of nanos if that is less.
+func chargeWanted(tails []lastMoments, nanos uint64, want func(*lastMoments) uint64) {
 	sum := 0.0
 	for i := range tails {
 		sum += float64(want(&tails[i]))
@@ -109,19 +109,19 @@ func divide(tails []lastMoments, nanos uint64, want func(*lastMoments) uint64) {
 	}
 }
 
-// charged returns the sum charged to tails.
-func charged(tails []lastMoments) (sum uint64) {
+// sumCharged returns the sum charged to tails.
+func sumCharged(tails []lastMoments) (sum uint64) {
 	for i := range tails {
 		sum += tails[i].charged
 	}
 	return sum
 }
 
-// takeTail charges the last CPU time of an exited child to its part. If the child's own children are process groups,
+// chargeTail charges the last CPU time of an exited child to its part. If the child's own children are process groups,
 // their share goes to their part, in the proportion of the last readings.
-func (tab *table) takeTail(o *offspring, t *lastMoments) {
+func (tab *table) chargeTail(o *childTimes, t *lastMoments) {
 	e, own, theirs := t.of, t.charged, uint64(0)
-	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.leads() || e.rate == 0) {
+	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.mostlyOwnGroups() || e.rate == 0) {
 		other := tab.parts.shortWork(k.awayPart.owner)
 		if e.rate > 0 {
 			theirs = min(own, uint64(float64(own)*k.rate/e.rate))
@@ -147,13 +147,13 @@ func (tab *table) takeTail(o *offspring, t *lastMoments) {
 //   - If unseen siblings are not known to use the rest, the rest may belong to a tail.
 func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 	q, o := tails[0].payer, tails[0].payer.children
-	left := all - charged(tails)
+	left := all - sumCharged(tails)
 	siblings, usual := false, 0.0
 	for i := range tails {
 		siblings = siblings || !tails[i].loner || !tails[i].sole
 		usual = max(usual, tails[i].usual)
 	}
-	claims := tab.claims(tails, all, s)
+	claims := tab.claimsOf(tails, all, s)
 	if siblings {
 		claims = append(claims, claim{tab.unseenPart(q), all, all, left})
 		left = 0
@@ -171,7 +171,7 @@ func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 			up, sum = c.most, most
 		}
 		u := uncertain{over: increase(increase(sum-up, all), c.charged), lack: increase(c.charged, min(up, all))}
-		if rest := rival(claims, i); rest != nil {
+		if rest := mainRival(claims, i); rest != nil {
 			tab.doubts.addDoubt(c.part, rest, u)
 		}
 	}
@@ -188,8 +188,8 @@ func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 	}
 }
 
-// claims returns the share that each part claims.
-func (tab *table) claims(tails []lastMoments, all uint64, s spans) []claim {
+// claimsOf returns the share that each part claims.
+func (tab *table) claimsOf(tails []lastMoments, all uint64, s spans) []claim {
 	claims := tab.line.claims[:0]
 	for i := range tails {
 		t := &tails[i]
@@ -211,8 +211,8 @@ func (tab *table) claims(tails []lastMoments, all uint64, s spans) []claim {
 	return claims
 }
 
-// rival returns the other part that most of a claim's uncertainty concerns, or nil if there is none.
-func rival(claims []claim, of int) (rest *Part) {
+// mainRival returns the other part that most of a claim's uncertainty concerns, or nil if there is none.
+func mainRival(claims []claim, of int) (rest *Part) {
 	most := uint64(0)
 	for i := range claims {
 		if c := &claims[i]; i != of && c.part != claims[of].part && (rest == nil || c.likely > most) {
@@ -247,8 +247,8 @@ func (q *process) mayLag(e *process) bool {
 	return q != nil && q.pid < e.pid && e.dead == 0 && (q.children == nil || q.children.fresh == 0 || q.children.owed > clockStep)
 }
 
-// shows reports whether the open child times of q can be the last CPU time of the exited process e. q may be nil. A
+// canShowTail reports whether the open child times of q can be the last CPU time of the exited process e. q may be nil. A
 // process that was dead at its last reading used no CPU time after it.
-func (q *process) shows(e *process, held bool) bool {
+func (q *process) canShowTail(e *process, held bool) bool {
 	return q != nil && q.children != nil && q.children.open > 0 && q.children.ripe == held && e.dead == 0
 }

@@ -13,7 +13,7 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	if l.parts.other == nil {
 		return // no tick yet
 	}
-	all := l.parts.tallies.Take(l.at.moment(), spec, pass)
+	all := l.parts.tallies.Take(l.at.lastTick(), spec, pass)
 	for i := range all {
 		w := &all[i]
 		if i > 0 && w.PID == all[i-1].PID && w.Start == all[i-1].Start && w.Until == all[i-1].Until {
@@ -41,7 +41,7 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 		case !e.part.closed():
 			return &e.part.tally
 		case e.part.phase == absorbed:
-			return &l.parts.part(Identified{Identity: l.parts.foldsInto(e.part)}, e.part.start).tally
+			return &l.parts.ensurePart(Identified{Identity: l.parts.foldsInto(e.part)}, e.part.start).tally
 		}
 	}
 	if late {
@@ -50,10 +50,10 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 	return nil
 }
 
-// active reports whether the part has more events than an idle process group would have. It counts events of the given
+// isActive reports whether the part has more events than an idle process group would have. It counts events of the given
 // weight and above.
-func (p *Part) active(weight sensor.TallyWeight) bool { return active(&p.tally, weight) }
+func (p *Part) isActive(weight sensor.TallyWeight) bool { return exceedsIdle(&p.tally, weight) }
 
-func active(a *tally.Account, weight sensor.TallyWeight) bool {
+func exceedsIdle(a *tally.Account, weight sensor.TallyWeight) bool {
 	return a.Exceeds(tally.Limits{Bytes: float64(reducedIO), Nanos: float64(reducedCPU), Calls: float64(reducedCalls)}, weight)
 }

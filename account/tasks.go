@@ -25,12 +25,12 @@ type tasks struct {
 	busiest  *metric.Series
 }
 
-// task returns the number of a task by its name, counted from 1. It returns 0 for a process without a task.
-func (p *Part) task(name string) int16 {
+// taskNumber returns the number of a task by its name, counted from 1. It returns 0 for a process without a task.
+func (p *Part) taskNumber(name string) int16 {
 	if name == "" {
 		return 0
 	}
-	t := p.distinguish()
+	t := p.ensureTasks()
 	for i := range t.names {
 		if t.names[i] == name {
 			return int16(i + 1)
@@ -44,7 +44,7 @@ func (p *Part) task(name string) int16 {
 	return int16(len(t.names))
 }
 
-func (p *Part) distinguish() *tasks {
+func (p *Part) ensureTasks() *tasks {
 	if p.byTask == nil {
 		p.byTask = new(tasks)
 	}
@@ -58,7 +58,7 @@ func (p *Part) exportTasks(b *metric.Batch) {
 		return
 	}
 	if t.count == nil {
-		t.count, t.busiest = p.series(taskCount), p.series(busiestTask)
+		t.count, t.busiest = p.newSeries(taskCount), p.newSeries(busiestTask)
 	}
 	most := uint64(0)
 	for _, n := range t.nanos {
@@ -82,7 +82,7 @@ func (p *Part) taskState() map[string]uint64 {
 
 func (p *Part) restoreTasks(byName map[string]uint64) {
 	for name, nanos := range byName {
-		if i := p.task(name); i > 0 {
+		if i := p.taskNumber(name); i > 0 {
 			p.byTask.nanos[i-1] = nanos
 		}
 	}

@@ -70,7 +70,7 @@ func TestManyTasks(t *testing.T) {
 	for _, n := range []int{maxTasks, maxTasks + 1} {
 		p := &Part{}
 		for i := range n {
-			p.task(time.Duration(i).String())
+			p.taskNumber(time.Duration(i).String())
 		}
 		var b metric.Batch
 		if p.exportTasks(&b); (len(b.Samples) == 2) != (n <= maxTasks) || (len(p.taskState()) == n) != (n <= maxTasks) {

@@ -24,8 +24,8 @@ func (t *times) interval() uint32 { return uint32(t.exports) + 1 }
 // unix turns a boot time into seconds since the Unix epoch.
 func (t *times) unix(boot uint64) float64 { return float64(t.epoch+int64(boot)) / 1e9 }
 
-// moment returns the tick that the ledger took last.
-func (t *times) moment() tally.Moment {
+// lastTick returns the tick that the ledger took last.
+func (t *times) lastTick() tally.Moment {
 	return tally.Moment{Tick: t.tick, Boot: t.lastAt, Span: t.span, Epoch: t.epoch}
 }
 

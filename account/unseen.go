@@ -31,7 +31,7 @@ func (tab *table) countLivingChildren(pass *sensor.Pass) {
 		if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || p.PPID <= 1 {
 			continue
 		}
-		if pgid, ok := tab.childless(p.PPID, pass.Live); ok {
+		if pgid, ok := tab.groupOfLiving(p.PPID, pass.Live); ok {
 			if t.sights == nil {
 				t.sights = map[int32]sighting{}
 			}
@@ -56,8 +56,8 @@ func (tab *table) countLivingChildren(pass *sensor.Pass) {
 	}
 }
 
-// childless returns the process group of a living process outside of other workloads, if no child was seen before.
-func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bool) {
+// groupOfLiving returns the process group of a living process outside of other workloads, if no child was seen before.
+func (tab *table) groupOfLiving(pid int32, live []sensor.Process) (pgid int32, ok bool) {
 	if q := tab.byID[pid]; q != nil {
 		if o := q.children; !q.part.kind.Group() || o != nil && (o.same+o.away > 0 || o.counted != 0) {
 			return 0, false
@@ -71,9 +71,9 @@ func (tab *table) childless(pid int32, live []sensor.Process) (pgid int32, ok bo
 	return p.PGID, true
 }
 
-// merge records the doubt about an exit record without a process group, because its part was guessed. That is the part
+// doubtGuessedPart records the doubt about an exit record without a process group, because its part was guessed. That is the part
 // of the parent if no child was seen, or the part of one of the children seen. nanos is the CPU time in the record.
-func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
+func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
 		(p.PPID <= 1 || q != nil && q.children != nil && q.children.reaper) {
@@ -90,12 +90,12 @@ func (tab *table) merge(e *process, p *sensor.Process, nanos uint64) {
 		}
 		q = up
 	}
-	switch o := q.kin(); {
+	switch o := q.childRecord(); {
 	case o.same+o.away == 0 && q.part == e.part && q.left:
 		tab.doubts.guessed[e.part] += nanos
 	case o.same+o.away == 0 && q.part == e.part:
 		o.merged, tab.doubts.guesses = o.merged+nanos, true
-	case o.mixed():
+	case o.hasMixedChildren():
 		other := o.awayPart
 		if other.foldable() {
 			other = tab.parts.shortWork(other.owner)
@@ -146,8 +146,8 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	case o.open == 0:
 	case o.open > capacity: // covers a time in which it was charged to other
 	case e.pid == 1, o.reaper: // the owner of orphans is unknown
-	case o.cloistered(tab.tick):
-	case o.away > o.same && !o.leads():
+	case o.hasCgroupChild(tab.tick):
+	case o.away > o.same && !o.mostlyOwnGroups():
 	default:
 		switch {
 		case o.away == 0 && o.beneath != nil:
@@ -164,7 +164,7 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 // inexact.
 func (tab *table) takeUnseen(e *process, nanos uint64) {
 	o := e.children
-	if p := tab.unseenPart(e); !o.mixed() {
+	if p := tab.unseenPart(e); !o.hasMixedChildren() {
 		tab.chargeOpen(o, nanos, p)
 		if other := o.otherPart; p != e.part && other != nil && other.foldable() { // as of a daemon that serves several users
 			other = tab.parts.shortWork(other.owner)
@@ -186,16 +186,16 @@ func (tab *table) takeUnseen(e *process, nanos uint64) {
 	tab.doubts.addDoubt(other, e.part, uncertain{over: away, lack: nanos - away})
 }
 
-// guessed reports whether time was charged for children that were never seen.
-func (o *offspring) guessed() bool { return o != nil && o.merged > 0 && o.same+o.away == 0 }
+// hasGuessedTime reports whether time was charged for children that were never seen.
+func (o *childTimes) hasGuessedTime() bool { return o != nil && o.merged > 0 && o.same+o.away == 0 }
 
-// mixed reports whether more than a hundredth of the children seen belong to another part than most of them.
-func (o *offspring) mixed() bool {
+// hasMixedChildren reports whether more than a hundredth of the children seen belong to another part than most of them.
+func (o *childTimes) hasMixedChildren() bool {
 	return o != nil && min(o.same, o.away) > max(o.same, o.away)/bearableUse
 }
 
-// saw counts a child that was seen in the part of its parent q or in another part. Older sightings count less.
-func (o *offspring) saw(part *Part, q *process) {
+// countChild counts a child that was seen in the part of its parent q or in another part. Older sightings count less.
+func (o *childTimes) countChild(part *Part, q *process) {
 	if o.same+o.away >= manySeen {
 		o.same, o.away = o.same/2, o.away/2
 	}
@@ -229,7 +229,7 @@ func (tab *table) strayedChild(e *process, was *Part) {
 // unseenPart returns the part to charge for most unseen children of a process. This is the part of the process, or
 // the short work of the owner if the children seen are process groups of their own.
 func (tab *table) unseenPart(e *process) *Part {
-	if !e.children.leads() {
+	if !e.children.mostlyOwnGroups() {
 		return e.part
 	}
 	return tab.parts.shortWork(e.children.awayPart.owner)
@@ -238,9 +238,9 @@ func (tab *table) unseenPart(e *process) *Part {
 // foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
 func (p *Part) foldable() bool { return p.kind.Group() || p.kind.Folded() }
 
-// leads reports whether most of the children seen are process groups of their own. Unseen children are then assumed to
+// mostlyOwnGroups reports whether most of the children seen are process groups of their own. Unseen children are then assumed to
 // be as well.
-func (o *offspring) leads() bool {
+func (o *childTimes) mostlyOwnGroups() bool {
 	return o != nil && o.away > o.same && o.awayPart.foldable()
 }
 
@@ -249,8 +249,8 @@ func (o *offspring) leads() bool {
 // a mixture, records are distributed in the same proportion.
 func (tab *table) isOwnGroup(pid int32, nanos uint64) bool {
 	o, s := tab.byID[pid].children, tab.line.sights[pid]
-	if !o.mixed() || !o.awayPart.foldable() {
-		return o.leads() || s.away > s.same
+	if !o.hasMixedChildren() || !o.awayPart.foldable() {
+		return o.mostlyOwnGroups() || s.away > s.same
 	}
 	o.dealt += float64(nanos) * float64(o.away) / float64(o.same+o.away)
 	if o.dealt < float64(nanos)/2 {

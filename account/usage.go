@@ -44,12 +44,12 @@ func (last *usage) increase(now usage, have, partial sensor.Fields) (d usage) {
 		d.system = total - d.user
 		last.user, last.system = now.user, now.system
 	}
-	step(&last.wait, now.wait, &d.wait, have&sensor.FieldWait)
-	step(&last.voluntary, now.voluntary, &d.voluntary, have&sensor.FieldSwitches)
-	step(&last.involun, now.involun, &d.involun, have&sensor.FieldSwitches)
-	step(&last.majorFaults, now.majorFaults, &d.majorFaults, have&sensor.FieldFaults)
-	step(&last.read, now.read, &d.read, have&sensor.FieldIO)
-	step(&last.write, now.write, &d.write, have&sensor.FieldIO)
+	advanceCounter(&last.wait, now.wait, &d.wait, have&sensor.FieldWait)
+	advanceCounter(&last.voluntary, now.voluntary, &d.voluntary, have&sensor.FieldSwitches)
+	advanceCounter(&last.involun, now.involun, &d.involun, have&sensor.FieldSwitches)
+	advanceCounter(&last.majorFaults, now.majorFaults, &d.majorFaults, have&sensor.FieldFaults)
+	advanceCounter(&last.read, now.read, &d.read, have&sensor.FieldIO)
+	advanceCounter(&last.write, now.write, &d.write, have&sensor.FieldIO)
 	return d
 }
 
@@ -94,7 +94,7 @@ func lacksOf(partial sensor.Fields) (l lacks) {
 	return l
 }
 
-func step(last *uint64, now uint64, d *uint64, known sensor.Fields) {
+func advanceCounter(last *uint64, now uint64, d *uint64, known sensor.Fields) {
 	if known != 0 && now > *last {
 		*d = now - *last
 		*last = now

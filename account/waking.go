@@ -14,8 +14,8 @@ type waking struct {
 	tick   uint64 // of that reading
 }
 
-// woke records a reading of the parent.
-func (o *offspring) woke(p *sensor.Process, tick uint64) {
+// recordWakeups records a reading of the parent.
+func (o *childTimes) recordWakeups(p *sensor.Process, tick uint64) {
 	w := &o.waking
 	if w.tick == tick {
 		return
@@ -28,19 +28,19 @@ func (o *offspring) woke(p *sensor.Process, tick uint64) {
 	}
 }
 
-// watch begins with a parent after this pass saw its first child. Its own reading may have come before the child's.
-func (o *offspring) watch(tab *table, pid int32) {
+// watchParent begins with a parent after this pass saw its first child. Its own reading may have come before the child's.
+func (o *childTimes) watchParent(tab *table, pid int32) {
 	if o.turns != 0 {
 		return
 	}
 	if p := livingOf(tab.line.live, pid); p != nil {
-		o.woke(p, tab.tick)
+		o.recordWakeups(p, tab.tick)
 	}
 }
 
-// slept reports whether the payer q of an exited process e was woken only once since the last tick. It then cannot have
+// wokenOnce reports whether the payer q of an exited process e was woken only once since the last tick. It then cannot have
 // reaped a second child that began since. All processes between q and e must belong to the part of e.
-func (tab *table) slept(q, e *process, s spans) bool {
+func (tab *table) wokenOnce(q, e *process, s spans) bool {
 	o := q.children
 	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {
 		return false

@@ -14,9 +14,9 @@ type wantedCores struct {
 	series *metric.Series
 }
 
-// wait records the CPU wait of a part in this tick. The distribution of wanted cores starts when the wait first reaches
+// recordWait records the CPU wait of a part in this tick. The distribution of wanted cores starts when the wait first reaches
 // a hundredth of a core. Before that, it equals the distribution of cores in use.
-func (g *group) wait(p *Part, elapsed uint64) {
+func (g *group) recordWait(p *Part, elapsed uint64) {
 	if g.wanted == nil {
 		if p.now.used.wait < elapsed/100 || p.kind.Folded() || p.kind.System() {
 			return

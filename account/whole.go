@@ -41,7 +41,7 @@ func (g *group) setCgroup(h sensor.CgroupHandle) {
 // reports that no process was missed since the previous reading.
 func (w *jobGroup) read(settled bool) {
 	gone := w.handle.Read(&w.cg) != nil
-	b := w.memory.bounded()
+	b := w.memory.ensureBounds()
 	b.now.vague = b.now.vague || !settled
 	w.memory.boundNeeded(&w.cg, gone)
 	if gone {
@@ -73,10 +73,10 @@ func (r *registry) readWholes(settled bool) {
 		w := p.group.whole
 		switch {
 		case p.group.lead != p || w == nil || w.handle == nil:
-		case w.active == r.tick || !rests(w.handle):
+		case w.active == r.tick || !isIdleRecent(w.handle):
 			w.read(settled)
 		default:
-			b := w.memory.bounded()
+			b := w.memory.ensureBounds()
 			b.since.later(b.now)
 			b.now = span{}
 		}
@@ -98,7 +98,7 @@ func (g *group) exportWhole(p *Part, b *metric.Batch) {
 	if w.memory.peak > 0 {
 		b.Add(row(&w.peak, memoryPeak), float64(w.memory.peak))
 	}
-	low, most := w.memory.ends(w.memory.peak, w.memory.neededPeak)
+	low, most := w.memory.needRange(w.memory.peak, w.memory.neededPeak)
 	if low > 0 {
 		b.Add(row(&w.neededPeak, memoryNeededPeak), float64(low))
 	}

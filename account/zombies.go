@@ -20,8 +20,8 @@ type dead struct {
 	series *metric.Series // nil until there was one to report
 }
 
-// bury counts a process as a zombie in this tick if it has been dead for zombieAfter.
-func (tab *table) bury(e *process, p *sensor.Process) {
+// countZombie counts a process as a zombie in this tick if it has been dead for zombieAfter.
+func (tab *table) countZombie(e *process, p *sensor.Process) {
 	switch {
 	case !isZombie(p):
 		e.dead = 0

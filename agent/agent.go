@@ -169,8 +169,8 @@ type Agent struct {
 	total    sensor.Machine
 	haveNode bool
 	batch    metric.Batch
-	gpu      gpuing
-	kernel   counting
+	gpu      gpuReading
+	kernel   tallyReading
 	monitors sensor.MonitorPass
 	sharing  sharing
 	own      externalFigures
@@ -221,7 +221,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		err := a.tick()
 		switch {
 		case errors.Is(err, io.EOF):
-			a.export(a.passed())
+			a.export(a.passStart())
 			a.send(ctx, sinks, failing)
 			return nil
 		case err != nil:
@@ -236,7 +236,7 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
 			a.awaitNames(ctx)
-			a.export(a.passed())
+			a.export(a.passStart())
 			a.save() // first, so that receivers never have more than the saved state
 			a.send(ctx, sinks, failing)
 			if next = next.Add(a.config.Export); next.Before(now) {
@@ -245,14 +245,14 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		} else if n > 0 {
 			a.sendFast(ctx, sinks, failing)
 		}
-		if !a.wait(ctx, ticker.C) {
-			return a.last(sinks, failing)
+		if !a.serveUntilTick(ctx, ticker.C) {
+			return a.takeFinalReading(sinks, failing)
 		}
 	}
 }
 
-// wait serves requests to the loop until the next tick. It returns false at the end.
-func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
+// serveUntilTick serves requests to the loop until the next tick. It returns false at the end.
+func (a *Agent) serveUntilTick(ctx context.Context, tick <-chan time.Time) bool {
 	for {
 		select {
 		case <-ctx.Done():
@@ -265,14 +265,14 @@ func (a *Agent) wait(ctx context.Context, tick <-chan time.Time) bool {
 	}
 }
 
-// last takes a final reading, so that no use is lost when the agent stops, and sends it to the sinks.
-func (a *Agent) last(sinks []Sink, failing []bool) error {
+// takeFinalReading takes a final reading, so that no use is lost when the agent stops, and sends it to the sinks.
+func (a *Agent) takeFinalReading(sinks []Sink, failing []bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := a.tick(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	a.export(a.passed())
+	a.export(a.passStart())
 	a.save()
 	a.send(ctx, sinks, failing)
 	return nil
@@ -288,7 +288,7 @@ func (a *Agent) tick() error {
 			return err
 		}
 		// One failed pass loses nothing: the next one sees the same counters.
-		a.report(a.tasks.Name(), err)
+		a.recordResult(a.tasks.Name(), err)
 		a.self.failed++
 		return nil
 	}
@@ -297,25 +297,25 @@ func (a *Agent) tick() error {
 	var m *sensor.Machine
 	if a.machine != nil {
 		err := a.machine.ReadMachine(&a.total)
-		a.report("machine", err)
+		a.recordResult("machine", err)
 		if err == nil {
 			m, a.haveNode = &a.total, true
 		}
 	}
-	a.report(a.tasks.Name(), a.pass.RefuseMemory(a.total.MemoryTotal))
-	a.ledger.Tick(a.passed(), &a.pass, m)
+	a.recordResult(a.tasks.Name(), a.pass.RefuseMemory(a.total.MemoryTotal))
+	a.ledger.Tick(a.passStart(), &a.pass, m)
 	a.tickLinks()
 	a.tickCounts()
 	a.tickShared()
 	a.tickGPU()
 	a.tickEnergy(m)
-	a.self.ticked(time.Since(began), a.config.Tick)
+	a.self.countTick(time.Since(began), a.config.Tick)
 	return nil
 }
 
-// passed returns the wall time at which the current pass began. Figures carry this timestamp, because on an overloaded
+// passStart returns the wall time at which the current pass began. Figures carry this timestamp, because on an overloaded
 // machine the export may follow seconds later. Its own time would not match the CPU times.
-func (a *Agent) passed() time.Time {
+func (a *Agent) passStart() time.Time {
 	now := a.now()
 	var ts unix.Timespec
 	if a.config.Replay != "" || unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldBack is the longest backward step of the machine's clock that export times do not follow. It is less than ten
+// maxBackwardStep is the longest backward step of the machine's clock that export times do not follow. It is less than ten
 // minutes, the clock lead that receivers accept.
-const heldBack = 5 * time.Minute
+const maxBackwardStep = 5 * time.Minute
 
 // clock is the time of day for exports. It follows the machine's clock. If that is set back by up
 // to heldBack, it continues evenly, ahead by that amount. Otherwise newer counter samples would
@@ -57,7 +57,7 @@ func (c *clock) now() time.Time {
 // setBack returns the time after a step back of the machine's clock.
 func (c *clock) setBack(wall, even time.Time) time.Time {
 	back := even.Sub(wall)
-	if back <= heldBack {
+	if back <= maxBackwardStep {
 		c.ahead = back
 		c.log.Warn("the clock of this machine was set back; samples go on evenly, ahead of it by as much", "seconds", back.Seconds())
 		return even

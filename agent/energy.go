@@ -18,7 +18,7 @@ type metering struct {
 	model   *powerModel // nil without one
 	machine sensor.Machine
 	primed  bool
-	place   placing
+	place   placementReader
 
 	// The GPUs' use in this tick, for the split of their energy; see gpu.go.
 	shares []account.GPUShare
@@ -51,7 +51,7 @@ func (a *Agent) openMeters() []Note {
 	switch {
 	case err == nil:
 		if a.meter.model = m; m != nil { // nil if models are not wanted
-			m.inputs.gpus = a.gpu.computing
+			m.inputs.gpus = a.gpu.busyDevices
 			for _, s := range m.inputs.sensors {
 				a.closers = append(a.closers, s)
 			}
@@ -77,7 +77,7 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 	for _, r := range e.sources {
 		var err error
 		r.meters, err = r.source.ReadMeters(r.meters[:0])
-		a.observe(r.unit, err)
+		a.recordReading(r.unit, err)
 		s := attribution.Source{Name: r.source.Name(), Meters: r.meters}
 		if m, ok := r.source.(sensor.ModelledSource); ok && m.ModelledMeters() {
 			s.Model, s.Named = true, true
@@ -99,9 +99,9 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 	}
 	a.ledger.Energy(load, e.list, e.shares)
 	if why := a.ledger.EnergyProblem(); why != "" {
-		a.report("energy", errors.New(why))
+		a.recordResult("energy", errors.New(why))
 	} else {
-		a.report("energy", nil)
+		a.recordResult("energy", nil)
 	}
 }
 
@@ -129,8 +129,8 @@ func (a *Agent) exportEnergy(b *metric.Batch) {
 	}
 	m := a.meter.model
 	m.inputs.export(a.pass.Boot, b.Samples)
-	if err := m.trouble(); err != nil || m.blamed {
-		a.report("power-model", err)
+	if err := m.missingError(); err != nil || m.blamed {
+		a.recordResult("power-model", err)
 		m.blamed = true
 	}
 	if a.ledger.EnergyModelled() {

@@ -59,15 +59,15 @@ func (a *Agent) export(now time.Time) {
 	a.exportPodNetwork(&a.batch)
 	a.exportOwn(&a.batch)
 	for _, u := range a.sensors {
-		if u.sensor != nil && !a.own.reading(u) {
+		if u.sensor != nil && !a.own.isReading(u) {
 			n := len(a.batch.Samples)
-			a.observe(u, u.sensor.Read(&a.batch))
+			a.recordReading(u, u.sensor.Read(&a.batch))
 			a.steadyBoot(a.batch.Samples[n:])
 		}
 	}
 	a.exportEnergy(&a.batch)
 	if g, ok := a.cgroups.(interface{ Refused() error }); ok {
-		a.report("cgroup", g.Refused())
+		a.recordResult("cgroup", g.Refused())
 	}
 	for _, u := range a.sensors {
 		up := 0.0
@@ -83,7 +83,7 @@ func (a *Agent) export(now time.Time) {
 		}
 	}
 	a.self.export(a, &a.batch)
-	a.tidy()
+	a.forgetEmptyGroups()
 
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,7 +142,7 @@ var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", met
 
 // add registers a sensor. err is nil if the sensor is available, and otherwise the reason why it is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {
-	err = scarce(err)
+	err = explainFileLimit(err)
 	u := &unit{name: name, sensor: s, up: err == nil}
 	if err != nil {
 		u.reason = reasonOf(err)
@@ -156,11 +156,11 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 // called before Run. The agent closes the sensor.
 func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
 
-// report records the result of a reading by a sensor that the agent reads in a special way.
-func (a *Agent) report(name string, err error) {
+// recordResult records the result of a reading by a sensor that the agent reads in a special way.
+func (a *Agent) recordResult(name string, err error) {
 	for _, u := range a.sensors {
 		if u.name == name {
-			a.observe(u, err)
+			a.recordReading(u, err)
 			return
 		}
 	}
@@ -170,10 +170,10 @@ func (a *Agent) report(name string, err error) {
 // tolerated is the number of readings in a row with an impossible value from which on the sensor is broken.
 const tolerated = 3
 
-// observe records the result of a reading. The start and the end of a failure are each logged once.
+// recordReading records the result of a reading. The start and the end of a failure are each logged once.
 // A single implausible value is counted and logged, but is not a failure.
-func (a *Agent) observe(u *unit, err error) {
-	err = scarce(err)
+func (a *Agent) recordReading(u *unit, err error) {
+	err = explainFileLimit(err)
 	if n, alone := sensor.Implausible(err); n > 0 {
 		if err != u.lastOdd { // else it was reported by another method of the sensor
 			if u.odd++; u.odd == 1 {
@@ -206,9 +206,9 @@ func (u *unit) change(up bool, reason string) {
 	}
 }
 
-// scarce replaces the error of a source if it failed because this process has too many open files. The usual remedy of
+// explainFileLimit replaces the error of a source if it failed because this process has too many open files. The usual remedy of
 // that source, such as a newer kernel or more privileges, would not help.
-func scarce(err error) error {
+func explainFileLimit(err error) error {
 	if !filelimit.Exceeded(err) {
 		return err
 	}

@@ -53,7 +53,7 @@ func openFeatures(root string, m *powermodel.Model) (*features, error) {
 			f.gpu = i
 		default:
 			f.live[i] = feature.NewLive(found)
-			d, n := reads(&found, "node_disk_"), reads(&found, "node_network_")
+			d, n := isReadBySensor(&found, "node_disk_"), isReadBySensor(&found, "node_network_")
 			f.quick[i] = d || n
 			disk, network = disk || d, network || n
 		}
@@ -91,8 +91,8 @@ func (f *features) close() {
 	}
 }
 
-// reads reports whether all of a feature is read by the sensor with this prefix.
-func reads(f *feature.Feature, prefix string) bool {
+// isReadBySensor reports whether all of a feature is read by the sensor with this prefix.
+func isReadBySensor(f *feature.Feature, prefix string) bool {
 	for _, x := range f.Factors {
 		for _, name := range x.Series {
 			if !strings.HasPrefix(name, prefix) {

@@ -7,8 +7,8 @@ import (
 	"reckon/web/client"
 )
 
-// gpuing reads the GPUs of the node at each tick and has the ledger split their use.
-type gpuing struct {
+// gpuReading reads the GPUs of the node at each tick and has the ledger split their use.
+type gpuReading struct {
 	sources []gpuReader
 	pass    sensor.GPUPass
 	next    time.Time // when the next export is due
@@ -37,7 +37,7 @@ func (a *Agent) addGPU(u *unit, s sensor.GPUSource) {
 }
 
 // start starts the background readings of the sensors for a tick of the given length.
-func (g *gpuing) start(tick time.Duration) {
+func (g *gpuReading) start(tick time.Duration) {
 	due := time.Until(g.next)
 	for _, r := range g.sources {
 		if s, ok := r.source.(sensor.GPUStarter); ok {
@@ -57,7 +57,7 @@ func (a *Agent) tickGPU() {
 		if s, ok := r.source.(sensor.GPUFinder); ok {
 			s.FindGPU(a.pass.Opens)
 		}
-		a.observe(r.unit, r.source.ReadGPU(&g.pass))
+		a.recordReading(r.unit, r.source.ReadGPU(&g.pass))
 	}
 	shares := a.ledger.GPU(&g.pass)
 	if a.meter != nil {
@@ -66,7 +66,7 @@ func (a *Agent) tickGPU() {
 }
 
 // busy returns the share of this tick that a device computed.
-func (g *gpuing) busy(zone string) (float64, bool) {
+func (g *gpuReading) busy(zone string) (float64, bool) {
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]
 		if d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
@@ -76,8 +76,8 @@ func (g *gpuing) busy(zone string) (float64, bool) {
 	return 0, false
 }
 
-// live adds the GPUs of the node to a tick of a live view.
-func (g *gpuing) live(l *client.Live) {
+// addToLive adds the GPUs of the node to a tick of a live view.
+func (g *gpuReading) addToLive(l *client.Live) {
 	devices, size, used := 0, 0.0, 0.0
 	for i := range g.pass.Devices {
 		if d := &g.pass.Devices[i]; d.Parent == "" {
@@ -92,14 +92,14 @@ func (g *gpuing) live(l *client.Live) {
 	if size > 0 {
 		l.GPUMemory, l.GPUMemUsed = &size, &used
 	}
-	if n, ok := g.computing(); ok {
+	if n, ok := g.busyDevices(); ok {
 		l.GPUsUsed = &n
 	}
 }
 
-// computing returns the sum over all devices of the share of time that each computed in this tick. ok is false if no
+// busyDevices returns the sum over all devices of the share of time that each computed in this tick. ok is false if no
 // device reports it. A partition counts if its device does not report.
-func (g *gpuing) computing() (float64, bool) {
+func (g *gpuReading) busyDevices() (float64, bool) {
 	sum, known := 0.0, false
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]

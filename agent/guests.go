@@ -39,5 +39,5 @@ func (a *Agent) writeGuests(b *metric.Batch) {
 			failed = errors.Join(failed, fmt.Errorf("hand energy to the virtual machine %s of %s: %w", g.name, g.owner, err))
 		}
 	}
-	a.report("guests", failed)
+	a.recordResult("guests", failed)
 }

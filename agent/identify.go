@@ -36,7 +36,7 @@ type leader struct {
 
 // identify resolves the workload of a process.
 func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) account.Identified {
-	h, gone := a.hint(p, ended)
+	h, gone := a.collectHint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
 		return a.identifyUnseen(h, was)
 	}
@@ -56,10 +56,10 @@ func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) accou
 	a.noteNameless(&id)
 	found := account.Identified{Identity: id}
 	if id.Cgroup != "" && a.cgroups != nil {
-		found.Handle = a.open(h, id.Cgroup)
+		found.Handle = a.openCgroup(h, id.Cgroup)
 	}
 	if id.Whole != "" && id.Whole != id.Cgroup && a.cgroups != nil {
-		found.Whole = a.open(h, id.Whole, "memory", "cpu", "cpuacct")
+		found.Whole = a.openCgroup(h, id.Whole, "memory", "cpu", "cpuacct")
 	}
 	return found
 }
@@ -83,8 +83,8 @@ func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (own
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
 
-// hint collects the data that identifies a process. gone reports that the process can no longer be examined.
-func (a *Agent) hint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
+// collectHint collects the data that identifies a process. gone reports that the process can no longer be examined.
+func (a *Agent) collectHint(p *sensor.Process, ended bool) (h *workload.Hint, gone bool) {
 	h = &workload.Hint{
 		Node: a.config.Node, PID: p.PID, PPID: p.PPID, PGID: p.PGID, SID: p.SID,
 		UID: p.UID, User: a.user(p.UID), Comm: p.Comm.String(), Kernel: p.Kernel,
@@ -223,7 +223,7 @@ func (a *Agent) resolveNewSets() {
 		if p.Kernel || p.Have&sensor.FieldCgroup == 0 || a.known[p.Cgroup] != nil {
 			continue
 		}
-		h, _ := a.hint(p, false)
+		h, _ := a.collectHint(p, false)
 		a.chain.Resolve(h)
 	}
 }
@@ -236,9 +236,9 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	}
 	g := a.leaders[p.PGID]
 	// While one of its processes is older than its leader, the id cannot be a reused one.
-	if g == nil || p.PGID == p.PID && g.start != h.Start && cmp.Or(a.eldest(p.PGID), p).Start >= p.Start {
+	if g == nil || p.PGID == p.PID && g.start != h.Start && cmp.Or(a.oldestInGroup(p.PGID), p).Start >= p.Start {
 		g = &leader{start: h.Start, comm: h.Comm}
-		if q := cmp.Or(a.find(p.PGID), a.eldest(p.PGID)); q != nil && (q.PID == p.PGID || q.Start < p.Start) {
+		if q := cmp.Or(a.find(p.PGID), a.oldestInGroup(p.PGID)); q != nil && (q.PID == p.PGID || q.Start < p.Start) {
 			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
 		}
 		a.leaders[p.PGID] = g
@@ -271,9 +271,9 @@ func (a *Agent) find(pid int32) *sensor.Process {
 	return nil
 }
 
-// eldest returns the oldest living process of a process group, or nil. A group without a leader is named after it,
+// oldestInGroup returns the oldest living process of a process group, or nil. A group without a leader is named after it,
 // because the first process found differs between sources.
-func (a *Agent) eldest(pgid int32) (eldest *sensor.Process) {
+func (a *Agent) oldestInGroup(pgid int32) (eldest *sensor.Process) {
 	for i := range a.pass.Live {
 		if q := &a.pass.Live[i]; q.PGID == pgid && (eldest == nil || q.Start < eldest.Start) {
 			eldest = q
@@ -303,9 +303,9 @@ func (s *sharedHandle) Close() error {
 	return s.CgroupHandle.Close()
 }
 
-// open returns a handle on the control group at path in every hierarchy that has the process in the group or below it.
+// openCgroup returns a handle on the control group at path in every hierarchy that has the process in the group or below it.
 // If controllers is not empty, it opens only those version 1 hierarchies that have one of the controllers.
-func (a *Agent) open(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
+func (a *Agent) openCgroup(h *workload.Hint, path string, controllers ...string) sensor.CgroupHandle {
 	key := strings.Join(controllers, ",") + path
 	if s := a.handles[key]; s != nil {
 		return s
@@ -326,11 +326,11 @@ func (a *Agent) open(h *workload.Hint, path string, controllers ...string) senso
 	handle, err := a.cgroups.Open(paths)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.report("cgroup", err)
+			a.recordResult("cgroup", err)
 		}
 		return nil
 	}
-	a.report("cgroup", nil)
+	a.recordResult("cgroup", nil)
 	s := &sharedHandle{CgroupHandle: handle, agent: a, key: key}
 	a.handles[key] = s
 	return s
@@ -348,15 +348,15 @@ func (a *Agent) neededOf(set uint64) (needed uint64, ok bool) {
 		if ok || p.Path == "/" {
 			continue
 		}
-		if g := a.open(&workload.Hint{Cgroups: m.paths}, p.Path, "memory"); g != nil {
+		if g := a.openCgroup(&workload.Hint{Cgroups: m.paths}, p.Path, "memory"); g != nil {
 			ok = errors.Join(g.Read(&c), g.Close()) == nil && c.Have&sensor.CgroupMemory != 0
 		}
 	}
 	return c.Anon + c.Shmem + c.Kernel, ok
 }
 
-// tidy forgets the groups that have had no process for a while.
-func (a *Agent) tidy() {
+// forgetEmptyGroups forgets the groups that have had no process for a while.
+func (a *Agent) forgetEmptyGroups() {
 	for i := range a.pass.Live {
 		p := &a.pass.Live[i]
 		if g := a.leaders[p.PGID]; g != nil {

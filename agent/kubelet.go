@@ -86,7 +86,7 @@ func (a *Agent) observeDevices() {
 		err = sensor.Unavailable(err.Error(),
 			"give the agent the socket of the kubelet, and a user who may write to it; the setting kubelet-folder names its folder", err)
 	}
-	a.report("pod-devices", err)
+	a.recordResult("pod-devices", err)
 }
 
 // kubeletSensor reports whether the kubelet answers.
@@ -114,7 +114,7 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		return
 	}
 	a.self.nameless = true
-	a.report("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured",
+	a.recordResult("kubelet", sensor.Unavailable("pods have no names: no kubelet is configured",
 		"name it with the setting kubelet: https://NODE:10250", nil))
 }
 
@@ -172,9 +172,9 @@ func (a *Agent) rename(place, program string) workload.Identity {
 	return a.kubernetes.Rename(place, program)
 }
 
-// outage is the time for which exports omit new pods while the kubelet does not respond, for example during its
+// kubeletGrace is the time for which exports omit new pods while the kubelet does not respond, for example during its
 // restart. The first export of such a pod includes its use since its start.
-const outage = 30 * time.Second
+const kubeletGrace = 30 * time.Second
 
 // answerWait is the time that an export waits for the kubelet to name a pod that started in this tick.
 // The kubelet usually takes milliseconds; without the wait the pod would appear one export later.
@@ -195,7 +195,7 @@ func (a *Agent) nameGrace() time.Duration {
 	if err := a.pods.Err(); err == nil || errors.Is(err, kubelet.ErrRefused) {
 		return 0
 	}
-	return outage
+	return kubeletGrace
 }
 
 // container implements account.Config.Container.

@@ -19,7 +19,7 @@ func (a *Agent) live() client.Live {
 			l.CoresUsed = new(busy)
 		}
 	}
-	a.gpu.live(&l)
+	a.gpu.addToLive(&l)
 	for i := range a.rows {
 		r := &a.rows[i]
 		w := client.LiveWorkload{

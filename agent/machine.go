@@ -12,9 +12,9 @@ import (
 	"reckon/account/attribution/powermodel"
 )
 
-// describe returns the description of the machine below root. Models are matched with it, and built-in curves need its
+// describeMachine returns the description of the machine below root. Models are matched with it, and built-in curves need its
 // processor and memory. Unknown fields are empty.
-func describe(root string) powermodel.Machine {
+func describeMachine(root string) powermodel.Machine {
 	m := powermodel.Machine{Arch: runtime.GOARCH}
 	read := func(path ...string) string {
 		b, err := os.ReadFile(filepath.Join(append([]string{"/", root}, path...)...))
@@ -38,7 +38,7 @@ func describe(root string) powermodel.Machine {
 			hypervisor = slices.Contains(strings.Fields(v), "hypervisor")
 		}
 	}
-	m.Virtual = virtual(hypervisor, runtime.GOARCH, read("sys/hypervisor/type"), read("sys/class/dmi/id/sys_vendor"), m.Product)
+	m.Virtual = hypervisorName(hypervisor, runtime.GOARCH, read("sys/hypervisor/type"), read("sys/class/dmi/id/sys_vendor"), m.Product)
 	for line := range strings.Lines(read("proc/meminfo")) {
 		if v, ok := strings.CutPrefix(line, "MemTotal:"); ok {
 			if kb, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(v), "kB")), 64); err == nil {
@@ -70,9 +70,9 @@ var hypervisors = []struct{ word, name string }{
 	{"OpenStack", "OpenStack"}, {"Apple Virtualization", "Apple Virtualization"}, {"Firecracker", "Firecracker"},
 }
 
-// virtual returns the name of the hypervisor, or an empty string on hardware. On amd64, it uses bit, the processor's
+// hypervisorName returns the name of the hypervisor, or an empty string on hardware. On amd64, it uses bit, the processor's
 // hypervisor bit, because the DMI of cloud hardware also names the provider. Other architectures have only DMI.
-func virtual(bit bool, arch, xen, vendor, product string) string {
+func hypervisorName(bit bool, arch, xen, vendor, product string) string {
 	if !bit && (arch == "amd64" || arch == "386") {
 		return ""
 	}

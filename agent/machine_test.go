@@ -28,7 +28,7 @@ func TestVirtual(t *testing.T) {
 		"arm64, virtual":               {false, "arm64", "", "QEMU", "KVM Virtual Machine", "KVM"},
 		"word of a hypervisor, no bit": {false, "amd64", "", "QEMU", "KVM", ""},
 	} {
-		if got := virtual(c.bit, c.arch, c.xen, c.vendor, c.product); got != c.want {
+		if got := hypervisorName(c.bit, c.arch, c.xen, c.vendor, c.product); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

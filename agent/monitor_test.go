@@ -76,12 +76,12 @@ func threads(t *testing.T) string {
 // source itself reports.
 func TestTooFewFiles(t *testing.T) {
 	cause := fmt.Errorf("map create: %w", syscall.EMFILE)
-	err := scarce(sensor.Unavailable("the kernel does not let waits be traced", "use Linux 5.12 or later", cause))
+	err := explainFileLimit(sensor.Unavailable("the kernel does not let waits be traced", "use Linux 5.12 or later", cause))
 	if reason := reasonOf(err); strings.Contains(reason, "Linux") || !strings.Contains(reason, "ulimit -n") || !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("%s", reason)
 	}
 	other := sensor.Unavailable("no permission", "run as root", syscall.EPERM)
-	if scarce(other) != other || scarce(nil) != nil {
+	if explainFileLimit(other) != other || explainFileLimit(nil) != nil {
 		t.Error("another error is changed")
 	}
 }

@@ -76,7 +76,7 @@ func Open(c Config) (*Agent, []Note, error) {
 	a.stored.instance = a.config.Node
 	a.restore()
 	for i := range notes {
-		notes[i].Err = scarce(notes[i].Err)
+		notes[i].Err = explainFileLimit(notes[i].Err)
 	}
 	return a, notes, nil
 }
@@ -131,7 +131,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	a.tasks = source
 	a.closers = append(a.closers, source)
-	a.watch(source.Name(), source)
+	a.reportMissedEvents(source.Name(), source)
 	a.add(source.Name(), nil, nil)
 	for _, m := range missing {
 		note(m.Sensor, nil, m.Err)
@@ -164,7 +164,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 			Custom: own.Custom}))
 	for _, e := range readers {
 		s, err := e.Open()
-		if own.names(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
+		if own.hasInput(e.Name) && err != nil && !errors.Is(err, sensor.ErrUnavailable) {
 			_ = a.Close() // the mistake is to be mended first
 			return nil, fmt.Errorf("own metrics, %s: %w", e.Name, err)
 		}
@@ -180,7 +180,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	notes = append(notes, a.openLinks(tasks)...)
 	responses, err := task.OpenDisks(tasks)
 	if err == nil {
-		a.watch(responses.Name(), responses)
+		a.reportMissedEvents(responses.Name(), responses)
 	}
 	note("disks", responses, err)
 	return notes, nil

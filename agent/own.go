@@ -58,8 +58,8 @@ type subject struct {
 	part, owner string
 }
 
-// total returns the subject without the part, because limits apply to workloads.
-func (w subject) total() subject { return subject{w.id, "", w.owner} }
+// withoutPart returns the subject without the part, because limits apply to workloads.
+func (w subject) withoutPart() subject { return subject{w.id, "", w.owner} }
 
 // resolution is the subject of an origin, or the reason why there is none.
 type resolution struct {
@@ -137,8 +137,8 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 	var inputs []OwnInput
 	for _, r := range o.readers {
 		from := len(b.Samples)
-		if !r.read() {
-			a.observe(r.unit, errors.New("reading takes long: does a file system hang?"))
+		if !r.startReading() {
+			a.recordReading(r.unit, errors.New("reading takes long: does a file system hang?"))
 			continue
 		}
 		r.bad = slices.Grow(r.bad[:0], len(r.pass.Inputs))[:len(r.pass.Inputs)]
@@ -178,8 +178,8 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 	a.mu.Unlock()
 }
 
-// read starts a reading of the source and waits for a limited time.
-func (r *ownReader) read() bool {
+// startReading starts a reading of the source and waits for a limited time.
+func (r *ownReader) startReading() bool {
 	if r.busy {
 		select {
 		case <-r.done:
@@ -205,9 +205,9 @@ func (r *ownReader) read() bool {
 	}
 }
 
-// reading reports whether a sensor of external figures is still reading in the background. The agent must not use such
+// isReading reports whether a sensor of external figures is still reading in the background. The agent must not use such
 // a sensor.
-func (o *externalFigures) reading(u *unit) bool {
+func (o *externalFigures) isReading(u *unit) bool {
 	for _, r := range o.readers {
 		if r.unit == u {
 			return r.busy
@@ -271,7 +271,7 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 
 // add appends a figure once, within the bounds.
 func (o *externalFigures) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
-	if n := o.counts[row.subject.total()]; row.subject != (subject{}) && n >= o.limit {
+	if n := o.counts[row.subject.withoutPart()]; row.subject != (subject{}) && n >= o.limit {
 		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload",
 			row.subject.name(), n)
 	}
@@ -287,7 +287,7 @@ func (o *externalFigures) add(b *metric.Batch, row *ownRow, raw *metric.Series, 
 		return fmt.Errorf("%s is there twice", raw.Desc.Name)
 	}
 	o.seen[row.final] = struct{}{}
-	o.counts[row.subject.total()]++
+	o.counts[row.subject.withoutPart()]++
 	b.Add(row.final, value)
 	return nil
 }

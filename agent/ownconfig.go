@@ -38,8 +38,8 @@ type externalConfig struct {
 	Custom    []custom.Reading  `yaml:"custom"`
 }
 
-// names reports whether the configuration has an input for a sensor.
-func (c *externalConfig) names(sensor string) bool {
+// hasInput reports whether the configuration has an input for a sensor.
+func (c *externalConfig) hasInput(sensor string) bool {
 	switch sensor {
 	case "textfile", "scrape", "custom":
 		return true

@@ -104,7 +104,7 @@ func (a *Agent) processOwner(pid int32, uid uint32, known bool) (subject, error)
 // partOf returns the part that a process is or will be charged to. It identifies the process anew, because the process
 // may have changed its user since it was last identified.
 func (a *Agent) partOf(p *sensor.Process) subject {
-	h, gone := a.hint(p, false)
+	h, gone := a.collectHint(p, false)
 	if gone {
 		return subject{id: workload.MakeID(workload.Short, h.User+"/"+a.config.Node), owner: h.User}
 	}

@@ -5,9 +5,9 @@ import (
 	"reckon/sensor/topology"
 )
 
-// placing determines which packages and kinds of processors the parts run on, so that the energy
+// placementReader determines which packages and kinds of processors the parts run on, so that the energy
 // of each package is charged to the parts that ran there.
-type placing struct {
+type placementReader struct {
 	reader *topology.Reader // nil if there is nothing to distinguish
 	parts  map[*account.Part]*placed
 	whole  uint64 // tick of the last look at every process
@@ -32,7 +32,7 @@ func (a *Agent) openPlaces() {
 	if err != nil {
 		return // the usual case: one package of one kind
 	}
-	a.meter.place = placing{reader: r, parts: make(map[*account.Part]*placed)}
+	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*placed)}
 	a.closers = append(a.closers, r)
 }
 

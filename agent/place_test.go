@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 	}
 	a := open(t, Config{Source: "procfs", PowerModel: noModel})
 	a.closers = append(a.closers, r)
-	a.meter.place = placing{reader: r, parts: make(map[*account.Part]*placed)}
+	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*placed)}
 	for range wholeEvery + 3 {
 		if err := a.tick(); err != nil {
 			t.Fatal(err)

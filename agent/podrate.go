@@ -136,5 +136,5 @@ func (a *Agent) noteRates() {
 		err = sensor.Unavailable(fmt.Sprintf("%d pods ask by %s to be exported faster, beyond the %d of a node", r.left, rateAnnotation,
 			maxFastPods), "measure fewer at once on a node, or with a sidecar", nil)
 	}
-	a.report("pod-rate", err)
+	a.recordResult("pod-rate", err)
 }

@@ -44,7 +44,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	if file == noModel {
 		return nil, nil
 	}
-	here := describe(root)
+	here := describeMachine(root)
 	var m *powermodel.Model
 	var err error
 	if file == "" {
@@ -137,8 +137,8 @@ func (p *powerModel) source() attribution.Source {
 	return attribution.Source{Name: "model", Meters: p.meters[:], Model: true, Named: p.named, Idle: p.idle}
 }
 
-// trouble reports the features that are still missing after two exports.
-func (p *powerModel) trouble() error {
+// missingError reports the features that are still missing after two exports.
+func (p *powerModel) missingError() error {
 	if len(p.waiting) == 0 {
 		p.exports = 0
 		return nil

@@ -81,8 +81,8 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 // Process groups that sent figures get their own row even if they are short. pushRows limits their number per user, at once and per hour.
 const pushRows = 200.0
 
-// filed returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.
-func (a *Agent) filed(w subject, tried int) (subject, error) {
+// workloadOfGroup returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.
+func (a *Agent) workloadOfGroup(w subject, tried int) (subject, error) {
 	if !w.id.Kind().Group() {
 		return w, nil
 	}
@@ -102,14 +102,14 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)
 	if err == nil {
-		w, err = a.filed(w, r.tried)
+		w, err = a.workloadOfGroup(w, r.tried)
 	}
 	if err != nil {
 		return w, err
 	}
 	have := map[pushKey]bool{}
 	for k := range o.pushed {
-		if k.subject.total() == w.total() {
+		if k.subject.withoutPart() == w.withoutPart() {
 			have[k] = true
 		}
 	}

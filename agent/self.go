@@ -59,7 +59,7 @@ type self struct {
 	buf                               [128]byte
 }
 
-func (s *self) ticked(d, interval time.Duration) {
+func (s *self) countTick(d, interval time.Duration) {
 	s.ticks++
 	s.spent += d
 	if d > interval {

@@ -6,13 +6,13 @@ import (
 	"reckon/sensor/task"
 )
 
-// counting reads the per-process counts of kernel programs: traffic, waits, delays and calls.
+// tallyReading reads the per-process counts of kernel programs: traffic, waits, delays and calls.
 //
 // A reading walks tables with room for all processes, even if few have an entry: for five sources about a millisecond
 // on a small machine and three with 64 processors. They are therefore read every countEvery ticks, before each export,
 // and at each tick of a live view. Because entries of ended processes take up room, they are also read in the tick in
 // which countEnded of them ended and in the next.
-type counting struct {
+type tallyReading struct {
 	skipped uint64 // ticks since they were read
 	ended   int    // processes that ended in these ticks
 	again   bool   // many processes had ended at the last reading: read their last moments next
@@ -39,8 +39,8 @@ type watchedProgram struct {
 	row *metric.Series
 }
 
-// watch makes the agent report events missed by kernel programs.
-func (a *Agent) watch(name string, s any) {
+// reportMissedEvents makes the agent report events missed by kernel programs.
+func (a *Agent) reportMissedEvents(name string, s any) {
 	if p, ok := s.(programs); ok {
 		a.kernel.watched = append(a.kernel.watched, watchedProgram{p, metric.NewSeries(agentMissed, name)})
 	}
@@ -60,7 +60,7 @@ func (a *Agent) openTallies(o task.Options) (notes []Note) {
 			continue // it is not wanted
 		}
 		a.addTally(s)
-		a.watch(name, s)
+		a.reportMissedEvents(name, s)
 		a.closers = append(a.closers, s)
 		a.add(name, nil, nil)
 		if missing != nil {
@@ -116,7 +116,7 @@ func (a *Agent) readCounts() {
 	n.skipped, n.ended, n.again = 0, 0, false
 	for _, t := range n.tallies {
 		t.pass.Reset()
-		a.report(t.Spec().Name, t.Read(&t.pass))
+		a.recordResult(t.Spec().Name, t.Read(&t.pass))
 		a.ledger.Tally(t.Spec(), &t.pass) // rows before an error are reported once
 	}
 }
@@ -129,6 +129,6 @@ func (a *Agent) tickLinks() {
 	}
 	n.linkPass.Reset()
 	err := n.links.ReadLinks(&n.linkPass)
-	a.report(n.links.Name(), err)
+	a.recordResult(n.links.Name(), err)
 	a.ledger.Links(&n.linkPass)
 }

@@ -22,7 +22,7 @@ const advisedRuns = 20
 // request, or without a recommendation.
 func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
-	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.unheard(d) || kind.Group() && d.Running {
+	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.awaitsReport(d) || kind.Group() && d.Running {
 		return nil, nil
 	}
 	if kind.Service() {
@@ -81,8 +81,8 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 	return out, nil
 }
 
-// unadvised returns why a workload has no advice, and when it will have some.
-func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
+// noAdviceReason returns why a workload has no advice, and when it will have some.
+func (b *Jobs) noAdviceReason(d *wire.WorkloadDetail) *wire.Verdict {
 	key, words := "inexact", phrase.Words(nil)
 	switch kind := workload.Kind(d.Kind); {
 	case !kind.Requests():
@@ -95,16 +95,16 @@ func (b *Jobs) unadvised(d *wire.WorkloadDetail) *wire.Verdict {
 		key = "running"
 	case d.Lost:
 		key = "lost"
-	case b.unheard(d):
+	case b.awaitsReport(d):
 		key = "unheard"
 	}
 	s := sentences.Sentence("advice.none."+key, words)
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
 }
 
-// unheard reports whether a job has just ended and its batch system has not reported the end yet. The report brings
+// awaitsReport reports whether a job has just ended and its batch system has not reported the end yet. The report brings
 // limits, steps and OOM kills.
-func (b *Jobs) unheard(d *wire.WorkloadDetail) bool {
+func (b *Jobs) awaitsReport(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Scheduled() && d.State == "" && d.End != nil && b.Clock().Sub(*d.End) < accountingDelay
 }
 

@@ -159,8 +159,8 @@ func subjectOf(id string, start time.Time) string {
 	return id + " of " + start.UTC().Format(time.RFC3339)
 }
 
-// slack returns the maximum error of the wall time of a run, seconds.
-func (r *runFigures) slack() float64 {
+// wallError returns the maximum error of the wall time of a run, seconds.
+func (r *runFigures) wallError() float64 {
 	slack := invariant.Tick.Seconds()
 	if r.scheduled {
 		slack += 2 * schedulerSecond.Seconds()
@@ -208,13 +208,13 @@ func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float
 	case f.Unit == metric.Bytes:
 		return invariant.Batch * cores
 	case f.Unit == metric.Seconds:
-		return r.slack() * cores
+		return r.wallError() * cores
 	case f.How.Value == figure.Quantile && f.Quantile < 1:
 		return bucketWidth * cores
 	case f.How.Value == figure.Quantile:
 		return tickJitter * cores
 	case r.wall > 0:
-		return r.slack() / r.wall * cores
+		return r.wallError() / r.wall * cores
 	}
 	return 0
 }
@@ -228,17 +228,17 @@ func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 	limit := orZero(r.row.LimitCores)
 	switch {
 	case f.Unit == metric.Seconds:
-		return (r.slack() + quotaPeriod) * limit
+		return (r.wallError() + quotaPeriod) * limit
 	case f.How.Value == figure.Quantile:
 		return (bucketWidth + tickJitter + quotaPeriod) * limit
 	case r.wall > 0:
-		return (r.slack() + quotaPeriod) / r.wall * limit
+		return (r.wallError() + quotaPeriod) / r.wall * limit
 	}
 	return 0
 }
 
-// parts withholds the figures of the parts of a run that exceed their node or the run.
-func (b *Bounds) parts(ctx context.Context, d *wire.WorkloadDetail) {
+// holdParts withholds the figures of the parts of a run that exceed their node or the run.
+func (b *Bounds) holdParts(ctx context.Context, d *wire.WorkloadDetail) {
 	if b == nil || len(d.Parts) == 0 {
 		return
 	}
@@ -253,9 +253,9 @@ func (b *Bounds) parts(ctx context.Context, d *wire.WorkloadDetail) {
 		}
 		b.Ledger.Hold("part "+p.Part+" on "+p.Node+" of "+subjectOf(d.ID, d.Start), b.Clock(),
 			invariant.Check{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &p.CPUSeconds, Bound: time,
-				Slack: r.slack() * orZero(cores), Of: "wall time by the cores of its node"},
+				Slack: r.wallError() * orZero(cores), Of: "wall time by the cores of its node"},
 			invariant.Check{Figure: "cpu_seconds", Rule: invariant.SumWithinWhole, Value: &p.CPUSeconds, Bound: d.CPUSeconds,
-				Slack: r.slack() * orZero(cores), Of: "the CPU time of the whole run"},
+				Slack: r.wallError() * orZero(cores), Of: "the CPU time of the whole run"},
 			invariant.Check{Figure: "memory_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryPeakBytes, Bound: memory,
 				Slack: invariant.Batch * orZero(cores), Of: "the memory of its node"},
 			invariant.Check{Figure: "memory_needed_peak_bytes", Rule: invariant.PeakWithinMachine, Value: &p.MemoryNeededPeakBytes,
@@ -263,8 +263,8 @@ func (b *Bounds) parts(ctx context.Context, d *wire.WorkloadDetail) {
 	}
 }
 
-// node withholds the current figures of a node.
-func (b *Bounds) node(n *wire.Node) {
+// holdNode withholds the current figures of a node.
+func (b *Bounds) holdNode(n *wire.Node) {
 	if b == nil {
 		return
 	}
@@ -275,8 +275,8 @@ func (b *Bounds) node(n *wire.Node) {
 			Of: "its memory"})
 }
 
-// span withholds the shares of a node's past.
-func (b *Bounds) span(node string, s *wire.NodeSpan) {
+// holdSpan withholds the shares of a node's past.
+func (b *Bounds) holdSpan(node string, s *wire.NodeSpan) {
 	if b == nil || s == nil {
 		return
 	}
@@ -290,8 +290,8 @@ func (b *Bounds) span(node string, s *wire.NodeSpan) {
 	}
 }
 
-// usage withholds shares of capacity above 1.
-func (b *Bounds) usage(list *wire.UsageList) {
+// holdUsage withholds shares of capacity above 1.
+func (b *Bounds) holdUsage(list *wire.UsageList) {
 	if b == nil {
 		return
 	}
@@ -323,8 +323,8 @@ func (b *Bounds) usage(list *wire.UsageList) {
 	check("usage of all from "+list.Since.UTC().Format(time.RFC3339), &list.Total)
 }
 
-// scale withholds speed-ups above the number of cores that the runs were measured to use at once.
-func (b *Bounds) scale(out *wire.Scale) {
+// holdScale withholds speed-ups above the number of cores that the runs were measured to use at once.
+func (b *Bounds) holdScale(out *wire.Scale) {
 	if b == nil {
 		return
 	}

@@ -153,7 +153,7 @@ func TestPartBounds(t *testing.T) {
 		{Node: "n1", Part: "1", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9), MemoryNeededPeakBytes: new(17e9)},
 		{Node: "n9", Part: "2", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9)},
 	}}
-	b.parts(t.Context(), &d)
+	b.holdParts(t.Context(), &d)
 	if p := d.Parts[0]; p.CPUSeconds == nil || p.MemoryPeakBytes == nil || p.MemoryNeededPeakBytes == nil {
 		t.Errorf("on the edge: %+v", p)
 	}
@@ -231,12 +231,12 @@ func TestShareBounds(t *testing.T) {
 	if *s.UpShare <= 1 || *s.UnusedCoreSeconds >= 0 {
 		t.Errorf("cut before it was looked at: %g, %g", *s.UpShare, *s.UnusedCoreSeconds)
 	}
-	if b.span("n1", s); s.UpShare != nil || s.CPUShare != nil || s.UnusedCoreSeconds != nil || s.MemoryShare == nil {
+	if b.holdSpan("n1", s); s.UpShare != nil || s.CPUShare != nil || s.UnusedCoreSeconds != nil || s.MemoryShare == nil {
 		t.Errorf("%+v", s)
 	}
 	list := wire.UsageList{Rows: []wire.Usage{{Owner: "a", CapacityShare: new(1.01)}, {Owner: "b", CapacityShare: new(1.02)}}}
 	list.Total.CapacityShare = new(1014.27)
-	if b.usage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
+	if b.holdUsage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
 		t.Errorf("%+v", list)
 	}
 	// A pass over the task table takes a moment, and the CPU time of children arrives late, which matters in the first seconds of a machine.
@@ -250,12 +250,12 @@ func TestShareBounds(t *testing.T) {
 	} {
 		list := wire.UsageList{Rows: []wire.Usage{{Owner: "c", CapacityShare: new(c.share), Capacity: figure.Capacity{UpSeconds: new(c.seconds)}}}}
 		list.Rows[0].Exactness.Add("cpu_seconds", c.is)
-		if newBounds(oneMachine{}).usage(&list); (list.Rows[0].CapacityShare != nil) != c.shown {
+		if newBounds(oneMachine{}).holdUsage(&list); (list.Rows[0].CapacityShare != nil) != c.shown {
 			t.Errorf("a share of %g in %g s, %v: shown is %v", c.share, c.seconds, c.is, !c.shown)
 		}
 	}
 	n := wire.Node{Node: "n1", Cores: new(4.0), CoresUsed: new(4.3), MemoryBytes: new(10.0), MemoryUsed: new(9.0)}
-	if b.node(&n); n.CoresUsed != nil || n.MemoryUsed == nil {
+	if b.holdNode(&n); n.CoresUsed != nil || n.MemoryUsed == nil {
 		t.Errorf("%+v", n)
 	}
 	runs := wire.Scale{Runs: []wire.ScaleRun{
@@ -263,7 +263,7 @@ func TestShareBounds(t *testing.T) {
 		{ID: "slurm/2", Cores: 128, Seconds: 10, CPUSeconds: new(10.0), Speedup: new(97.0)},
 		{ID: "slurm/3", Cores: 2, Seconds: 10, Speedup: new(2.0)},
 	}}
-	if b.scale(&runs); runs.Runs[0].Speedup == nil || runs.Runs[1].Speedup != nil || runs.Runs[2].Speedup == nil {
+	if b.holdScale(&runs); runs.Runs[0].Speedup == nil || runs.Runs[1].Speedup != nil || runs.Runs[2].Speedup == nil {
 		t.Errorf("%+v", runs.Runs)
 	}
 	want := map[string]int{"up_share": 1, "cpu_share": 1, "capacity_share": 2, "cores_used": 1, "speedup": 1}

@@ -92,7 +92,7 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node
 		}
 		for i := range rows {
 			span := spanOf(&rows[i], s.since, now)
-			p.Bounds.span(rows[i].Node, span)
+			p.Bounds.holdSpan(rows[i].Node, span)
 			*s.into(of(rows[i].Site, rows[i].Node)) = span
 		}
 	}

@@ -102,7 +102,7 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 				return nil, tooLarge("the selectors find more than %d series", maxDataSeries)
 			}
 			it = one.Iterator(it)
-			s, err := points(it, describe(one.Labels(), told), maxDataSamples-samples)
+			s, err := readPoints(it, describe(one.Labels(), told), maxDataSamples-samples)
 			if err != nil {
 				return nil, err
 			}
@@ -147,7 +147,7 @@ func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series
 	return s
 }
 
-func points(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, error) {
+func readPoints(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Series, error) {
 	for {
 		switch it.Next() {
 		case chunkenc.ValNone:

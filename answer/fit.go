@@ -33,8 +33,8 @@ type NodeUse interface {
 // recentNodes is the time over which nodes are listed from the roll-ups alone.
 const recentNodes = 7 * 24 * time.Hour
 
-// recent lists the nodes of the last days, with unknown current state.
-func (f *Fit) recent(ctx context.Context, now time.Time) ([]wire.Node, error) {
+// recentNodes lists the nodes of the last days, with unknown current state.
+func (f *Fit) recentNodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 	if f.Rollups == nil {
 		return nil, nil
 	}
@@ -82,8 +82,8 @@ func unscheduled(nodes []wire.Node) map[nodeName]bool {
 	return out
 }
 
-// classify groups nodes and counts those with free capacity for the query.
-func classify(nodes []wire.Node, q wire.FitQuery) classes {
+// classifyNodes groups nodes and counts those with free capacity for the query.
+func classifyNodes(nodes []wire.Node, q wire.FitQuery) classes {
 	apart := unscheduled(nodes)
 	out := classes{map[string]*class{}, map[nodeName]*class{}}
 	for i := range nodes {
@@ -135,14 +135,14 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 	}
 	present := err == nil
 	if !present {
-		if nodes, err = f.recent(ctx, now); err != nil {
+		if nodes, err = f.recentNodes(ctx, now); err != nil {
 			return wire.FitList{}, err
 		}
 	}
 	if present && at.Before(now) {
 		list.AsOf, list.Missing = &at, f.Outage.Missing(ctx, time.Time{}, time.Time{})
 	}
-	found := classify(nodes, q)
+	found := classifyNodes(nodes, q)
 	// Comparable jobs requested half to twice of each amount in the query.
 	about := func(amount float64) *store.Range {
 		if amount <= 0 {
@@ -164,7 +164,7 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 		if present {
 			c.Up, c.FreeNow = &c.up, &c.free
 		}
-		c.judge(q)
+		c.checkFit(q)
 		list.Places = append(list.Places, c.Place)
 	}
 	slices.SortFunc(list.Places, comparePlaces)
@@ -242,8 +242,8 @@ func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 	c.LongestRun = new(max(ran.Seconds(), orZero(c.LongestRun)))
 }
 
-// judge decides whether one node is large enough, and fills in the waits of comparable jobs.
-func (c *class) judge(q wire.FitQuery) {
+// checkFit decides whether one node is large enough, and fills in the waits of comparable jobs.
+func (c *class) checkFit(q wire.FitQuery) {
 	slices.Sort(c.Partitions)
 	slices.Sort(c.waits)
 	if c.Comparable = len(c.waits); c.Comparable > 0 {

@@ -125,7 +125,7 @@ func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wir
 	}
 	d.Advice, err = b.advice(ctx, &d)
 	if d.Advice == nil && err == nil {
-		d.NoAdvice = b.unadvised(&d)
+		d.NoAdvice = b.noAdviceReason(&d)
 	}
 	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
 		return wire.WorkloadDetail{}, err
@@ -169,7 +169,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	if d.DiskWaits, err = b.Views.DiskWaits(ctx, whole); err != nil {
 		return err
 	}
-	b.Bounds.parts(ctx, d)
+	b.Bounds.holdParts(ctx, d)
 	nodes := 0
 	if d.CoresHistogram, nodes, err = b.Views.CoresHistogram(ctx, whole); err != nil {
 		return err

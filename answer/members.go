@@ -75,9 +75,9 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 		w := &m.Members[i]
 		counts[cmp.Or(w.State, stateWord(w))]++
 		addMember(&m.Sums, w)
-		earliest(&m.Submit, w.Submit)
+		keepEarliest(&m.Submit, w.Submit)
 		if w.WallSeconds > 0 || w.Running {
-			earliest(&m.Start, &w.Start)
+			keepEarliest(&m.Start, &w.Start)
 		}
 		ended = ended && w.End != nil
 		if w.End != nil && (m.End == nil || w.End.After(*m.End)) {
@@ -127,7 +127,7 @@ func stateWord(w *wire.Workload) string {
 	return "ended"
 }
 
-func earliest(to **time.Time, t *time.Time) {
+func keepEarliest(to **time.Time, t *time.Time) {
 	if t != nil && (*to == nil || t.Before(**to)) {
 		at := *t
 		*to = &at

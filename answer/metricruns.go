@@ -77,7 +77,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.Me
 			if samples, err = doc.add(u.Samples); err != nil {
 				return kept, err
 			}
-			kept = doc.progress()
+			kept = doc.keptSoFar()
 		}
 		text, err := json.Marshal(doc)
 		if err != nil {
@@ -242,7 +242,7 @@ func (d *podDocument) addCommands(rows []wire.ProbeRow) {
 	}
 }
 
-func (d *podDocument) progress() wire.MetricRunKept {
+func (d *podDocument) keptSoFar() wire.MetricRunKept {
 	k := wire.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
 	if d.Probe != nil {
 		k.Start = *d.Probe

@@ -88,7 +88,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 	if err := g.readRuns(ctx); err != nil {
 		return list, err
 	}
-	g.finish()
+	g.setRunFigures()
 	list.Places = len(g.shapes)
 	agreed, contended, err := g.readFindings(ctx)
 	if err != nil {
@@ -99,8 +99,8 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 		if !viewer.All() && !viewer.Sees(k.owner) || len(q.Owners) > 0 && !slices.Contains(q.Owners, k.owner) {
 			continue
 		}
-		w.Contended, w.Scales = contended[k.owner], scales
-		w.Bursts = func() (int, error) { return g.bursts(ctx, k) }
+		w.Contended, w.Scales = contended[k.owner], continuesToScale
+		w.Bursts = func() (int, error) { return g.busyDays(ctx, k) }
 		r, err := move.Judge(w, g.shapes, g.wait, g.from, g.until)
 		if err := m.Outage.degrade(&list.Missing, "in which hours GPUs were busy", err); err != nil {
 			return list, err
@@ -112,7 +112,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 		if r.To >= 0 && agreed(k.owner, w) {
 			r.To, r.Why = -1, "agreed"
 		}
-		one := g.answer(w, &r)
+		one := g.moveOf(w, &r)
 		switch {
 		case len(q.Sites) > 0 && !slices.Contains(q.Sites, one.Site):
 		case r.To >= 0:
@@ -167,7 +167,7 @@ func (g *moving) add(r *store.Workload) {
 	if !batch {
 		k.name = cmp.Or(r.Command, r.Name)
 	}
-	if r.Owner == "" || r.Owner == "root" || g.exempt(r.Owner) || prompt(strings.ToLower(k.name)) {
+	if r.Owner == "" || r.Owner == "root" || g.exempt(r.Owner) || isInteractive(strings.ToLower(k.name)) {
 		return
 	}
 	w := g.works[k]
@@ -226,8 +226,8 @@ func (g *moving) durationInPeriod(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
-// prompt reports whether a job of this name is an interactive session.
-func prompt(name string) bool {
+// isInteractive reports whether a job of this name is an interactive session.
+func isInteractive(name string) bool {
 	return slices.Contains(strings.Fields("interactive bash sh zsh fish csh tcsh ksh salloc srun qlogin stdin vscode code-server ipython"),
 		name) ||
 		strings.HasPrefix(name, "sys/dashboard") || strings.HasPrefix(name, "jupyter") || strings.HasPrefix(name, "rstudio")
@@ -249,8 +249,8 @@ func (g *moving) gpuBusy(r *store.Workload, ran float64) *float64 {
 	return new(float64)
 }
 
-// scales reports whether runs of several sizes show that doubling the largest number of cores would help.
-func scales(runs []move.Run) bool {
+// continuesToScale reports whether runs of several sizes show that doubling the largest number of cores would help.
+func continuesToScale(runs []move.Run) bool {
 	const grows = 1.4
 	var list []scaling.Run
 	most := 0.0
@@ -269,8 +269,8 @@ func scales(runs []move.Run) bool {
 	return found.Law != nil && found.Law.Speedup(2*most) >= grows*found.Law.Speedup(most)
 }
 
-// bursts returns the number of days on which some GPU was busy for most of twenty minutes or more.
-func (g *moving) bursts(ctx context.Context, k workKey) (n int, err error) {
+// busyDays returns the number of days on which some GPU was busy for most of twenty minutes or more.
+func (g *moving) busyDays(ctx context.Context, k workKey) (n int, err error) {
 	const busy, least = 0.5, 20 * 60
 	days := map[string]float64{}
 	for i := range g.gpuRuns[k] {

@@ -99,7 +99,7 @@ func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 			n.partitions = []string{cmp.Or(g.inFile[k], g.inFile[nodeName{site: k.site}])}
 		}
 		for _, p := range n.partitions {
-			g.join(g.shape(g.key(k.site, p, n)), k.node)
+			g.addNode(g.shape(g.key(k.site, p, n)), k.node)
 		}
 	}
 	return err
@@ -180,9 +180,9 @@ func (g *moving) shape(k shapeKey) int {
 	return i
 }
 
-// join adds a node to a shape and merges the node's known figures. It does not count the node if the file gives the
+// addNode adds a node to a shape and merges the node's known figures. It does not count the node if the file gives the
 // number.
-func (g *moving) join(i int, name string) {
+func (g *moving) addNode(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
 	if name == "" || p.in[name] {
 		return
@@ -216,7 +216,7 @@ func (g *moving) shapeOf(r *store.Workload) int {
 		part = cmp.Or(g.inFile[nodeName{r.Site, name}], g.inFile[nodeName{site: r.Site}])
 	}
 	i := g.shape(g.key(r.Site, part, n))
-	g.join(i, name)
+	g.addNode(i, name)
 	g.shapes[i].Bare = g.shapes[i].Bare || !batch && len(n.partitions) < 2
 	return i
 }
@@ -279,8 +279,8 @@ func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
 	return &move.Wait{Seconds: quantiles.Nearest(list, 0.5), Jobs: len(list), Source: move.ByJobs}
 }
 
-// finish sets the figures of shapes that come from runs.
-func (g *moving) finish() {
+// setRunFigures sets the figures of shapes that come from runs.
+func (g *moving) setRunFigures() {
 	var memory, perCore []float64 // of nodes without GPUs
 	for i := range g.shapes {
 		s, p := &g.shapes[i], &g.places[i]
@@ -351,8 +351,8 @@ func (g *moving) placeName(i int, home string) string {
 	return name
 }
 
-// answer returns the judgement of a work.
-func (g *moving) answer(w *move.Work, r *move.Result) wire.Move {
+// moveOf returns the judgement of a work.
+func (g *moving) moveOf(w *move.Work, r *move.Result) wire.Move {
 	out := wire.Move{Owner: w.Owner, Name: w.Name, Rule: r.Rule, Runs: len(w.Runs), Hours: r.Hours, GPUHours: r.GPUHours,
 		Jobs: append([]string{}, r.Top...), Unknown: []string{}}
 	if r.From >= 0 {

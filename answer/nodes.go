@@ -55,7 +55,7 @@ func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 		if n.Sender != nil {
 			nodes[i].Sender = n.Sender(nodes[i].Site, nodes[i].Node)
 		}
-		n.Bounds.node(&nodes[i])
+		n.Bounds.holdNode(&nodes[i])
 		if n.Refused != nil {
 			nodes[i].Bounds = slices.Concat(nodes[i].Bounds, n.Refused(nodes[i].Site, nodes[i].Node))
 		}

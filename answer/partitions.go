@@ -86,8 +86,8 @@ func (p *Partitions) snapshot(ctx context.Context, at time.Time) ([]query.Partit
 	return list, nil
 }
 
-// near returns the snapshot nearest to a time.
-func (l snapshots) near(at time.Time) []query.Partition {
+// nearestSnapshot returns the snapshot nearest to a time.
+func (l snapshots) nearestSnapshot(at time.Time) []query.Partition {
 	best := 0
 	for i := range l.at {
 		if l.at[i].Sub(at).Abs() < l.at[best].Sub(at).Abs() {
@@ -139,7 +139,7 @@ func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capaci
 			if span == store.SpanHourOfWeek { // the latest membership counts for all weeks
 				at = q.Until
 			}
-			of = membership(l.near(at))
+			of = membership(l.nearestSnapshot(at))
 			members[r.At.UnixMilli()] = of
 		}
 		at := r.At

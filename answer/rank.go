@@ -167,7 +167,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wir
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.Clock()
-	r.forget()
+	r.dropMeasured()
 	if q.Work != "" {
 		r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return p.work == q.Work })
 	}
@@ -185,8 +185,8 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wir
 	return nil
 }
 
-// forget drops placements of work that the measurements of its node include by now.
-func (r *Ranks) forget() {
+// dropMeasured drops placements of work that the measurements of its node include by now.
+func (r *Ranks) dropMeasured() {
 	r.placed = slices.DeleteFunc(r.placed, func(p placement) bool { return r.listed.Sub(p.at) > max(r.Gone/2, time.Minute) })
 }
 
@@ -328,7 +328,7 @@ func orNaN(v *float64) float64 {
 
 // prepare builds the input of the ranker.
 func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
-	r.forget()
+	r.dropMeasured()
 	p := &r.ready
 	p.list, p.how, p.site = p.list[:0], p.how[:0], p.site[:0]
 	wanted := map[string]bool{}

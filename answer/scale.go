@@ -66,7 +66,7 @@ func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) 
 		return out, err
 	}
 	s.judge(&out, use)
-	s.Bounds.scale(&out)
+	s.Bounds.holdScale(&out)
 	return out, nil
 }
 
@@ -253,7 +253,7 @@ func endedWell(w *wire.Workload) bool {
 // sameName returns the latest workloads with the site, kind, name and owner of w, including w. A workload without a
 // name, or with its id as the name, is compared only with its own runs.
 func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int) ([]store.Workload, error) {
-	f := store.Filter{Owners: []string{w.Owner}, Name: literal(w.Name), Sort: "-start", Limit: limit}
+	f := store.Filter{Owners: []string{w.Owner}, Name: literalPattern(w.Name), Sort: "-start", Limit: limit}
 	if strings.HasSuffix(w.ID, "/"+w.Name) || w.Name == "" {
 		f = store.Filter{IDs: []string{w.ID}, Owners: []string{w.Owner}, Sort: "-start", Limit: limit}
 	}
@@ -263,9 +263,9 @@ func sameName(ctx context.Context, facts Catalogue, w *wire.Workload, limit int)
 	}), err
 }
 
-// literal returns a shell pattern that matches s literally. It replaces a backslash by ?, because pattern
+// literalPattern returns a shell pattern that matches s literally. It replaces a backslash by ?, because pattern
 // implementations differ in their treatment of backslashes.
-func literal(s string) string {
+func literalPattern(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 

@@ -62,9 +62,9 @@ func ReadShapes(text []byte) (out []fileShape, err error) {
 			}
 			var errs [4]error
 			s.Nodes, s.names, errs[0] = namedNodes(&p.Nodes)
-			s.Memory, errs[1] = written(p.Memory, bytesOf)
-			s.GPUMemory, errs[2] = written(p.GPUMemory, bytesOf)
-			s.MaxTime, errs[3] = written(p.MaxTime, secondsOf)
+			s.Memory, errs[1] = parseFigure(p.Memory, bytesOf)
+			s.GPUMemory, errs[2] = parseFigure(p.GPUMemory, bytesOf)
+			s.MaxTime, errs[3] = parseFigure(p.MaxTime, secondsOf)
 			if err := errors.Join(errs[:]...); err != nil {
 				return nil, fmt.Errorf("shapes: partition %s of %s: %w", p.Name, c.Name, err)
 			}
@@ -79,8 +79,8 @@ func ReadShapes(text []byte) (out []fileShape, err error) {
 	return out, nil
 }
 
-// written parses a figure; nil if there is none.
-func written(text string, parse func(string) (float64, error)) (*float64, error) {
+// parseFigure parses a figure; nil if there is none.
+func parseFigure(text string, parse func(string) (float64, error)) (*float64, error) {
 	if text == "" {
 		return nil, nil
 	}

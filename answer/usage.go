@@ -70,7 +70,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 		markUsage(&list.Rows[i], q.Span == string(store.SpanHour))
 	}
 	markUsage(&list.Total, false)
-	u.Bounds.usage(&list)
+	u.Bounds.holdUsage(&list)
 	return list, nil
 }
 
@@ -335,7 +335,7 @@ func (u *Usage) byNode(ctx context.Context, q wire.UsageQuery, list *wire.UsageL
 	for i := range nodes {
 		n := &nodes[i]
 		list.Rows = append(list.Rows, wire.Usage{
-			From: moment(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
+			From: startOf(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
 			CapacityShare: figure.Ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
@@ -347,7 +347,7 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 	rows, err := u.Rollups.Use(ctx, rollupQuery(q))
 	for i := range rows {
 		r := &rows[i]
-		row := wire.Usage{From: moment(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
+		row := wire.Usage{From: startOf(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
 		if n := c.capacity(&row); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, figure.Ratio(r.CPUSeconds, n.CoreSeconds)
@@ -380,7 +380,7 @@ func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, 
 	return p, nil
 }
 
-func moment(span store.Span, at time.Time) *time.Time {
+func startOf(span store.Span, at time.Time) *time.Time {
 	if span == store.SpanWhole {
 		return nil
 	}

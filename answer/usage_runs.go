@@ -95,8 +95,8 @@ type runSums struct {
 	slots    []uint64 // a hash table of places in the sums, from 1, each with the hash of its key
 }
 
-// next returns the end of the stretch that contains a time, limited to the end of all.
-func (r *runSums) next(at time.Time) time.Time {
+// stretchEnd returns the end of the stretch that contains a time, limited to the end of all.
+func (r *runSums) stretchEnd(at time.Time) time.Time {
 	end := r.to
 	switch begin := store.SpanStart(r.span, at); r.span {
 	case store.SpanHour, store.SpanHourOfWeek:
@@ -125,7 +125,7 @@ func (r *runSums) add(w *store.Workload) {
 		at = r.from
 	}
 	for begun := at.Equal(w.Start); at.Before(r.to) && (at.Before(end) || begun); begun = false { // a run without length also began
-		until, share := store.Earlier(r.next(at), end), 1.0
+		until, share := store.Earlier(r.stretchEnd(at), end), 1.0
 		if wall > 0 {
 			share = until.Sub(at).Seconds() / wall
 		}
@@ -142,8 +142,8 @@ func (r *runSums) add(w *store.Workload) {
 				k.of[dimNode] = r.texts.number(nodes[i])
 			}
 			sum := r.group(&k)
-			if sum.overlap(w, at, until, share, parts); i == 0 && at.Equal(w.Start) {
-				sum.start(w)
+			if sum.addOverlap(w, at, until, share, parts); i == 0 && at.Equal(w.Start) {
+				sum.addStart(w)
 			}
 		}
 		at = until
@@ -234,8 +234,8 @@ func (r *runSums) slot(hash uint64, k *usageKey) int {
 	}
 }
 
-// overlap adds the allocation and use of a run between two times on one of its nodes.
-func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, nodes int) {
+// addOverlap adds the allocation and use of a run between two times on one of its nodes.
+func (s *runSum) addOverlap(w *store.Workload, at, until time.Time, share float64, nodes int) {
 	seconds, part := until.Sub(at).Seconds(), 1/float64(nodes)
 	s.seconds += seconds
 	s.parts = s.parts || nodes > 1
@@ -254,8 +254,8 @@ func (s *runSum) overlap(w *store.Workload, at, until time.Time, share float64, 
 	s.add(usedGPUs, gpus, held)
 }
 
-// start counts the start of a run and its wait. A run on several nodes counts on the first.
-func (s *runSum) start(w *store.Workload) {
+// addStart counts the start of a run and its wait. A run on several nodes counts on the first.
+func (s *runSum) addStart(w *store.Workload) {
 	one := 1.0
 	s.add(usedStarted, &one, 1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
@@ -266,9 +266,9 @@ func (s *runSum) start(w *store.Workload) {
 	}
 }
 
-// coarser lists sets of dimensions to ignore, one after the other, until an hour matches some runs. The program or
+// droppedDimensions lists sets of dimensions to ignore, one after the other, until an hour matches some runs. The program or
 // account of a job may have changed after the hour was computed.
-var coarser = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
+var droppedDimensions = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
 // byRuns adds rows of usage divided among runs.
 func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
@@ -307,7 +307,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {
 		return err
 	}
-	d.of, d.sums, d.index = of, runs.sums, make([]map[usageKey][]*runSum, len(coarser))
+	d.of, d.sums, d.index = of, runs.sums, make([]map[usageKey][]*runSum, len(droppedDimensions))
 	for _, k := range d.order {
 		d.divide(k, d.hours[k])
 	}
@@ -337,7 +337,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	for i := range keys {
 		row := d.rows[keys[i]]
 		if slices.Contains(d.by, dimNode) {
-			if m := d.machines[d.machine(&keys[i])]; m != nil {
+			if m := d.machines[d.nodeKeyOf(&keys[i])]; m != nil {
 				row.Capacity = *m
 			}
 		} else if n := c.capacity(row); n != nil {
@@ -389,22 +389,22 @@ func (d *divided) runsOf(level int, k usageKey) []*runSum {
 	if d.index[level] == nil {
 		d.index[level] = map[usageKey][]*runSum{}
 		for _, s := range d.sums {
-			x := s.project(d.of).drop(coarser[level])
+			x := s.project(d.of).drop(droppedDimensions[level])
 			d.index[level][x] = append(d.index[level][x], s)
 		}
 	}
-	return d.index[level][k.drop(coarser[level])]
+	return d.index[level][k.drop(droppedDimensions[level])]
 }
 
-func (d *divided) stamp(at time.Time) int64 {
+func (d *divided) timeOf(at time.Time) int64 {
 	if d.q.Span == string(store.SpanWhole) {
 		return 0
 	}
 	return at.UnixMilli()
 }
 
-// machine returns the key with the node and, if sites are distinguished, the site.
-func (d *divided) machine(k *usageKey) usageKey {
+// nodeKeyOf returns the key with the node and, if sites are distinguished, the site.
+func (d *divided) nodeKeyOf(k *usageKey) usageKey {
 	out := k.project([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
 		out.of[dimSite] = k.of[dimSite]
@@ -418,9 +418,9 @@ func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
 		By: []string{"site", "node"}, Sites: d.q.Sites, Nodes: d.q.Nodes})
 	for i := range rows {
 		k := d.texts.group(&wire.Usage{Site: rows[i].Site, Node: rows[i].Node})
-		k.from = d.stamp(rows[i].At)
+		k.from = d.timeOf(rows[i].At)
 		d.hours[k], d.order = &rows[i].Used, append(d.order, k)
-		if at := d.machine(&k); d.machines[at] == nil {
+		if at := d.nodeKeyOf(&k); d.machines[at] == nil {
 			d.machines[at] = &rows[i].Capacity
 		} else {
 			figure.Add(d.machines[at], &rows[i].Capacity)
@@ -444,7 +444,7 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 		r := &rows[i]
 		k := d.texts.group(&wire.Usage{Owner: r.Owner, Account: cmp.Or(r.Account, u.Projects[r.Owner]), Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, Site: r.Site})
-		k.from = d.stamp(r.At)
+		k.from = d.timeOf(r.At)
 		if have := d.hours[k]; have != nil {
 			figure.Add(have, &r.Used)
 		} else {
@@ -494,7 +494,7 @@ func (d *divided) addShare(k usageKey, s *runSum, part store.Used, spread float6
 func (d *divided) divide(k usageKey, used *store.Used) {
 	var runs []*runSum
 	level := 0
-	for ; level < len(coarser) && len(runs) == 0; level++ {
+	for ; level < len(droppedDimensions) && len(runs) == 0; level++ {
 		runs = d.runsOf(level, k)
 	}
 	if len(runs) == 0 { // the class of the run is unknown
@@ -512,7 +512,7 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	}
 	for _, s := range runs {
 		to, part, spread := s.usageKey, store.Used{Exactness: used.Exactness}, 0.0
-		for _, n := range coarser[level-1] {
+		for _, n := range droppedDimensions[level-1] {
 			to.of[n] = k.of[n] // dimensions of hours
 		}
 		for i := range s.v {

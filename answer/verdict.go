@@ -52,7 +52,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		}
 		u.CoresImplied = true
 	}
-	if err := b.strained(ctx, d, &u); err != nil {
+	if err := b.addShortages(ctx, d, &u); err != nil {
 		return nil, err
 	}
 	var out []wire.Verdict
@@ -62,7 +62,7 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 			Value:    v.Value,
 			Unit:     v.Unit})
 	}
-	renamed, err := b.renamed(ctx, d)
+	renamed, err := b.renamedVerdicts(ctx, d)
 	return append(renamed, out...), err
 }
 
@@ -123,9 +123,9 @@ func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse)
 // link for a tenth of its time.
 const fillsLinks = 1e5
 
-// strained sets the resource shortages of a workload and the exactness of its figures in u. If the workload waited for
+// addShortages sets the resource shortages of a workload and the exactness of its figures in u. If the workload waited for
 // cores, it also adds the other users of its nodes.
-func (b *Jobs) strained(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
+func (b *Jobs) addShortages(ctx context.Context, d *wire.WorkloadDetail, u *efficiency.Usage) error {
 	whole, err := wholeRun(ctx, b.Views, &d.Workload)
 	if err != nil {
 		return err
@@ -238,9 +238,9 @@ func endOf(w *wire.Workload) time.Time {
 	return w.Seen
 }
 
-// renamed returns a verdict if two nodes of a workload are one machine that changed its name. Its use may count twice,
+// renamedVerdicts returns a verdict if two nodes of a workload are one machine that changed its name. Its use may count twice,
 // because the agent under the new name counts again from the start of the processes.
-func (b *Jobs) renamed(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
+func (b *Jobs) renamedVerdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
 	if err != nil {
 		return nil, err
@@ -273,38 +273,38 @@ func byNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
 	for _, p := range parts {
-		if p.Part == "" && p.CPUSeconds == nil && needed(&p) == nil &&
+		if p.Part == "" && p.CPUSeconds == nil && neededMemory(&p) == nil &&
 			slices.ContainsFunc(parts, func(q wire.Part) bool { return q.Node == p.Node && q.Part != "" }) {
 			continue // series of the job as a whole, beside its steps
 		}
 		i, ok := at[p.Node]
 		if !ok {
 			at[p.Node] = len(out)
-			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, Memory: needed(&p), GPUSeconds: p.GPUSeconds})
+			out = append(out, efficiency.Node{Name: p.Node, CPUSeconds: p.CPUSeconds, Memory: neededMemory(&p), GPUSeconds: p.GPUSeconds})
 			continue
 		}
 		n := &out[i]
-		n.CPUSeconds = combine(n.CPUSeconds, p.CPUSeconds, func(a, b float64) float64 { return a + b })
+		n.CPUSeconds = combineKnown(n.CPUSeconds, p.CPUSeconds, func(a, b float64) float64 { return a + b })
 		if p.GPUSeconds != nil && n.GPUSeconds != nil {
-			n.GPUSeconds = combine(n.GPUSeconds, p.GPUSeconds, func(a, b float64) float64 { return a + b })
+			n.GPUSeconds = combineKnown(n.GPUSeconds, p.GPUSeconds, func(a, b float64) float64 { return a + b })
 		} else if n.GPUSeconds == nil {
 			n.GPUSeconds = p.GPUSeconds // a part without a GPU has no such figure
 		}
-		n.Memory = combine(n.Memory, needed(&p), func(a, b float64) float64 { return max(a, b) })
+		n.Memory = combineKnown(n.Memory, neededMemory(&p), func(a, b float64) float64 { return max(a, b) })
 	}
 	return out
 }
 
-// needed returns the memory that a part needed, or its peak if page cache is not known separately.
-func needed(p *wire.Part) *float64 {
+// neededMemory returns the memory that a part needed, or its peak if page cache is not known separately.
+func neededMemory(p *wire.Part) *float64 {
 	if p.MemoryNeededPeakBytes != nil {
 		return p.MemoryNeededPeakBytes
 	}
 	return p.MemoryPeakBytes
 }
 
-// combine combines two figures; nil when either is unknown.
-func combine(a, b *float64, f func(a, b float64) float64) *float64 {
+// combineKnown combines two figures; nil when either is unknown.
+func combineKnown(a, b *float64, f func(a, b float64) float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}

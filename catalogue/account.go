@@ -145,9 +145,9 @@ type span struct {
 	own         bool // it used CPU time of its own: it is not only the place of series of the whole workload
 }
 
-// spans returns the time of each part. Series without a part, which stand for the whole workload, continue for a while
+// partTimes returns the time of each part. Series without a part, which stand for the whole workload, continue for a while
 // after the last part ended. They are included only for a node without other series.
-func (a *account) spans() []span {
+func (a *account) partTimes() []span {
 	by := map[partPlace]*span{}
 	var s *span // of the track before, which is mostly of the same place
 	group := workload.Kind(a.Kind).Group()
@@ -166,7 +166,7 @@ func (a *account) spans() []span {
 		}
 		s.first, s.last = min(s.first, k.First), max(s.last, k.T)
 		s.stale = s.stale && k.Stale
-		s.own = s.own || k.Slot.feeds(cpuFigure)
+		s.own = s.own || k.Slot.isUsedBy(cpuFigure)
 	}
 	for p, e := range a.Ends {
 		if by[p] == nil {
@@ -199,9 +199,9 @@ const schedulerGone = 15 * 60 * 1000
 // unmeasuredGone is the time in milliseconds after which a job without samples has ended, if no node observes it.
 const unmeasuredGone = 24 * 60 * 60 * 1000
 
-// end returns the end of the workload, or 0 if a part of it still runs at the time now. gone is the time without
+// endTime returns the end of the workload, or 0 if a part of it still runs at the time now. gone is the time without
 // samples after which a part has ended. The end reported by the scheduler takes precedence over observations.
-func (a *account) end(spans []span, now, gone int64) int64 {
+func (a *account) endTime(spans []span, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
 	}
@@ -280,12 +280,12 @@ func (a *account) wentSilent(spans []span) bool {
 	return !observed
 }
 
-// row makes the catalogue's row as of the time now.
-func (a *account) row(now time.Time, gone time.Duration) store.Workload {
-	spans := a.spans()
-	seen, end := a.lastSample(), a.end(spans, now.UnixMilli(), gone.Milliseconds())
+// catalogueRow makes the catalogue's row as of the time now.
+func (a *account) catalogueRow(now time.Time, gone time.Duration) store.Workload {
+	spans := a.partTimes()
+	seen, end := a.lastSample(), a.endTime(spans, now.UnixMilli(), gone.Milliseconds())
 	created := a.waitedSince()
-	if created != 0 && a.unborn() { // it begins when it is over, at no time
+	if created != 0 && a.hasOnlyWaitingPods() { // it begins when it is over, at no time
 		a.Start = cmp.Or(end, created)
 	}
 	w := store.Workload{
@@ -325,7 +325,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	} else {
 		wholeCode(w.Steps, w.ExitCode)
 	}
-	a.figures(&w.Row, seen-gone.Milliseconds(), lanes(spans, a.Ends))
+	a.figures(&w.Row, seen-gone.Milliseconds(), assignLanes(spans, a.Ends))
 	ran := float64(until-a.Start) / 1000
 	if w.SuspendedSeconds != nil {
 		ran -= *w.SuspendedSeconds
@@ -341,7 +341,7 @@ func (a *account) row(now time.Time, gone time.Duration) store.Workload {
 	}
 	a.containers(&w, gone)
 	if created != 0 {
-		a.waited(&w, created)
+		a.setWaiting(&w, created)
 	}
 	a.meanMemory(&w.Row, until)
 	w.Shares = a.shareByUser(spans)
@@ -372,7 +372,7 @@ func stepsCPU(steps []store.Step) (sum float64) {
 // imported history, a run begins with its first reading.
 func (a *account) usedBefore() (seconds float64) {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.feeds(cpuFigure) {
+		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.isUsedBy(cpuFigure) {
 			seconds += k.FirstV
 		}
 	}
@@ -383,7 +383,7 @@ func (a *account) usedBefore() (seconds float64) {
 // may be older than its agent. Processes may outlive the end that the scheduler reports. If the mean would exceed the
 // peak, it divides by that longer time.
 func (a *account) meanMemory(row *figure.Row, until int64) {
-	from, before := a.watched()
+	from, before := a.firstMemory()
 	if row.MemoryByteSeconds == nil {
 		return
 	}
@@ -405,12 +405,12 @@ func lastEnd(ends map[partPlace]ending) (last int64) {
 	return last
 }
 
-// watched returns the time of the first memory sample and the byte-seconds before it. These are summed over the parts
+// firstMemory returns the time of the first memory sample and the byte-seconds before it. These are summed over the parts
 // that existed at that sample.
-func (a *account) watched() (first int64, before float64) {
+func (a *account) firstMemory() (first int64, before float64) {
 	byNode := map[string]int64{}
 	for _, k := range a.Tracks {
-		if k.T == 0 || !k.Slot.feeds(memoryFigure) {
+		if k.T == 0 || !k.Slot.isUsedBy(memoryFigure) {
 			continue
 		}
 		if at, ok := byNode[k.Node]; !ok || k.First < at {
@@ -418,7 +418,7 @@ func (a *account) watched() (first int64, before float64) {
 		}
 	}
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.Slot.feeds(memoryFigure) && k.First == byNode[k.Node] && k.First > a.Start {
+		if k.T != 0 && k.Slot.isUsedBy(memoryFigure) && k.First == byNode[k.Node] && k.First > a.Start {
 			before += k.FirstV
 		}
 	}
@@ -438,7 +438,7 @@ func (a *account) program() string {
 	}
 	used := map[string]float64{}
 	for _, k := range a.Tracks {
-		if !k.Slot.feeds(cpuFigure) {
+		if !k.Slot.isUsedBy(cpuFigure) {
 			continue
 		}
 		if name := a.Programs[k.location()].Name; name != "" {
@@ -483,8 +483,8 @@ func (a *account) exitCode() (code *int, reduced bool) {
 	return &n, best.Slot == accountedExitSlot
 }
 
-// ordered lists the tracks in a fixed order, so that floating-point sums are reproducible.
-func (a *account) ordered() []*track {
+// sortedTracks lists the tracks in a fixed order, so that floating-point sums are reproducible.
+func (a *account) sortedTracks() []*track {
 	out := make([]*track, 0, len(a.Tracks))
 	for _, id := range slices.Sorted(maps.Keys(a.Tracks)) {
 		if k := a.Tracks[id]; k.T != 0 {
@@ -494,10 +494,10 @@ func (a *account) ordered() []*track {
 	return out
 }
 
-// lanes assigns a lane to each part. Parts of a node that ran one after the other share a lane, and simultaneous parts
+// assignLanes assigns a lane to each part. Parts of a node that ran one after the other share a lane, and simultaneous parts
 // do not. Peaks of different lanes can thus be added. spans is sorted by node and start. If the end of a part is in
 // ends, it counts instead of the last export.
-func lanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
+func assignLanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
 	out := make(map[partPlace]int, len(spans))
 	type lane struct {
 		node string

@@ -13,7 +13,7 @@ import (
 // TestLanes: steps of a job that follow each other share a lane, steps at the same
 // time and other nodes do not.
 func TestLanes(t *testing.T) {
-	got := lanes([]span{
+	got := assignLanes([]span{
 		{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 10}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 10, last: 20},
 		{partPlace: partPlace{Node: "n1", Part: "2"}, first: 15, last: 30}, {partPlace: partPlace{Node: "n2", Part: "0"}, first: 0, last: 10},
 	}, nil)
@@ -23,12 +23,12 @@ func TestLanes(t *testing.T) {
 	// The last sample of a step may come when the next one has begun.
 	late := []span{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 15, last: 40}}
 	for end, together := range map[int64]bool{14: true, 15: true, 16: false} {
-		got := lanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
+		got := assignLanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
 		if same := got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}]; same != together {
 			t.Errorf("a step that ended at %d: one lane %v, want %v", end, same, together)
 		}
 	}
-	got = lanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
+	got = assignLanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
 	if got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}] {
 		t.Error("an end that is older than the last sample counts")
 	}
@@ -91,12 +91,12 @@ func TestMeans(t *testing.T) {
 		for i := range c.tracks {
 			a.Tracks[uint64(i)] = &c.tracks[i]
 		}
-		w := a.row(time.UnixMilli(100_000), time.Hour)
+		w := a.catalogueRow(time.UnixMilli(100_000), time.Hour)
 		for what, x := range map[string]struct {
 			got  *float64
 			want float64
 		}{"cores": {w.CoresMean, c.cores}, "memory": {w.MemoryMeanBytes, c.memory}} {
-			if got := value0(x.got); math.Abs(got-x.want) > 1e-9 {
+			if got := orZeroValue(x.got); math.Abs(got-x.want) > 1e-9 {
 				t.Errorf("%s: %g %s on average, want %g", name, got, what, x.want)
 			}
 		}

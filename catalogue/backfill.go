@@ -49,7 +49,7 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	var list []*account
 	for k, runs := range seen.accounts {
 		for _, a := range runs {
-			if b.fold.lacks(k, a) {
+			if b.fold.isBehind(k, a) {
 				list = append(list, a)
 				for _, o := range b.fold.accounts[k] { // its containing run may have begun before the range read
 					if o.reported() && o.samplesFrom(true) <= a.lastSample() {
@@ -73,13 +73,13 @@ func (b *Builder) rereadWhole(ctx context.Context, list []*account) (int, error)
 	return b.write(ctx, b.at)
 }
 
-// lacks reports whether a, a run that was read separately, has later samples than the fold has of it.
-func (f *fold) lacks(k key, a *account) bool {
+// isBehind reports whether a, a run that was read separately, has later samples than the fold has of it.
+func (f *fold) isBehind(k key, a *account) bool {
 	for id, t := range a.Tracks {
 		if t.T == 0 {
 			continue
 		}
-		own := f.holding(k, t.T, t.byBatch())
+		own := f.heldRun(k, t.T, t.byBatch())
 		if own == nil || own.Tracks[id] == nil {
 			return true
 		}
@@ -89,7 +89,7 @@ func (f *fold) lacks(k key, a *account) bool {
 		}
 	}
 	for p, e := range a.Ends {
-		own := f.holding(k, e.T, p == partPlace{})
+		own := f.heldRun(k, e.T, p == partPlace{})
 		if own == nil || own.Ends[p].T < e.T {
 			return true
 		}
@@ -97,8 +97,8 @@ func (f *fold) lacks(k key, a *account) bool {
 	return false
 }
 
-// holding returns the run of the fold that a sample of time t belongs to, or nil.
-func (f *fold) holding(k key, t int64, byBatch bool) *account {
+// heldRun returns the run of the fold that a sample of time t belongs to, or nil.
+func (f *fold) heldRun(k key, t int64, byBatch bool) *account {
 	if i := runIndexAt(f.accounts[k], t, byBatch); i >= 0 {
 		return f.accounts[k][i]
 	}

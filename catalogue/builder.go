@@ -192,14 +192,14 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	if err != nil {
 		return 0, err
 	}
-	if err := b.drop(ctx, b.oldest(now)); err != nil {
+	if err := b.dropStored(ctx, b.oldest(now)); err != nil {
 		return 0, err
 	}
 	b.fold, b.wrote, b.read = newFold(b.q), false, 0
 	b.at = b.oldest(now)
 	total := 0
 	for b.at.Before(now) {
-		n, err := b.slice(ctx, time.Time{}, store.Earlier(b.at.Add(b.o.Slice), now))
+		n, err := b.foldSlice(ctx, time.Time{}, store.Earlier(b.at.Add(b.o.Slice), now))
 		if total += n; err != nil {
 			return total, err
 		}
@@ -222,8 +222,8 @@ type pastKeeper interface {
 	DropSince(ctx context.Context, t time.Time) error
 }
 
-// drop empties the catalogue except for data that the series no longer have.
-func (b *Builder) drop(ctx context.Context, oldest time.Time) error {
+// dropStored empties the catalogue except for data that the series no longer have.
+func (b *Builder) dropStored(ctx context.Context, oldest time.Time) error {
 	if k, ok := b.cat.(pastKeeper); ok {
 		return k.DropSince(ctx, oldest)
 	}
@@ -276,7 +276,7 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 	if !known {
 		since, counts = time.Time{}, time.Time{}
 	}
-	b.roll.appended(counts)
+	b.roll.noteAppended(counts)
 	n, err := b.foldRange(ctx, store.Earlier(since, b.at), to) // a sample may have come before its time
 	if err == nil {
 		b.read, b.readTo = mark, b.at
@@ -289,15 +289,15 @@ func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
 func (b *Builder) foldRange(ctx context.Context, since, to time.Time) (int, error) {
 	total := 0
 	for {
-		n, err := b.slice(ctx, since, store.Earlier(b.at.Add(b.o.Slice), to))
+		n, err := b.foldSlice(ctx, since, store.Earlier(b.at.Add(b.o.Slice), to))
 		if total += n; err != nil || !b.at.Before(to) {
 			return total, err
 		}
 	}
 }
 
-// slice folds the samples from since, limited to the overlap, up to to, and writes the changed rows.
-func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
+// foldSlice folds the samples from since, limited to the overlap, up to to, and writes the changed rows.
+func (b *Builder) foldSlice(ctx context.Context, since, to time.Time) (int, error) {
 	from := b.at.Add(-b.o.Overlap)
 	since = store.Earlier(store.Later(from, since), to)
 	b.fold.added = nil
@@ -337,15 +337,15 @@ func (b *Builder) slice(ctx context.Context, since, to time.Time) (int, error) {
 	}
 	b.at = to
 	b.o.Progress(JobsTaken, to)
-	b.forget(to)
+	b.forgetEnded(to)
 	err = b.cat.SetWatermark(ctx, to)
 	b.wrote = b.wrote || err == nil
 	return n, err
 }
 
-// forget drops workloads from memory that ended long ago. It keeps a workload if a round may still read a sample of it,
+// forgetEnded drops workloads from memory that ended long ago. It keeps a workload if a round may still read a sample of it,
 // because otherwise the sample would make them look new.
-func (b *Builder) forget(now time.Time) {
+func (b *Builder) forgetEnded(now time.Time) {
 	if now.Sub(b.forgot) < time.Minute && !now.Before(b.forgot) {
 		return
 	}

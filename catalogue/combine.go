@@ -21,7 +21,7 @@ type amount struct {
 // if their last sample is not older than fresh, in milliseconds.
 func (a *account) figures(row *figure.Row, fresh int64, lane map[partPlace]int) {
 	var apart [figure.RowLen][]amount
-	tracks := a.ordered()
+	tracks := a.sortedTracks()
 	var peaks map[partPlace]bool // that have the highest GPU memory
 	for _, k := range tracks {
 		if k.Slot == gpuPeakSlot {
@@ -112,23 +112,23 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 // combine combines the series of each part, then the parts of each node, then the nodes. bound reports that the result
 // is an upper bound, because it sums peaks of simultaneous parts.
 func (a *account) combine(how *figure.Aggregation, list []amount, lane map[partPlace]int) (v float64, bound bool) {
-	parts := grouped(list, func(n amount) partPlace { return n.partPlace }, how.Series)
+	parts := joinByKey(list, func(n amount) partPlace { return n.partPlace }, how.Series)
 	op := how.Parts
 	if op == figure.Sequential {
 		parts, op = a.lanesOf(parts, lane), figure.Sum
 	}
-	nodes := grouped(parts, func(n amount) partPlace { return partPlace{Node: n.Node} }, op)
+	nodes := joinByKey(parts, func(n amount) partPlace { return partPlace{Node: n.Node} }, op)
 	if how.Whole {
 		if i := slices.IndexFunc(nodes, func(n amount) bool { return n.Node == "" }); i >= 0 {
 			return nodes[i].v, false
 		}
 	}
 	bound = how.Parts == figure.Sequential && len(parts) > len(nodes)
-	return grouped(nodes, func(amount) partPlace { return partPlace{} }, how.Nodes)[0].v, bound
+	return joinByKey(nodes, func(amount) partPlace { return partPlace{} }, how.Nodes)[0].v, bound
 }
 
-// grouped joins numbers with the same key, in the order of the first of each key.
-func grouped(list []amount, key func(amount) partPlace, op figure.Combine) []amount {
+// joinByKey joins numbers with the same key, in the order of the first of each key.
+func joinByKey(list []amount, key func(amount) partPlace, op figure.Combine) []amount {
 	var out []amount
 	for _, n := range list {
 		n.partPlace = key(n)
@@ -199,7 +199,7 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 // hasCPU reports whether the CPU time of a part has a series.
 func (a *account) hasCPU(p partPlace) bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.location() == p && k.Slot.feeds(cpuFigure) {
+		if k.T != 0 && k.location() == p && k.Slot.isUsedBy(cpuFigure) {
 			return true
 		}
 	}
@@ -235,7 +235,7 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[partPlace
 func (a *account) distributions(tracks []*track, lane map[partPlace]int, i int) (out []*metric.Histogram) {
 	by := map[int]*metric.Histogram{}
 	for _, k := range tracks {
-		if !k.Slot.feeds(i) {
+		if !k.Slot.isUsedBy(i) {
 			continue
 		}
 		at := laneOf(lane, k.location())

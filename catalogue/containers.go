@@ -98,7 +98,7 @@ func (a *account) containers(w *store.Workload, gone time.Duration) {
 		if x.Waiting != "" && w.End.IsZero() && w.Reason == "" && w.Seen.Sub(time.UnixMilli(x.WaitingAt)) <= gone {
 			w.Reason = x.Waiting
 		}
-		if x.Exit.T != 0 && (worst == nil || x.worse(worst)) {
+		if x.Exit.T != 0 && (worst == nil || x.isWorse(worst)) {
 			worst = x
 		}
 	}
@@ -127,8 +127,8 @@ func (a *account) containers(w *store.Workload, gone time.Duration) {
 	}
 }
 
-// worse reports whether an end is worse than another one: for lack of memory, then with an exit code, then the later one.
-func (x *containerState) worse(o *containerState) bool {
+// isWorse reports whether an end is worse than another one: for lack of memory, then with an exit code, then the later one.
+func (x *containerState) isWorse(o *containerState) bool {
 	rank := func(c *containerState) int {
 		switch {
 		case c.Reason == oomKilled:
@@ -144,9 +144,9 @@ func (x *containerState) worse(o *containerState) bool {
 	return x.Exit.T > o.Exit.T
 }
 
-// limited returns the memory limit of a run that was killed at this limit, as a lower bound of its memory. For a batch
+// killedAtLimit returns the memory limit of a run that was killed at this limit, as a lower bound of its memory. For a batch
 // job, the script must have been killed, because a step may have a lower limit.
-func (a *account) limited(w *store.Workload) *float64 {
+func (a *account) killedAtLimit(w *store.Workload) *float64 {
 	kind := workload.Kind(w.Kind)
 	switch {
 	case kind.Scheduled():
@@ -172,7 +172,7 @@ func (a *account) needsItsLimit(w *store.Workload) {
 		w.OOMKills = new(1.0)
 		w.Exactness.Add("oom_kills", figure.AtLeast)
 	}
-	limit := a.limited(w)
+	limit := a.killedAtLimit(w)
 	if limit == nil || w.MemoryNeededPeakBytes != nil && *w.MemoryNeededPeakBytes >= *limit {
 		return
 	}

@@ -61,12 +61,12 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 		ms = append(ms, series.OneOf("node", names))
 	}
 	found := map[nodeKey][]inexact{}
-	err := series.ForEach(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, f.sampleSource(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "figure")
 		n := &f.names
 		of := inexact{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}
 		k := nodeKey{n.Site, n.Node}
-		found[k] = append(found[k], of.times(it)...)
+		found[k] = append(found[k], of.inexactTimes(it)...)
 		return nil
 	}, ms...)
 	if err != nil {
@@ -78,8 +78,8 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 	return nil
 }
 
-// times returns the stretches of samples with the same inexact degree.
-func (i inexact) times(it chunkenc.Iterator) (out []inexact) {
+// inexactTimes returns the stretches of samples with the same inexact degree.
+func (i inexact) inexactTimes(it chunkenc.Iterator) (out []inexact) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		t, v := it.At()
 		if vt != chunkenc.ValFloat || math.IsNaN(v) || v < 1 {
@@ -101,15 +101,15 @@ type kindFigure struct {
 	kind, workload, figure string
 }
 
-// doubt reads when a figure was not exact.
-func (p *pass) doubt(it chunkenc.Iterator) {
+// readInexact reads when a figure was not exact.
+func (p *pass) readInexact(it chunkenc.Iterator) {
 	n := &p.names
 	k := kindFigure{nodeKey{n.Site, n.Node}, n.Kind, n.Workload, n.Rest["figure"]}
-	p.doubts[k] = append(p.doubts[k], inexact{}.times(it)...)
+	p.doubts[k] = append(p.doubts[k], inexact{}.inexactTimes(it)...)
 }
 
-// degree returns the exactness of a figure in an hour on its node for the workload read last.
-func (p *pass) degree(f *figure.Figure, hour int64) (worst figure.Exactness) {
+// worstExactness returns the exactness of a figure in an hour on its node for the workload read last.
+func (p *pass) worstExactness(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	n := &p.names
 	if len(p.doubts) == 0 || !figure.Packs(f.Key) {
 		return figure.Exact
@@ -174,7 +174,7 @@ var peakFigure = figure.Index(figure.Runs, peakKey)
 // s and sums the peaks of steps and tasks.
 func (a *account) peakAccounted() bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.byBatch() && k.Slot.feeds(peakFigure) {
+		if k.T != 0 && k.byBatch() && k.Slot.isUsedBy(peakFigure) {
 			return true
 		}
 	}

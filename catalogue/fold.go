@@ -50,9 +50,9 @@ func newFold(q storage.Queryable) *fold {
 // sameStart is the largest difference between two reports of one start, because sources round.
 const sameStart = 1500
 
-// nextPart is the time in milliseconds after the last sample of a workload within which another part of it may begin. A
+// partPause is the time in milliseconds after the last sample of a workload within which another part of it may begin. A
 // batch job may pause between two steps.
-const nextPart = 5 * 60 * 1000
+const partPause = 5 * 60 * 1000
 
 // startSpan is one value of a series of times, such as a start, with the times of its first and last sample.
 type startSpan struct {
@@ -68,11 +68,12 @@ func (f *fold) foldSamples(ctx context.Context, from, to time.Time, ms ...*label
 		return err
 	}
 	// Of facts at the same time the last one counts, so that they are read in order.
-	facts, figures := runSlots.split(firstFigure)
-	if err := series.ForEach(ctx, f.unread(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__", facts))...); err != nil {
+	facts, figures := runSlots.splitNames(firstFigure)
+	if err := series.ForEach(ctx, f.sampleSource(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__",
+		facts))...); err != nil {
 		return err
 	}
-	if err := series.EachUnordered(ctx, f.unread(), from, to, f.series,
+	if err := series.EachUnordered(ctx, f.sampleSource(), from, to, f.series,
 		append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
@@ -80,8 +81,8 @@ func (f *fold) foldSamples(ctx context.Context, from, to time.Time, ms ...*label
 	return f.judge(ctx, from, to)
 }
 
-// unread returns the source of samples.
-func (f *fold) unread() storage.Queryable {
+// sampleSource returns the source of samples.
+func (f *fold) sampleSource() storage.Queryable {
 	if f.newer != nil {
 		return f.newer
 	}
@@ -93,7 +94,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
 	numbers := map[key]string{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime, numberInfo}))
-	err := series.ForEach(ctx, f.unread(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, f.sampleSource(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "run", "number")
 		into := found
 		if f.names.Metric == figure.EndTime {
@@ -129,20 +130,20 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 	}
 	for k, r := range reported {
 		for _, l := range r.runs() {
-			f.report(k, l)
+			f.recordRun(k, l)
 		}
 	}
 	for k, number := range numbers {
-		f.number(k, number)
+		f.noteNumber(k, number)
 	}
 	f.adoptNumbered()
-	f.rename(found)
+	f.moveStarts(found)
 	for k, list := range found {
 		slices.SortFunc(list, func(a, b startSpan) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.last, b.last), cmp.Compare(a.Node, b.Node),
 				cmp.Compare(a.Part, b.Part), cmp.Compare(a.Owner, b.Owner))
 		})
-		f.join(k, list, ends[k])
+		f.assignStarts(k, list, ends[k])
 	}
 	return nil
 }
@@ -167,15 +168,15 @@ func valueSpans(p partPlace, it chunkenc.Iterator) []startSpan {
 	return out
 }
 
-// going is the time when the places of a run had samples, so far as is known.
-type going struct {
+// livePlaces is the time when the places of a run had samples, so far as is known.
+type livePlaces struct {
 	places map[partPlace]seenSpan
 }
 
 // seenSpan is the time when a place began, or had its first sample, and the time of its last sample.
 type seenSpan struct{ since, until int64 }
 
-func (g *going) addPlace(p partPlace, since, until int64) {
+func (g *livePlaces) addPlace(p partPlace, since, until int64) {
 	s, ok := g.places[p]
 	if !ok || since < s.since {
 		s.since = since
@@ -186,7 +187,7 @@ func (g *going) addPlace(p partPlace, since, until int64) {
 
 // placesBefore iterates over the places that began before start. A place that began at start or later does not show
 // that the run continues, because the nodes of one new run report in any order.
-func (g *going) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
+func (g *livePlaces) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
 	return func(yield func(partPlace, seenSpan) bool) {
 		for p, s := range g.places {
 			if s.since < start-sameStart && !yield(p, s) {
@@ -196,21 +197,21 @@ func (g *going) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
 	}
 }
 
-// join assigns starts to accounts. A start belongs to a run that continues, on another node or after a restart of the
+// assignStarts assigns starts to accounts. A start belongs to a run that continues, on another node or after a restart of the
 // agent, or to a new run.
-func (f *fold) join(k key, list, ends []startSpan) {
-	known := map[*account]*going{}
+func (f *fold) assignStarts(k key, list, ends []startSpan) {
+	known := map[*account]*livePlaces{}
 	for _, l := range list {
 		mine := f.reportedAt(k, l.start, l.Node, list)
 		if mine != nil {
 			if mine.Born == 0 || l.start < mine.Born {
 				mine.Born = l.start
-				mine.Start = mine.begin()
+				mine.Start = mine.startTime()
 				f.sort(k)
-				f.move(k, 0)
+				f.recordMove(k, 0)
 			}
 			if mine.includesStart(l.start) && !mine.includesStart(mine.Born) { // which may be of a life before, then
-				f.move(k, 0)
+				f.recordMove(k, 0)
 			}
 			continue
 		}
@@ -231,14 +232,14 @@ func (f *fold) join(k key, list, ends []startSpan) {
 				g = a.going()
 				known[a] = g
 			}
-			if a.continues(g, l, ends) {
+			if a.isStartOf(g, l, ends) {
 				mine = a // the latest that fits
 			}
 		}
 		if mine == nil {
 			mine = f.add(k, l.start)
-			f.split(k, mine)
-			f.move(k, 0)
+			f.moveToNewRun(k, mine)
+			f.recordMove(k, 0)
 			known[mine] = mine.going()
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
@@ -262,9 +263,9 @@ func (f *fold) join(k key, list, ends []startSpan) {
 	}
 }
 
-// split moves data of a new run from the previous run's account to a new account. It is needed because a disconnected
+// moveToNewRun moves data of a new run from the previous run's account to a new account. It is needed because a disconnected
 // node reports an end late. Runs that a batch system reported are read again instead; see misplaced.
-func (f *fold) split(k key, mine *account) {
+func (f *fold) moveToNewRun(k key, mine *account) {
 	for _, a := range f.accounts[k] {
 		if a == mine || a.reported() || a.samplesFrom(true) > mine.samplesFrom(true) {
 			continue
@@ -287,8 +288,8 @@ func (f *fold) split(k key, mine *account) {
 	}
 }
 
-func (a *account) going() *going {
-	g := &going{places: map[partPlace]seenSpan{}}
+func (a *account) going() *livePlaces {
+	g := &livePlaces{places: map[partPlace]seenSpan{}}
 	var at partPlace // tracks of one place mostly follow each other: they are joined before they are looked up
 	var of seenSpan
 	for _, t := range a.Tracks {
@@ -317,11 +318,11 @@ func (a *account) going() *going {
 	return g
 }
 
-// continues reports whether l is a start of the run of a.
-func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
+// isStartOf reports whether l is a start of the run of a.
+func (a *account) isStartOf(g *livePlaces, l startSpan, ends []startSpan) bool {
 	switch {
-	case a.unborn():
-		return l.start <= a.lastSample()+nextPart
+	case a.hasOnlyWaitingPods():
+		return l.start <= a.lastSample()+partPause
 	case abs(l.start-a.Start) <= sameStart:
 		return true
 	case l.last < a.Start:
@@ -344,11 +345,11 @@ func (a *account) continues(g *going, l startSpan, ends []startSpan) bool {
 	}
 	// After a pause, a new part is the next step, unless all parts are over and it is on another
 	// node. The same part again means that the workload was restarted.
-	return !again && l.start <= until+nextPart && (onNode || !over)
+	return !again && l.start <= until+partPause && (onNode || !over)
 }
 
 // isOver reports whether every part of a run had ended when another began. A part with samples from after an end did not.
-func (a *account) isOver(g *going, start int64, ends []startSpan) bool {
+func (a *account) isOver(g *livePlaces, start int64, ends []startSpan) bool {
 	some := false
 	for p, s := range g.placesBefore(start) {
 		some = true
@@ -439,7 +440,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			if t > tr.T {
 				a.touched = true
 			} else if t < tr.First && a.reported() {
-				f.move(key{a.Site, a.ID}, min(a.samplesFrom(true), t))
+				f.recordMove(key{a.Site, a.ID}, min(a.samplesFrom(true), t))
 			}
 			return tr
 		}, func(t int64, _ float64) {
@@ -450,8 +451,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 	return nil
 }
 
-// move records a change of the runs of an id. If the time is not 0, samples since then must be read again.
-func (f *fold) move(k key, since int64) {
+// recordMove records a change of the runs of an id. If the time is not 0, samples since then must be read again.
+func (f *fold) recordMove(k key, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
@@ -508,9 +509,9 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 	a.Programs[at] = program{v, t}
 }
 
-// open returns the runs with rows that may change, in a stable order. It omits runs that ended in the last minutes
+// openRuns returns the runs with rows that may change, in a stable order. It omits runs that ended in the last minutes
 // without new samples; there may be a hundred times as many of them.
-func (f *fold) open() []*account {
+func (f *fold) openRuns() []*account {
 	var out []*account
 	for _, list := range f.accounts {
 		for _, a := range list {

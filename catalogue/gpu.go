@@ -119,7 +119,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 		slices.Sort(g.at)
 		g.at = slices.Compact(g.at)
 	}
-	return read((*gpuWatch).charged, series.Equal("__name__", figure.GPU), series.Equal("kind", string(workload.Other)))
+	return read((*gpuWatch).recordUnattributed, series.Equal("__name__", figure.GPU), series.Equal("kind", string(workload.Other)))
 }
 
 func (g *gpuWatch) addTimes(it chunkenc.Iterator) {
@@ -130,8 +130,8 @@ func (g *gpuWatch) addTimes(it chunkenc.Iterator) {
 	}
 }
 
-// charged records GPU use that no known workload has.
-func (g *gpuWatch) charged(it chunkenc.Iterator) {
+// recordUnattributed records GPU use that no known workload has.
+func (g *gpuWatch) recordUnattributed(it chunkenc.Iterator) {
 	last := math.NaN()
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		t, v := it.At()

@@ -54,11 +54,11 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	known := &importCatalogue{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*runExtent{}}
 	for _, g := range gone {
 		delete(b.fold.accounts, key{g.Site, g.ID})
-		if err := known.recall(ctx, g); err != nil {
+		if err := known.requestRun(ctx, g); err != nil {
 			return 0, err
 		}
 	}
-	if err := forget(ctx, b.cat, gone); err != nil {
+	if err := deleteRuns(ctx, b.cat, gone); err != nil {
 		return 0, err
 	}
 	past := &Builder{q: b.q, cat: known, o: o, fold: newFold(b.q)}
@@ -73,14 +73,14 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		}
 		since := time.Time{}
 		for past.at.Before(to) { // the samples of a slice are all there: those after it do not look back
-			n, err := past.slice(ctx, since, store.Earlier(sliceEnd(past.at), to))
+			n, err := past.foldSlice(ctx, since, store.Earlier(sliceEnd(past.at), to))
 			if total += n; err != nil {
 				return total, err
 			}
 			since = past.at
 		}
 	}
-	n, err := past.widen(ctx, known)
+	n, err := past.rereadExtended(ctx, known)
 	if total += n; err != nil {
 		return total, err
 	}
@@ -147,14 +147,14 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 	return nil
 }
 
-// widen rereads runs that extend beyond the imported ranges.
-func (b *Builder) widen(ctx context.Context, known *importCatalogue) (int, error) {
+// rereadExtended rereads runs that extend beyond the imported ranges.
+func (b *Builder) rereadExtended(ctx context.Context, known *importCatalogue) (int, error) {
 	if len(known.wider) == 0 {
 		return 0, nil
 	}
 	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
 	// Runs that the series still hold take their start from them, not from the old row.
-	if err := forget(ctx, known.Catalogue, known.old); err != nil {
+	if err := deleteRuns(ctx, known.Catalogue, known.old); err != nil {
 		return 0, err
 	}
 	var list []*account
@@ -185,19 +185,19 @@ type importCatalogue struct {
 	old    []store.Run // rows that are recreated
 }
 
-// recall requests that all runs of an id are read again, because some no longer exist.
-func (u *importCatalogue) recall(ctx context.Context, g store.Run) error {
+// requestRun requests that all runs of an id are read again, because some no longer exist.
+func (u *importCatalogue) requestRun(ctx context.Context, g store.Run) error {
 	rows, _, err := u.Catalogue.Workloads(ctx, store.Filter{IDs: []string{g.ID}})
 	for i := range rows {
 		if o := &rows[i]; o.Site == g.Site {
-			u.widen(o, o.Start, store.Later(o.Seen, o.End))
+			u.requestRange(o, o.Start, store.Later(o.Seen, o.End))
 		}
 	}
 	return err
 }
 
-// widen requests that a workload is read again over the given time range and over the time of the row o.
-func (u *importCatalogue) widen(o *store.Workload, from, to time.Time) {
+// requestRange requests that a workload is read again over the given time range and over the time of the row o.
+func (u *importCatalogue) requestRange(o *store.Workload, from, to time.Time) {
 	k := key{o.Site, o.ID}
 	if u.wider[k] == nil {
 		u.wider[k] = &runExtent{from, to}
@@ -214,7 +214,7 @@ type forgetter interface {
 	Forget(ctx context.Context, runs []store.Run) error
 }
 
-func forget(ctx context.Context, c store.Catalogue, runs []store.Run) error {
+func deleteRuns(ctx context.Context, c store.Catalogue, runs []store.Run) error {
 	f, ok := c.(forgetter)
 	if !ok || len(runs) == 0 {
 		return nil
@@ -273,7 +273,7 @@ func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) err
 			if !o.Start.Before(u.oldest) {
 				u.old = append(u.old, store.Run{Site: o.Site, ID: o.ID, Start: o.Start})
 			}
-			u.widen(o, r.Start, r.Seen)
+			u.requestRange(o, r.Start, r.Seen)
 		}
 		if w := u.wider[k]; w != nil {
 			w.from, w.to = store.Earlier(w.from, r.Start), store.Later(w.to, r.Seen)

@@ -86,7 +86,7 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 		h.last, h.before, h.turned = map[uint64]point{}, h.last, from
 	}
 	h.runs = slices.DeleteFunc(h.runs, func(w *store.Workload) bool { return !w.End.IsZero() && w.End.Before(from) })
-	edges := hours(nil, store.Later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
+	edges := appendHours(nil, store.Later(begin, from.Add(-lookBack)).UnixMilli(), to.UnixMilli())
 	p := newPassAt(edges, len(edges)-1-int(to.Sub(from)/time.Hour))
 	p.known, p.history = p.from, h
 	step, err := h.r.partLength(ctx, p.from, p.to)

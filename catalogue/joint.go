@@ -37,7 +37,7 @@ func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload)
 	}
 	slices.SortFunc(apart, func(a, b *store.Workload) int { return a.Start.Compare(b.Start) })
 	for group := range slices.Chunk(apart, jointRuns) {
-		if err := joint(ctx, q, group); err != nil {
+		if err := joinCores(ctx, q, group); err != nil {
 			return err
 		}
 	}
@@ -52,7 +52,7 @@ type runProfile struct {
 	known []bool
 }
 
-func joint(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
+func joinCores(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
 	byID := map[key][]*runProfile{}
 	var ids []string
 	from, to := runs[0].Start, runs[0].End

@@ -16,8 +16,8 @@ import (
 // numberInfo is the series that reports the number of a job, in a label.
 const numberInfo = "reckon_slurm_number_info"
 
-// number records the number of a reported job.
-func (f *fold) number(k key, number string) {
+// noteNumber records the number of a reported job.
+func (f *fold) noteNumber(k key, number string) {
 	if alias := (key{k.Site, string(workload.JobID(number))}); alias != k {
 		f.numbers[alias] = k
 		for _, a := range f.accounts[k] {
@@ -31,7 +31,7 @@ func (f *fold) learnNumbers() {
 	for k, runs := range f.accounts {
 		for _, a := range runs {
 			if a.Number != "" {
-				f.number(k, a.Number)
+				f.noteNumber(k, a.Number)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (f *fold) adoptNumbered() {
 				f.mergeObserved(k, mine)
 			}
 			f.sort(k)
-			f.move(k, 0) // they may be of a run without a reported start
+			f.recordMove(k, 0) // they may be of a run without a reported start
 		}
 		if len(f.accounts[alias]) == 0 {
 			delete(f.accounts, alias)
@@ -113,8 +113,8 @@ func (f *fold) renumber(known *fold) {
 	}
 }
 
-// rename moves the starts that nodes observed under a number to its job.
-func (f *fold) rename(found map[key][]startSpan) {
+// moveStarts moves the starts that nodes observed under a number to its job.
+func (f *fold) moveStarts(found map[key][]startSpan) {
 	for alias := range f.numbers {
 		list := found[alias]
 		found[alias] = slices.DeleteFunc(list, func(l startSpan) bool {

@@ -58,10 +58,10 @@ func (p *Proof) Accounted() float64 {
 	return max(0, 1-p.Off/p.RawCPU)
 }
 
-// provable returns the time range of roll-ups that can be checked against the series: final hours with all their
+// provableRange returns the time range of roll-ups that can be checked against the series: final hours with all their
 // samples. If older samples were dropped, the range starts a week later, because the oldest hours lack their previous
 // samples.
-func (b *Builder) provable(ctx context.Context) (from, to time.Time, err error) {
+func (b *Builder) provableRange(ctx context.Context) (from, to time.Time, err error) {
 	if b.roll == nil || b.fold == nil {
 		return from, to, nil
 	}
@@ -95,7 +95,7 @@ func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 	}
 	for at := v.From; at.Before(v.end); at = at.Add(rollSlice) {
 		began := b.o.Clock()
-		if err := v.slice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
+		if err := v.compareSlice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
 			return v.Proof, err
 		}
 		if o.Pause != nil {
@@ -107,7 +107,7 @@ func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 	if err := v.recheck(ctx); err != nil {
 		return v.Proof, err
 	}
-	v.sum()
+	v.finishProof()
 	if o.Mend && v.Differing > 0 {
 		if err := v.repair(ctx); err != nil {
 			return v.Proof, err
@@ -137,7 +137,7 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	if err := b.rollUpDirty(ctx, now); err != nil {
 		return err
 	}
-	from, to, err := b.provable(ctx)
+	from, to, err := b.provableRange(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func (b *Builder) rollUpDirty(ctx context.Context, now time.Time) error {
 	return b.rollUp(ctx, now, dirty)
 }
 
-// slice compares a few hours, and the earlier hours that a gap reaches back into.
-func (v *verifier) slice(ctx context.Context, from, to time.Time) error {
+// compareSlice compares a few hours, and the earlier hours that a gap reaches back into.
+func (v *verifier) compareSlice(ctx context.Context, from, to time.Time) error {
 	v.b.mu.Lock()
 	defer v.b.mu.Unlock()
 	p, from, err := v.b.roll.passOver(ctx, from, to, v.oldest, lookAround)
@@ -266,7 +266,7 @@ func (v *verifier) compareUse(k proven, raw, rolled *store.Used) {
 	at := time.UnixMilli(k.hour).UTC()
 	for i, name := range provenFigures() {
 		a, b := *raw.At(i), *rolled.At(i)
-		x, y := value0(a), value0(b)
+		x, y := orZeroValue(a), orZeroValue(b)
 		if math.Abs(x-y) <= agree*(1+max(math.Abs(x), math.Abs(y))) {
 			continue
 		}
@@ -274,7 +274,7 @@ func (v *verifier) compareUse(k proven, raw, rolled *store.Used) {
 	}
 }
 
-func value0(v *float64) float64 {
+func orZeroValue(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
@@ -316,15 +316,15 @@ func (v *verifier) hours(ctx context.Context) error {
 		}
 	}
 	for at := first; at.Before(v.end); at = at.Add(rollSlice) {
-		if err := v.slice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
+		if err := v.compareSlice(ctx, at, store.Earlier(at.Add(rollSlice), v.end)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sum completes the proof from the results.
-func (v *verifier) sum() {
+// finishProof completes the proof from the results.
+func (v *verifier) finishProof() {
 	v.Hours, v.Nodes, v.RawCPU, v.Off, v.Differing, v.Differences, v.LeftOut = 0, 0, 0, 0, 0, nil, nil
 	for v.From.Before(v.To) && v.counts[v.From.UTC()] == 0 && len(v.off[v.From.UTC()]) == 0 {
 		v.From = v.From.Add(time.Hour) // nothing was measured yet
@@ -340,7 +340,7 @@ func (v *verifier) sum() {
 		node, site := 0.0, 0.0
 		for _, d := range v.off[at] {
 			all = append(all, d)
-			if off := math.Abs(value0(d.Rolled) - value0(d.Raw)); d.Figure == "cpu_seconds" && d.Node != "" {
+			if off := math.Abs(orZeroValue(d.Rolled) - orZeroValue(d.Raw)); d.Figure == "cpu_seconds" && d.Node != "" {
 				node += off
 			} else if d.Figure == "cpu_seconds" {
 				site += off
@@ -392,7 +392,7 @@ func (v *verifier) repair(ctx context.Context) error {
 	if err := v.hours(ctx); err != nil {
 		return err
 	}
-	v.sum()
+	v.finishProof()
 	left := v.Differing
 	v.Proof = found
 	v.Mended = left == 0

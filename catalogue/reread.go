@@ -71,13 +71,13 @@ func (w *wantedID) addPrevious(t SchedulerTimes, born int64) {
 		slices.ContainsFunc(w.before, func(a *account) bool { return sameSubmit(a.Scheduler.Submit, t.Submit) }) {
 		return
 	}
-	w.before = append(w.before, bare(w.key, t, born))
+	w.before = append(w.before, newReportedRun(w.key, t, born))
 }
 
-// bare returns a reported run without samples.
-func bare(k key, t SchedulerTimes, born int64) *account {
+// newReportedRun returns a reported run without samples.
+func newReportedRun(k key, t SchedulerTimes, born int64) *account {
 	a := &account{Site: k.Site, ID: k.ID, Known: true, Scheduler: t, Born: born, Tracks: map[uint64]*track{}, Ends: map[partPlace]ending{}}
-	a.Start = a.begin()
+	a.Start = a.startTime()
 	return a
 }
 
@@ -108,7 +108,7 @@ func (f *fold) reread(ctx context.Context, list []*wantedID, oldest, to time.Tim
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {
 			for i, a := range w.before {
-				w.before[i] = bare(w.key, a.Scheduler, a.Born)
+				w.before[i] = newReportedRun(w.key, a.Scheduler, a.Born)
 			}
 			for _, a := range f.accounts[w.key] {
 				w.addPrevious(a.Scheduler, a.Born)

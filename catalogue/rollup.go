@@ -49,7 +49,7 @@ type roller struct {
 	kept   [2]time.Time // done and late as they were saved
 
 	reports bool // the store knows the oldest sample that was appended since the last round
-	now     underWay
+	now     currentHours
 	fresh   time.Time // samples from here on were appended since the hours under way were made; zero if unknown
 	made    time.Time // when the hours under way were made last
 	// apart is for how long samples of a series lie apart, and how late they come, as was seen of late.
@@ -74,9 +74,9 @@ func (r *roller) noteLate(t time.Time) {
 	}
 }
 
-// changed marks hours to be computed again if the allocation of a batch run in them changed. That is so if the run is
+// markChanged marks hours to be computed again if the allocation of a batch run in them changed. That is so if the run is
 // new, its end became known, or its start or owner changed.
-func (r *roller) changed(a *account, w *store.Workload) {
+func (r *roller) markChanged(a *account, w *store.Workload) {
 	if r == nil || !workload.Kind(w.Kind).Scheduled() || r.done.IsZero() {
 		return
 	}
@@ -150,7 +150,7 @@ func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.T
 			p.ahead = ahead
 		}
 		if step < to-from {
-			p.part(at, end)
+			p.limitTo(at, end)
 		}
 		if err := p.read(ctx, r.q, r.out, oldest); err != nil {
 			return nil, err
@@ -203,9 +203,9 @@ func rollSlot(n *series.Labels) (slot, bool) {
 // ofNode reports whether the series of a slot belong to a node instead of a workload.
 func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
-// gap is a sample without a usable previous sample. Either none is within reach, or this is the node's first sample, or
+// orphanSample is a sample without a usable previous sample. Either none is within reach, or this is the node's first sample, or
 // the previous one is from another machine that had the node's name.
-type gap struct {
+type orphanSample struct {
 	labels labels.Labels
 	t      int64
 	v      float64
@@ -215,7 +215,7 @@ type gap struct {
 // counters reads all counters around the hours of the pass.
 func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
 	ms := series.OneOf("__name__", hourSlots.metrics())
-	var gaps []*gap
+	var gaps []*orphanSample
 	reach := p.readStart()
 	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
 		p.names.Read(l, hourLabels...)
@@ -235,7 +235,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			if value.IsStaleNaN(v) || v != v {
 				continue
 			}
-			begin, watched := origin.begin(t), origin.watchedSince(t)
+			begin, watched := origin.counterStart(t), origin.watchedSince(t)
 			p.live = watched != 0
 			switch {
 			case t0 == 0 && t > p.from:
@@ -246,12 +246,12 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				} else if len(gaps) >= fewGaps && p.startsLate(t, begin) {
 					p.short = true
 				} else {
-					gaps = append(gaps, &gap{l.Copy(), t, v, p.history.carried(l, t)})
+					gaps = append(gaps, &orphanSample{l.Copy(), t, v, p.history.carried(l, t)})
 				}
 			case t0 == 0:
 			case t < p.from: // both count before
 			case t0 < watched && t >= watched:
-				gaps = append(gaps, &gap{l.Copy(), t, v, &point{t0, v0}})
+				gaps = append(gaps, &orphanSample{l.Copy(), t, v, &point{t0, v0}})
 			case begin > t0:
 				p.spreadIncrease(begin, t, v) // another run, or booted: until then it counted nothing
 			case v >= v0:
@@ -271,7 +271,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 	if err != nil || p.short {
 		return err
 	}
-	return p.close(ctx, q, gaps, reach, oldest)
+	return p.spreadGaps(ctx, q, gaps, reach, oldest)
 }
 
 // recordSpan records the period that a sample counts, if a round can look back that far.
@@ -281,12 +281,12 @@ func (p *pass) recordSpan(t0, t int64, amount float64) {
 	}
 }
 
-// close finds the sample before each gap and spreads the increase over the time between. It does not spread use from
+// spreadGaps finds the sample before each gap and spreads the increase over the time between. It does not spread use from
 // before a node's first sample, because the time of that use and the capacity of the machine are unknown.
-func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reach, oldest time.Time) error {
+func (p *pass) spreadGaps(ctx context.Context, q storage.Queryable, gaps []*orphanSample, reach, oldest time.Time) error {
 	back := store.Later(reach.Add(-lookBack), oldest)
 	before := map[uint64]point{} // the last sample of each series
-	unknown := slices.DeleteFunc(slices.Clone(gaps), func(g *gap) bool { return g.before != nil })
+	unknown := slices.DeleteFunc(slices.Clone(gaps), func(g *orphanSample) bool { return g.before != nil })
 	if len(unknown) > 0 && back.Before(reach) {
 		for label, of := range map[string]func(labels.Labels) string{
 			"workload": func(l labels.Labels) string { return l.Get("workload") },
@@ -297,13 +297,13 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reac
 				return l.Get("node")
 			},
 		} {
-			if err := p.lastBefore(ctx, q, back, reach, label, distinct(unknown, of), before); err != nil {
+			if err := p.lastBefore(ctx, q, back, reach, label, distinctLabels(unknown, of), before); err != nil {
 				return err
 			}
 		}
 	}
 	if back.Before(reach) {
-		nodes := distinct(gaps, func(l labels.Labels) string { return l.Get("node") })
+		nodes := distinctLabels(gaps, func(l labels.Labels) string { return l.Get("node") })
 		if err := p.firstLooks(ctx, q, back, reach, nodes); err != nil {
 			return err
 		}
@@ -332,8 +332,8 @@ func (p *pass) close(ctx context.Context, q storage.Queryable, gaps []*gap, reac
 }
 
 // countStart returns the start and the amount counted by the sample of a gap, or 0 if unknown.
-func (g *gap) countStart(o *origin, s slot) (from int64, amount float64) {
-	begin := o.begin(g.t)
+func (g *orphanSample) countStart(o *origin, s slot) (from int64, amount float64) {
+	begin := o.counterStart(g.t)
 	switch last := g.before; {
 	case last != nil && begin > last.t:
 		return begin, g.v
@@ -357,7 +357,7 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 	for group := range slices.Chunk(nodes, rereadTogether) {
 		err := series.ForEach(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
 			n.Read(l)
-			p.watch(nodeKey{n.Site, n.Node}, l, it)
+			p.recordBoot(nodeKey{n.Site, n.Node}, l, it)
 			return nil
 		}, series.Equal("__name__", figure.NodeBoot), series.OneOf("node", group))
 		if err != nil {
@@ -385,7 +385,7 @@ func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to tim
 	return nil
 }
 
-func distinct(gaps []*gap, of func(labels.Labels) string) []string {
+func distinctLabels(gaps []*orphanSample, of func(labels.Labels) string) []string {
 	var out []string
 	for _, g := range gaps {
 		if v := of(g.labels); v != "" {

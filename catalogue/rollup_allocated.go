@@ -196,9 +196,9 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
 	unmeasured := w.CPUSeconds == nil && store.Later(w.Seen, w.End).Sub(w.Start) > beforeReadings
 	for _, s := range sizes {
-		p.allot(k, s.from, s.to, &s, 1)
+		p.bookSize(k, s.from, s.to, &s, 1)
 		if unmeasured {
-			p.lacks(k, s.from, s.to)
+			p.markLowerBound(k, s.from, s.to)
 		}
 	}
 	begin, end := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1
@@ -213,7 +213,7 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 		if d := x.v - last.v; d > 0 && x.t > last.t {
 			share := min(d*1000/float64(x.t-last.t), 1)
 			for _, s := range sizes {
-				p.allot(k, max(last.t, s.from), min(x.t, s.to), &s, -share)
+				p.bookSize(k, max(last.t, s.from), min(x.t, s.to), &s, -share)
 			}
 		}
 		last = x
@@ -223,8 +223,8 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 // beforeReadings is the time that a run may be without a reading of its CPU time, because nodes are read and send at intervals.
 const beforeReadings = 2 * time.Minute
 
-// lacks marks the CPU time of hours as a lower bound if a run had cores and no measurement.
-func (p *pass) lacks(k key, from, to int64) {
+// markLowerBound marks the CPU time of hours as a lower bound if a run had cores and no measurement.
+func (p *pass) markLowerBound(k key, from, to int64) {
 	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.stretchIndex(at)+1] {
 		if f := p.cells[cell{key: k, hour: p.edges[p.stretchIndex(at)]}]; f != nil {
 			f.exactness.Add("cpu_seconds", figure.AtLeast)
@@ -232,8 +232,8 @@ func (p *pass) lacks(k key, from, to int64) {
 	}
 }
 
-// allot adds a share of an allocation for some time.
-func (p *pass) allot(k key, from, to int64, s *size, share float64) {
+// bookSize adds a share of an allocation for some time.
+func (p *pass) bookSize(k key, from, to int64, s *size, share float64) {
 	for at := max(from, p.from); at < min(to, p.to); {
 		i := p.stretchIndex(at)
 		end := min(p.edges[i+1], to)

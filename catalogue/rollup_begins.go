@@ -52,8 +52,8 @@ func joinBoots(list []bootRun, r bootRun) []bootRun {
 	return append(list, r)
 }
 
-// watch records a series of boot times of a node, or an earlier part of it.
-func (p *pass) watch(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
+// recordBoot records a series of boot times of a node, or an earlier part of it.
+func (p *pass) recordBoot(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	runs := bootRuns(it)
 	if len(runs) == 0 {
 		return
@@ -88,8 +88,8 @@ func (b nodeBoots) replaced(t int64) (at int64) {
 	return at
 }
 
-// boot returns the boot time of the machine that had the name at a time, or 0 if unknown.
-func (b nodeBoots) boot(t int64) (at int64) {
+// bootAt returns the boot time of the machine that had the name at a time, or 0 if unknown.
+func (b nodeBoots) bootAt(t int64) (at int64) {
 	for i, r := range b.runs {
 		if i == 0 || r.first <= t {
 			at = r.at
@@ -128,11 +128,11 @@ func (p *pass) origin(n *series.Labels, s slot) origin {
 // t. It is 0 if unknown.
 func (o *origin) watchedSince(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
 
-// begin returns the last time up to t at which the counter began at zero, or 0. A counter begins with its part of the
+// counterStart returns the last time up to t at which the counter began at zero, or 0. A counter begins with its part of the
 // workload, or with the boot of the node.
-func (o *origin) begin(t int64) (at int64) {
+func (o *origin) counterStart(t int64) (at int64) {
 	if o.ofNode {
-		if at = o.boots.boot(t); at > t {
+		if at = o.boots.bootAt(t); at > t {
 			return 0
 		}
 		return at

@@ -9,10 +9,10 @@ import (
 	"reckon/store"
 )
 
-// underWay holds the results for the part of the current hours before until. A round then reads only the last minutes
+// currentHours holds the results for the part of the current hours before until. A round then reads only the last minutes
 // instead of thousands of ended workloads. Later facts, such as a name, do not change it. They are used when the hour
 // becomes final and all its samples are read again.
-type underWay struct {
+type currentHours struct {
 	from, until time.Time
 	use         []store.Use
 	nodes       []store.NodeUse
@@ -23,12 +23,12 @@ type underWay struct {
 // changedSince drops kept results if there are unread samples before until.
 func (r *roller) changedSince(t time.Time) {
 	if r != nil && t.Before(r.now.until) {
-		r.now = underWay{}
+		r.now = currentHours{}
 	}
 }
 
-// appended records the time of the oldest appended sample.
-func (r *roller) appended(since time.Time) {
+// noteAppended records the time of the oldest appended sample.
+func (r *roller) noteAppended(since time.Time) {
 	if r == nil {
 		return
 	}
@@ -62,7 +62,7 @@ func (r *roller) noteSpacing(apart time.Duration) {
 func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) error {
 	end := now.Truncate(time.Hour).Add(time.Hour)
 	if !r.now.from.Equal(from) {
-		r.now = underWay{from: from, until: from, whole: !r.reports}
+		r.now = currentHours{from: from, until: from, whole: !r.reports}
 	}
 	if r.now.whole {
 		return r.makeWhole(ctx, from, end, oldest)
@@ -73,17 +73,17 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 	}
 	until := r.now.until
 	// Use before until that becomes known now is added to it.
-	edges := hours(nil, from.UnixMilli(), until.UnixMilli())
+	edges := appendHours(nil, from.UnixMilli(), until.UnixMilli())
 	before := len(edges) - 1
-	edges = hours(edges[:before], until.UnixMilli(), cut.UnixMilli())
-	edges = hours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
+	edges = appendHours(edges[:before], until.UnixMilli(), cut.UnixMilli())
+	edges = appendHours(edges[:len(edges)-1], cut.UnixMilli(), end.UnixMilli())
 	reach := lookAround
 	if until.After(from) {
 		reach = r.lookBack()
 	}
-	p, err := r.recent(ctx, edges, before, reach, oldest)
+	p, err := r.readRecent(ctx, edges, before, reach, oldest)
 	if err == nil && p.short {
-		p, err = r.recent(ctx, edges, before, lookAround, oldest)
+		p, err = r.readRecent(ctx, edges, before, lookAround, oldest)
 	}
 	if err != nil {
 		return fmt.Errorf("roll up %s: %w", until.UTC().Format(time.RFC3339), err)
@@ -94,11 +94,11 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 	case gap && (until.Equal(from) || p.back < from.UnixMilli()):
 		// Hours that are settled are made again with these.
 		newest, err := r.computeHours(ctx, from, end, oldest, lookAround)
-		r.now = underWay{from: from, until: from, known: newest}
+		r.now = currentHours{from: from, until: from, known: newest}
 		return err
 	case gap:
 		r.noteSpacing(now.Sub(time.UnixMilli(p.back)))
-		r.now = underWay{}
+		r.now = currentHours{}
 		return r.advanceHours(ctx, from, now, oldest)
 	}
 	var past, last []store.Use
@@ -163,8 +163,8 @@ func (r *roller) setKnown(p *pass) {
 	}
 }
 
-// recent computes the stretches between edges after the first before ones, reading samples from reach earlier.
-func (r *roller) recent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
+// readRecent computes the stretches between edges after the first before ones, reading samples from reach earlier.
+func (r *roller) readRecent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
 	p := newPassAt(edges, before)
 	p.reach = reach.Milliseconds()
 	p.older = oldest.Before(p.readStart())
@@ -175,7 +175,7 @@ func (r *roller) recent(ctx context.Context, edges []int64, before int, reach ti
 // makeWhole makes the hours from all samples, until another hour is the first that is not settled.
 func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) error {
 	_, err := r.computeHours(ctx, from, end, oldest, lookAround)
-	r.now = underWay{from: from, whole: true}
+	r.now = currentHours{from: from, whole: true}
 	return err
 }
 

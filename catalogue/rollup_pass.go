@@ -134,11 +134,11 @@ type holding struct {
 
 // newPass returns a pass over the hours of a time range.
 func newPass(from, to time.Time) *pass {
-	return newPassAt(hours(nil, from.UnixMilli(), to.UnixMilli()), 0)
+	return newPassAt(appendHours(nil, from.UnixMilli(), to.UnixMilli()), 0)
 }
 
-// hours appends to edges the time from and the hours after it, up to to.
-func hours(edges []int64, from, to int64) []int64 {
+// appendHours appends to edges the time from and the hours after it, up to to.
+func appendHours(edges []int64, from, to int64) []int64 {
 	for at := from; at < to; at += hourMS - at%hourMS {
 		edges = append(edges, at)
 	}
@@ -160,17 +160,17 @@ func newPassAt(edges []int64, before int) *pass {
 	}
 }
 
-// part limits the next readings to a part of the pass; parts must be consecutive. Earlier data is kept as rows.
-func (p *pass) part(from, to int64) {
-	p.flush()
+// limitTo limits the next readings to a part of the pass; parts must be consecutive. Earlier data is kept as rows.
+func (p *pass) limitTo(from, to int64) {
+	p.flushRows()
 	p.from, p.to = from, to
 	if from > p.edges[0] {
 		p.known = from // all samples up to there were read
 	}
 }
 
-// flush converts the workloads read so far to rows, because a pass over many hours could not hold them all.
-func (p *pass) flush() {
+// flushRows converts the workloads read so far to rows, because a pass over many hours could not hold them all.
+func (p *pass) flushRows() {
 	p.use = mergeUse(append(p.useRows(), p.use...))
 	for _, m := range p.nodes {
 		if m.total != nil && m.free != nil {
@@ -295,7 +295,7 @@ func (p *pass) addSpread(n *series.Labels, s slot) {
 					f.add(usedInterpolated, p.guess[i])
 					p.node(nodeCell{at, hour}).add(usedInterpolated, p.guess[i])
 				}
-				e := p.degree(&hourFigures[number], hour)
+				e := p.worstExactness(&hourFigures[number], hour)
 				f.add(number, v)
 				f.exactness.Add(hourFigures[number].Key, e)
 				if n.Node != "" {
@@ -406,9 +406,9 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		k := key{n.Site, n.Workload}
 		switch n.Metric {
 		case figure.NodeBoot:
-			p.watch(nodeKey{n.Site, n.Node}, l, it)
+			p.recordBoot(nodeKey{n.Site, n.Node}, l, it)
 		case figure.ExactnessOf:
-			p.doubt(it)
+			p.readInexact(it)
 		case memoryTotal, memoryFree:
 			p.clear()
 			p.integrate(it, 0)
@@ -430,7 +430,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				break // of a batch system: see allocations
 			}
 			o := p.origin(n, firstHourFigure)
-			p.keepRequest(k, n.Node, p.integrate(it, o.begin(math.MaxInt64)))
+			p.keepRequest(k, n.Node, p.integrate(it, o.counterStart(math.MaxInt64)))
 		}
 		return nil
 	}, series.OneOf("__name__", []string{figure.NodeBoot, memoryTotal, memoryFree, figure.RequestCores, figure.ExactnessOf}))
@@ -465,7 +465,7 @@ func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 
 // rows returns the rows: workloads by the dimensions of groups, CPU time by program.
 func (p *pass) rows() ([]store.Use, []store.NodeUse) {
-	p.flush()
+	p.flushRows()
 	return p.use, p.nodeRows()
 }
 

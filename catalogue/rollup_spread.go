@@ -23,7 +23,7 @@ func (p *pass) spreadIncrease(t0, t int64, amount float64) {
 	}
 	first := p.from
 	if t0 < p.from && amount > 0 {
-		switch again, added := p.missed(t); {
+		switch again, added := p.mayHaveMissed(t); {
 		case added && (t0 >= p.edges[0] || p.history != nil): // counts before the edges were counted before the import
 			first = p.edges[0]
 		case again || added:
@@ -44,8 +44,8 @@ func (p *pass) spreadIncrease(t0, t int64, amount float64) {
 	}
 }
 
-// missed reports whether a sample may not have been known when the time before from was made, and whether it surely was not.
-func (p *pass) missed(t int64) (maybe, surely bool) {
+// mayHaveMissed reports whether a sample may not have been known when the time before from was made, and whether it surely was not.
+func (p *pass) mayHaveMissed(t int64) (maybe, surely bool) {
 	if p.known == 0 {
 		return t > p.from+lookAround.Milliseconds() || p.fresh != 0 && t >= p.fresh, false
 	}

@@ -103,10 +103,10 @@ func (a *account) samplesFrom(byBatch bool) int64 {
 	return a.Start
 }
 
-// begin returns the start of a reported run. A run that never started is listed at its end or submit time. A run that
+// startTime returns the start of a reported run. A run that never started is listed at its end or submit time. A run that
 // was requeued within the second of its start begins a millisecond before the next submission, because otherwise both
 // rows would have the same key.
-func (a *account) begin() int64 {
+func (a *account) startTime() int64 {
 	for _, t := range []int64{a.Scheduler.Start, a.Born, a.Scheduler.End, a.Scheduler.Submit} {
 		if t != 0 && a.Next != 0 {
 			return min(t, a.Next-1)
@@ -118,14 +118,14 @@ func (a *account) begin() int64 {
 	return a.Start
 }
 
-// report records a reported run.
-func (f *fold) report(k key, l schedulerRun) {
+// recordRun records a reported run.
+func (f *fold) recordRun(k key, l schedulerRun) {
 	mine := f.accountOf(k, &l)
 	if mine == nil {
 		mine = f.add(k, l.SchedulerTimes.reportedFrom())
 		mine.Scheduler = l.SchedulerTimes
-		mine.Start = mine.begin()
-		f.move(k, 0)
+		mine.Start = mine.startTime()
+		f.recordMove(k, 0)
 	}
 	before := mine.Scheduler
 	if !mine.reported() && mine.Known {
@@ -140,10 +140,10 @@ func (f *fold) report(k key, l schedulerRun) {
 		}
 	}
 	mine.Known = true
-	mine.Start = mine.begin()
+	mine.Start = mine.startTime()
 	if mine.Scheduler != before {
 		mine.touched = true
-		f.move(k, 0)
+		f.recordMove(k, 0)
 	}
 	f.mergeObserved(k, mine)
 	f.sort(k)
@@ -168,16 +168,17 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	}
 	var mine *account
 	for _, a := range f.accounts[k] {
-		if !a.reported() && a.mayBe(l) && (mine == nil || l.SchedulerTimes.distance(a.Start) < l.SchedulerTimes.distance(mine.Start)) {
+		if !a.reported() && a.mayBeRun(l) && (mine == nil ||
+			l.SchedulerTimes.distanceTo(a.Start) < l.SchedulerTimes.distanceTo(mine.Start)) {
 			mine = a
 		}
 	}
 	return mine
 }
 
-// mayBe reports whether an unreported account may be the run l. If the start of the account was not observed, its first
+// mayBeRun reports whether an unreported account may be the run l. If the start of the account was not observed, its first
 // sample must lie between the first and the last sample of the run.
-func (a *account) mayBe(l *schedulerRun) bool {
+func (a *account) mayBeRun(l *schedulerRun) bool {
 	if a.Known {
 		return l.SchedulerTimes.includesStart(a.Start, maxClockSkew)
 	}
@@ -197,7 +198,7 @@ func (t *SchedulerTimes) includesStart(start, within int64) bool {
 	return start >= low-within && start <= high+within
 }
 
-func (t *SchedulerTimes) distance(start int64) int64 {
+func (t *SchedulerTimes) distanceTo(start int64) int64 {
 	if t.Start == 0 {
 		return abs(start - t.Submit)
 	}
@@ -221,7 +222,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 			return false
 		}
 		for _, b := range f.accounts[k] { // is another reported run nearer?
-			if b != nil && b != mine && b.Scheduler.Start != 0 && b.Scheduler.distance(a.Start) < mine.Scheduler.distance(a.Start) {
+			if b != nil && b != mine && b.Scheduler.Start != 0 && b.Scheduler.distanceTo(a.Start) < mine.Scheduler.distanceTo(a.Start) {
 				return false
 			}
 		}
@@ -282,7 +283,7 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 			continue
 		}
 		waits := a.Scheduler.Start == 0
-		if mine == nil || !waits && (mine.Scheduler.Start == 0 || a.Scheduler.distance(start) <= mine.Scheduler.distance(start)) {
+		if mine == nil || !waits && (mine.Scheduler.Start == 0 || a.Scheduler.distanceTo(start) <= mine.Scheduler.distanceTo(start)) {
 			mine = a
 		}
 	}
@@ -291,7 +292,7 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 	}
 	for _, a := range f.accounts[k] {
 		if a.reported() && a.Scheduler.includesStart(start, maxClockSkew) && (mine == nil ||
-			a.Scheduler.distance(start) < mine.Scheduler.distance(start)) {
+			a.Scheduler.distanceTo(start) < mine.Scheduler.distanceTo(start)) {
 			mine = a
 		}
 	}
@@ -340,7 +341,7 @@ func (f *fold) sort(k key) {
 		}
 		if last != nil && last.Next != a.samplesFrom(true) {
 			last.Next, last.touched = a.samplesFrom(true), true
-			last.Start = last.begin()
+			last.Start = last.startTime()
 		}
 		last = a
 	}

@@ -424,7 +424,7 @@ func (x *site) between(from, to time.Time) (rows []store.Workload) {
 	}
 	for _, a := range f.all() {
 		if a.lastSample() >= from.UnixMilli() {
-			rows = append(rows, a.row(to, 5*time.Minute))
+			rows = append(rows, a.catalogueRow(to, 5*time.Minute))
 		}
 	}
 	return rows

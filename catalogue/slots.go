@@ -159,8 +159,8 @@ func (r *registry) metrics() []string {
 	return out
 }
 
-// split separates the names of the series of slots before first from all other names.
-func (r *registry) split(first slot) (before, others []string) {
+// splitNames separates the names of the series of slots before first from all other names.
+func (r *registry) splitNames(first slot) (before, others []string) {
 	for _, name := range r.metrics() {
 		if slices.Min(r.byMetric[name]) < first {
 			before = append(before, name)
@@ -196,5 +196,5 @@ func (r *registry) slot(n *series.Labels) (slot, bool) {
 // counter reports whether the series of a slot only grow.
 func (s slot) counter() bool { return runSlots.list[s].counter }
 
-// feeds reports whether the series of a slot count in a figure of runs.
-func (s slot) feeds(i int) bool { return slices.Contains(runSlots.list[s].figures, i) }
+// isUsedBy reports whether the series of a slot count in a figure of runs.
+func (s slot) isUsedBy(i int) bool { return slices.Contains(runSlots.list[s].figures, i) }

@@ -51,7 +51,7 @@ func checkState(t *testing.T, what string, s *state, want []byte) {
 	f.accounts = s.Accounts
 	var rows, expected []store.Workload
 	for _, a := range f.all() {
-		rows = append(rows, a.row(sec(50), 5*time.Minute))
+		rows = append(rows, a.catalogueRow(sec(50), 5*time.Minute))
 	}
 	if err := json.Unmarshal(want, &expected); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestStateNamesItsSeries(t *testing.T) {
 	if len(a.Tracks) != 1 || a.Tracks[2] == nil || a.Ends == nil {
 		t.Fatalf("tracks %+v", a.Tracks)
 	}
-	if w := a.row(simBegin, time.Hour); w.Threads == nil || *w.Threads != 3 {
+	if w := a.catalogueRow(simBegin, time.Hour); w.Threads == nil || *w.Threads != 3 {
 		t.Errorf("threads %s, want 3", show(w.Threads))
 	}
 	for name, raw := range map[string][]byte{

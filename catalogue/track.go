@@ -46,13 +46,13 @@ func (k *track) number(t int64, v float64) {
 
 func (k *track) histogram(t int64, h *metric.Histogram) {
 	if k.Hist != nil && h.Count < k.Hist.Count {
-		k.anew()
+		k.keepBeforeReset()
 	}
 	k.T, k.Hist, k.Stale = t, h, false
 }
 
-// anew adds the content of a histogram before a reset to the base.
-func (k *track) anew() {
+// keepBeforeReset adds the content of a histogram before a reset to the base.
+func (k *track) keepBeforeReset() {
 	if k.HistBase == nil {
 		k.HistBase = &metric.Histogram{}
 	}
@@ -120,7 +120,7 @@ func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
 		r.flush()
 	}
 	if fell {
-		k.anew() // now: the next that is converted may be higher again
+		k.keepBeforeReset() // now: the next that is converted may be higher again
 	}
 	if stale {
 		k.Stale = true

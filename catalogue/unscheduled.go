@@ -88,8 +88,8 @@ func (f *fold) waitsIn(x *waitingPod) *account {
 	for _, a := range f.accounts[x.key] {
 		switch {
 		case x.run != "" && a.Run != "":
-		case a.unborn() && x.created <= a.lastSample()+nextPart, a.Start >= x.created && a.Start <= x.last+nextPart,
-			a.Start < x.created && !a.unborn() && !a.isOver(a.going(), x.created, nil):
+		case a.hasOnlyWaitingPods() && x.created <= a.lastSample()+partPause, a.Start >= x.created && a.Start <= x.last+partPause,
+			a.Start < x.created && !a.hasOnlyWaitingPods() && !a.isOver(a.going(), x.created, nil):
 			return a
 		}
 	}
@@ -98,8 +98,8 @@ func (f *fold) waitsIn(x *waitingPod) *account {
 	return a
 }
 
-// unborn reports whether the only facts about a run are pods without a node.
-func (a *account) unborn() bool {
+// hasOnlyWaitingPods reports whether the only facts about a run are pods without a node.
+func (a *account) hasOnlyWaitingPods() bool {
 	for _, k := range a.Tracks {
 		if k.Slot != unscheduledSlot {
 			return false
@@ -118,13 +118,13 @@ func (a *account) waitedSince() (created int64) {
 	return created
 }
 
-// waited sets the state and submit time of a workload with a waiting pod, as for a pending job. created is the
+// setWaiting sets the state and submit time of a workload with a waiting pod, as for a pending job. created is the
 // creation time of the pod in milliseconds. A workload that never began has no node and no run time.
-func (a *account) waited(w *store.Workload, created int64) {
+func (a *account) setWaiting(w *store.Workload, created int64) {
 	if created <= a.Start {
 		w.Submit = time.UnixMilli(created).UTC()
 	}
-	if a.unborn() {
+	if a.hasOnlyWaitingPods() {
 		if w.State = "pending"; !w.End.IsZero() {
 			w.State = "cancelled"
 		}

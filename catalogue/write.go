@@ -23,10 +23,10 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	}()
 	moved := 0 // rows that others make way for, or that make way
 	for _, a := range b.fold.rewritten() {
-		if len(a.Tracks) == 0 || (!a.touched && a.end(a.spans(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
+		if len(a.Tracks) == 0 || (!a.touched && a.endTime(a.partTimes(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
 			continue
 		}
-		w := a.row(now, b.o.Gone)
+		w := a.catalogueRow(now, b.o.Gone)
 		if len(w.PreviousStarts) > 0 {
 			moved = len(rows) + 1
 		}
@@ -36,7 +36,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		return 0, err
 	}
 	for i, a := range done {
-		b.roll.changed(a, &rows[i])
+		b.roll.markChanged(a, &rows[i])
 	}
 	if err := b.roll.saveProgress(ctx); err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 			return i, err
 		}
 	}
-	if err := forget(ctx, b.cat, b.fold.gone); err != nil {
+	if err := deleteRuns(ctx, b.cat, b.fold.gone); err != nil {
 		return 0, err
 	}
 	b.fold.gone = nil
@@ -65,7 +65,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 
 // rewritten returns the runs with rows to write. Rows that had, or will have, the start of another row come first.
 func (f *fold) rewritten() []*account {
-	list := f.open()
+	list := f.openRuns()
 	more := false
 	for _, a := range list {
 		for _, was := range a.Rows {
@@ -84,7 +84,7 @@ func (f *fold) rewritten() []*account {
 		}
 	}
 	if more {
-		list = f.open()
+		list = f.openRuns()
 	}
 	slices.SortStableFunc(list, func(a, b *account) int {
 		return cmp.Compare(a.rowRank(), b.rowRank())

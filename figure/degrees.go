@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// packed lists the hourly figures that carry an exactness, in the order of their two bits in
+// packedFigures lists the hourly figures that carry an exactness, in the order of their two bits in
 // [Degrees.Pack]. Databases store the packed number, so append new figures and never remove or
 // reorder one.
-var packed = []string{
+var packedFigures = []string{
 	"cpu_seconds", "memory_byte_seconds", "io_read_bytes", "io_write_bytes", "io_wait_seconds", "network_bytes", "gpu_seconds",
 	"energy_joules", "processes", "memory_traffic_bytes",
 }
@@ -17,7 +17,7 @@ var packed = []string{
 const boundKey = "memory_byte_seconds"
 
 // PackedFigures returns the number of figures in [Degrees.Pack], two bits each.
-func PackedFigures() int { return len(packed) }
+func PackedFigures() int { return len(packedFigures) }
 
 // ExactnessKey returns the key under which reckon_figure_exactness reports the exactness of this figure.
 func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
@@ -26,7 +26,7 @@ func (f *Figure) ExactnessKey() string { return cmp.Or(f.As, f.Key) }
 // two codes of a figure is the worse one. There is no model for memory, so its code for Modelled
 // means an upper bound. For other figures an upper bound is stored as an estimate.
 func (d Degrees) Pack() (n int64) {
-	for i, key := range packed {
+	for i, key := range packedFigures {
 		e := d[key]
 		if e == AtMost && key == boundKey {
 			e = Modelled
@@ -40,7 +40,7 @@ func (d Degrees) Pack() (n int64) {
 
 // Unpack decodes the number that [Degrees.Pack] returned; nil when all figures are exact.
 func Unpack(n int64) (d Degrees) {
-	for i, key := range packed {
+	for i, key := range packedFigures {
 		e := Exactness(n >> (2 * i) & 3)
 		if e == Modelled && key == boundKey {
 			e = AtMost
@@ -51,4 +51,4 @@ func Unpack(n int64) (d Degrees) {
 }
 
 // Packs reports whether the exactness of an hourly figure is stored.
-func Packs(key string) bool { return slices.Contains(packed, key) }
+func Packs(key string) bool { return slices.Contains(packedFigures, key) }

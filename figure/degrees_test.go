@@ -11,7 +11,7 @@ import (
 func TestPack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d, want Degrees
-		for _, key := range packed {
+		for _, key := range packedFigures {
 			e := Exactness(rapid.IntRange(0, 4).Draw(t, key))
 			if key == boundKey && e == Modelled {
 				e = AtMost
@@ -35,12 +35,12 @@ func TestPack(t *testing.T) {
 // TestPackedAreOfHours: every packed figure is an hourly one, and all bits fit into the exact integer
 // range of a float64 column.
 func TestPackedAreOfHours(t *testing.T) {
-	for _, key := range packed {
+	for _, key := range packedFigures {
 		if Index(Hours, key) < 0 {
 			t.Errorf("%s is no figure of hours", key)
 		}
 	}
-	if len(packed) > 26 {
+	if len(packedFigures) > 26 {
 		t.Error("two bits for each no longer fit")
 	}
 }

@@ -184,9 +184,9 @@ func InScope(s Scope) []Figure {
 	return nil
 }
 
-var ofRun, ofHour, ofNode = filter(Runs), filter(Hours), filter(Nodes)
+var ofRun, ofHour, ofNode = figuresIn(Runs), figuresIn(Hours), figuresIn(Nodes)
 
-func filter(s Scope) (out []Figure) {
+func figuresIn(s Scope) (out []Figure) {
 	for _, f := range table {
 		if f.In&s != 0 {
 			out = append(out, f)

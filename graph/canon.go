@@ -21,7 +21,7 @@ const maxCanonicalSteps = 20_000
 func Canonical(quads []Quad) ([]Quad, error) {
 	c := canonicaliser{of: map[string][]Quad{}, first: map[string]string{}, names: newNamer("c14n")}
 	for _, q := range quads {
-		for _, label := range blanks(q) {
+		for _, label := range blankLabels(q) {
 			c.of[label] = append(c.of[label], q)
 		}
 	}
@@ -48,7 +48,7 @@ func Isomorphic(a, b []Quad) (bool, error) {
 	return err == nil && slices.Equal(x, y), err
 }
 
-func blanks(q Quad) (labels []string) {
+func blankLabels(q Quad) (labels []string) {
 	for _, t := range []Term{q.S, q.O, q.G} {
 		if t.Kind == Blank && !slices.Contains(labels, t.Value) {
 			labels = append(labels, t.Value)
@@ -75,7 +75,7 @@ type namer struct {
 
 func newNamer(prefix string) *namer { return &namer{prefix: prefix, given: map[string]string{}} }
 
-func (n *namer) issue(label string) string {
+func (n *namer) nameFor(label string) string {
 	if got, ok := n.given[label]; ok {
 		return got
 	}
@@ -118,7 +118,7 @@ func (c *canonicaliser) nameAll() error {
 	slices.Sort(hashes)
 	for _, h := range hashes {
 		if len(byHash[h]) == 1 {
-			c.names.issue(byHash[h][0])
+			c.names.nameFor(byHash[h][0])
 		}
 	}
 	for _, h := range hashes {
@@ -133,7 +133,7 @@ func (c *canonicaliser) nameAll() error {
 				continue
 			}
 			issuer := newNamer("b")
-			issuer.issue(label)
+			issuer.nameFor(label)
 			p, err := c.manyDegrees(label, issuer)
 			if err != nil {
 				return err
@@ -143,7 +143,7 @@ func (c *canonicaliser) nameAll() error {
 		slices.SortStableFunc(paths, func(a, b path) int { return strings.Compare(a.hash, b.hash) })
 		for _, p := range paths {
 			for _, label := range p.issuer.order {
-				c.names.issue(label)
+				c.names.nameFor(label)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ type path struct {
 	issuer *namer
 }
 
-func (c *canonicaliser) related(label string, q Quad, issuer *namer, position string) string {
+func (c *canonicaliser) hashRelated(label string, q Quad, issuer *namer, position string) string {
 	in := position
 	if position != "g" {
 		in += "<" + q.P.Value + ">"
@@ -194,7 +194,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 	for _, q := range c.of[label] {
 		for position, t := range map[string]Term{"s": q.S, "o": q.O, "g": q.G} {
 			if t.Kind == Blank && t.Value != label {
-				h := c.related(t.Value, q, issuer, position)
+				h := c.hashRelated(t.Value, q, issuer, position)
 				groups[h] = append(groups[h], t.Value)
 			}
 		}
@@ -211,7 +211,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 		slices.Sort(group)
 		var best string
 		var chosen *namer
-		err := permute(group, func(order []string) error {
+		err := eachOrder(group, func(order []string) error {
 			text, with, err := c.walkOrder(order, issuer.clone(), best)
 			if err != nil || with == nil {
 				return err
@@ -248,7 +248,7 @@ func (c *canonicaliser) walkOrder(order []string, issuer *namer, best string) (s
 		if _, ok := issuer.given[label]; !ok {
 			deeper = append(deeper, label)
 		}
-		text.WriteString("_:" + issuer.issue(label))
+		text.WriteString("_:" + issuer.nameFor(label))
 		if worse() {
 			return "", nil, nil
 		}
@@ -258,7 +258,7 @@ func (c *canonicaliser) walkOrder(order []string, issuer *namer, best string) (s
 		if err != nil {
 			return "", nil, err
 		}
-		text.WriteString("_:" + issuer.issue(label) + "<" + p.hash + ">")
+		text.WriteString("_:" + issuer.nameFor(label) + "<" + p.hash + ">")
 		issuer = p.issuer
 		if worse() {
 			return "", nil, nil
@@ -267,8 +267,8 @@ func (c *canonicaliser) walkOrder(order []string, issuer *namer, best string) (s
 	return text.String(), issuer, nil
 }
 
-// permute calls f with every order of list until f fails, starting with the sorted one.
-func permute(list []string, f func([]string) error) error {
+// eachOrder calls f with every order of list until f fails, starting with the sorted one.
+func eachOrder(list []string, f func([]string) error) error {
 	order := slices.Clone(list)
 	for {
 		if err := f(order); err != nil {

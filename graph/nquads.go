@@ -69,33 +69,33 @@ type lineParser struct {
 	at   int
 }
 
-func (p *lineParser) space() {
+func (p *lineParser) skipSpace() {
 	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\t') {
 		p.at++
 	}
 }
 
 func (p *lineParser) quad() (q Quad, ok bool, err error) {
-	if p.space(); p.at == len(p.text) || p.text[p.at] == '#' {
+	if p.skipSpace(); p.at == len(p.text) || p.text[p.at] == '#' {
 		return q, false, nil
 	}
 	for _, to := range []*Term{&q.S, &q.P, &q.O} {
 		if *to, err = p.term(); err != nil {
 			return q, false, err
 		}
-		p.space()
+		p.skipSpace()
 	}
 	if p.at < len(p.text) && p.text[p.at] != '.' {
 		if q.G, err = p.term(); err != nil {
 			return q, false, err
 		}
-		p.space()
+		p.skipSpace()
 	}
 	if p.at >= len(p.text) || p.text[p.at] != '.' {
 		return q, false, errors.New("the statement does not end with a dot")
 	}
 	p.at++
-	if p.space(); p.at < len(p.text) && p.text[p.at] != '#' {
+	if p.skipSpace(); p.at < len(p.text) && p.text[p.at] != '#' {
 		return q, false, errors.New("text after the final dot")
 	}
 	return q, true, nil

@@ -25,7 +25,7 @@ func ReadTurtle(in io.Reader, base string, limits Limits) (quads []Quad, err err
 		return nil, errors.New("the document is not UTF-8")
 	}
 	for err == nil {
-		if p.space(); p.at == len(p.text) {
+		if p.skipSpace(); p.at == len(p.text) {
 			return p.quads, nil
 		}
 		err = p.statement()
@@ -49,7 +49,7 @@ type turtleReader struct {
 	depth    int
 }
 
-func (p *turtleReader) space() {
+func (p *turtleReader) skipSpace() {
 	for p.at < len(p.text) {
 		switch p.text[p.at] {
 		case ' ', '\t', '\r', '\n':
@@ -70,14 +70,14 @@ func (p *turtleReader) remaining() string { return p.text[p.at:] }
 
 // next reports whether the next token is c, and consumes it.
 func (p *turtleReader) next(c byte) bool {
-	if p.space(); p.at < len(p.text) && p.text[p.at] == c {
+	if p.skipSpace(); p.at < len(p.text) && p.text[p.at] == c {
 		p.at++
 		return true
 	}
 	return false
 }
 
-func (p *turtleReader) expect(c byte) error {
+func (p *turtleReader) expectByte(c byte) error {
 	if p.next(c) {
 		return nil
 	}
@@ -103,42 +103,42 @@ func (p *turtleReader) statement() error {
 			return err
 		}
 		if directive.dot {
-			return p.expect('.')
+			return p.expectByte('.')
 		}
 		return nil
 	}
 	if err := p.triples(); err != nil {
 		return err
 	}
-	return p.expect('.')
+	return p.expectByte('.')
 }
 
 func (p *turtleReader) prefix() error {
-	p.space()
+	p.skipSpace()
 	n := nameLength(p.remaining())
 	name := p.remaining()[:n]
 	if p.at += n; p.at >= len(p.text) || p.text[p.at] != ':' {
 		return errors.New("a prefix does not end with a colon")
 	}
 	p.at++
-	p.space()
+	p.skipSpace()
 	iri, err := p.iriRef()
 	p.prefixes[name] = iri
 	return err
 }
 
 func (p *turtleReader) setBase() error {
-	p.space()
+	p.skipSpace()
 	iri, err := p.iriRef()
 	p.base = iri
 	return err
 }
 
 func (p *turtleReader) triples() error {
-	p.space()
+	p.skipSpace()
 	if strings.HasPrefix(p.remaining(), "[") {
 		subject, err := p.bracket()
-		if p.space(); err != nil || strings.HasPrefix(p.remaining(), ".") {
+		if p.skipSpace(); err != nil || strings.HasPrefix(p.remaining(), ".") {
 			return err
 		}
 		return p.predicates(subject)
@@ -155,7 +155,7 @@ func (p *turtleReader) triples() error {
 
 func (p *turtleReader) predicates(subject Term) error {
 	for {
-		p.space()
+		p.skipSpace()
 		predicate, err := p.verb()
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func (p *turtleReader) predicates(subject Term) error {
 			if err != nil {
 				return err
 			}
-			if err := p.emit(subject, predicate, object); err != nil {
+			if err := p.addQuad(subject, predicate, object); err != nil {
 				return err
 			}
 			if !p.next(',') {
@@ -177,13 +177,13 @@ func (p *turtleReader) predicates(subject Term) error {
 		}
 		for p.next(';') {
 		}
-		if p.space(); p.at == len(p.text) || strings.IndexByte(".]", p.text[p.at]) >= 0 {
+		if p.skipSpace(); p.at == len(p.text) || strings.IndexByte(".]", p.text[p.at]) >= 0 {
 			return nil
 		}
 	}
 }
 
-func (p *turtleReader) emit(s, predicate, o Term) error {
+func (p *turtleReader) addQuad(s, predicate, o Term) error {
 	q := Quad{S: s, P: predicate, O: o}
 	if err := q.Check(p.limits.Literal); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (p *turtleReader) verb() (Term, error) {
 
 // node reads an object, or a subject other than [ ].
 func (p *turtleReader) node() (Term, error) {
-	if p.space(); p.at == len(p.text) {
+	if p.skipSpace(); p.at == len(p.text) {
 		return Term{}, errors.New("the document ends too early")
 	}
 	switch c := p.text[p.at]; {
@@ -243,7 +243,7 @@ func (p *turtleReader) newBlank() Term {
 	return BlankNode("g" + strconv.Itoa(p.blanks))
 }
 
-func (p *turtleReader) deeper() error {
+func (p *turtleReader) enterBracket() error {
 	if p.depth++; p.depth > maxNesting {
 		return fmt.Errorf("more than %d brackets are open", maxNesting)
 	}
@@ -251,7 +251,7 @@ func (p *turtleReader) deeper() error {
 }
 
 func (p *turtleReader) bracket() (Term, error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterBracket(); err != nil {
 		return Term{}, err
 	}
 	defer func() { p.depth-- }()
@@ -263,11 +263,11 @@ func (p *turtleReader) bracket() (Term, error) {
 	if err := p.predicates(subject); err != nil {
 		return Term{}, err
 	}
-	return subject, p.expect(']')
+	return subject, p.expectByte(']')
 }
 
 func (p *turtleReader) collection() (Term, error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterBracket(); err != nil {
 		return Term{}, err
 	}
 	defer func() { p.depth-- }()
@@ -282,10 +282,10 @@ func (p *turtleReader) collection() (Term, error) {
 		cell := p.newBlank()
 		if last.IsZero() {
 			head = cell
-		} else if err := p.emit(last, Node(RDF+"rest"), cell); err != nil {
+		} else if err := p.addQuad(last, Node(RDF+"rest"), cell); err != nil {
 			return Term{}, err
 		}
-		if err := p.emit(cell, Node(RDF+"first"), item); err != nil {
+		if err := p.addQuad(cell, Node(RDF+"first"), item); err != nil {
 			return Term{}, err
 		}
 		last = cell
@@ -293,7 +293,7 @@ func (p *turtleReader) collection() (Term, error) {
 	if last.IsZero() {
 		return head, nil
 	}
-	return head, p.emit(last, Node(RDF+"rest"), end)
+	return head, p.addQuad(last, Node(RDF+"rest"), end)
 }
 
 func (p *turtleReader) number() (Term, error) {
@@ -407,7 +407,7 @@ func quotedPrefix(s string) (string, int, error) {
 }
 
 func (p *turtleReader) iri() (string, error) {
-	p.space()
+	p.skipSpace()
 	if strings.HasPrefix(p.remaining(), "<") {
 		return p.iriRef()
 	}

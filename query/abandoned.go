@@ -32,9 +32,9 @@ type abandoned struct{ running atomic.Int64 }
 // Abandoned returns the number of queries that did not end when they were cancelled and still run.
 func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 
-// exec runs a query and waits for its result until the timeout plus patience has passed. After that, the query is
+// runBounded runs a query and waits for its result until the timeout plus patience has passed. After that, the query is
 // abandoned, and its goroutine closes it when it ends.
-func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
+func (q *meteredQuery) runBounded(ctx context.Context) *promql.Result {
 	e := q.meter.engine
 	if e.Abandoned() >= mostAbandoned {
 		return &promql.Result{Err: fmt.Errorf("%w, and another one neither: restart the server; its log names both: %w", ErrAbandoned,
@@ -51,7 +51,7 @@ func (q *meteredQuery) exec(ctx context.Context) *promql.Result {
 			done <- r
 			if !q.state.CompareAndSwap(queryRuns, queryEnded) { // it was abandoned
 				e.abandoned.running.Add(-1)
-				q.end()
+				q.closeAndRelease()
 			}
 		}()
 		r = q.Query.Exec(ctx)

@@ -35,14 +35,14 @@ const (
 type boundedParser struct{ parser.Parser }
 
 func (p boundedParser) ParseExpr(input string) (parser.Expr, error) {
-	if err := parseable(input); err != nil {
+	if err := checkParseCost(input); err != nil {
 		return nil, err
 	}
 	return p.Parser.ParseExpr(input)
 }
 
 func (p boundedParser) ParseMetricSelector(input string) ([]*labels.Matcher, error) {
-	if err := parseable(input); err != nil {
+	if err := checkParseCost(input); err != nil {
 		return nil, err
 	}
 	return p.Parser.ParseMetricSelector(input)
@@ -50,15 +50,15 @@ func (p boundedParser) ParseMetricSelector(input string) ([]*labels.Matcher, err
 
 func (p boundedParser) ParseMetricSelectors(inputs []string) ([][]*labels.Matcher, error) {
 	for _, in := range inputs {
-		if err := parseable(in); err != nil {
+		if err := checkParseCost(in); err != nil {
 			return nil, err
 		}
 	}
 	return p.Parser.ParseMetricSelectors(inputs)
 }
 
-// parseable checks the length of a query and its number of operators and brackets outside of strings and comments.
-func parseable(input string) error {
+// checkParseCost checks the length of a query and its number of operators and brackets outside of strings and comments.
+func checkParseCost(input string) error {
 	if len(input) > maxQueryBytes {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are taken", ErrTooLarge, len(input), maxQueryBytes)
 	}
@@ -97,7 +97,7 @@ func parseable(input string) error {
 // close the query.
 func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, ts time.Time) (promql.Query,
 	error) {
-	m, err := e.measure(qs, 0, 0)
+	m, err := e.checkSubqueries(qs, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (e *Engine) NewInstantQuery(ctx context.Context, q storage.Queryable, opts 
 // NewRangeQuery is like [Engine.NewInstantQuery], for a range.
 func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, qs string, start, end time.Time,
 	interval time.Duration) (promql.Query, error) {
-	m, err := e.measure(qs, end.Sub(start), interval)
+	m, err := e.checkSubqueries(qs, end.Sub(start), interval)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +122,10 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 	return &meteredQuery{Query: made, meter: m}, nil
 }
 
-// measure returns ErrTooLarge if the subqueries of a query have too many steps. The engine's own limit comes too late, because the engine
+// checkSubqueries returns ErrTooLarge if the subqueries of a query have too many steps. The engine's own limit comes too late, because
+// the engine
 // allocates a step before it counts its samples. A subquery over 90 days in steps of 1 ms takes 62 GB.
-func (e *Engine) measure(qs string, span, step time.Duration) (*meter, error) {
+func (e *Engine) checkSubqueries(qs string, span, step time.Duration) (*meter, error) {
 	m := &meter{engine: e}
 	expr, err := e.parser.ParseExpr(qs)
 	if err != nil {
@@ -171,17 +172,17 @@ func labelBytes(n parser.Node) (longest, made float64) {
 	var value float64
 	switch call.Func.Name {
 	case "label_replace":
-		text := literal(call.Args, 2)
+		text := literalArg(call.Args, 2)
 		value = float64(len(text)) + float64(strings.Count(text, "$"))*longest
 	case "label_join":
 		from := max(len(call.Args)-3, 0)
-		value = float64(from) * (longest + float64(len(literal(call.Args, 2))))
+		value = float64(from) * (longest + float64(len(literalArg(call.Args, 2))))
 	}
 	return max(longest, value), made + value
 }
 
-// literal returns the string literal at argument i.
-func literal(args parser.Expressions, i int) string {
+// literalArg returns the string literal at argument i.
+func literalArg(args parser.Expressions, i int) string {
 	if i >= len(args) {
 		return ""
 	}

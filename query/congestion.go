@@ -45,7 +45,7 @@ func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error
 	if g == nil {
 		return nil, nil
 	}
-	nodes, err := v.movers(ctx, s, g)
+	nodes, err := v.busiestNodes(ctx, s, g)
 	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error
 		m := nodes[name]
 		for _, device := range slices.Sorted(maps.Keys(m.speed)) {
 			for _, direction := range []string{"receive", "transmit"} {
-				c := m.congestion(g, device, direction)
+				c := m.congestionOf(g, device, direction)
 				if c != nil && (worst == nil || c.Seconds > worst.Seconds) {
 					c.Node, c.Observed = name, s.To.Sub(s.From).Seconds()
 					worst = c
@@ -89,8 +89,8 @@ type mover struct {
 	bytes float64             // that the workload moved
 }
 
-// movers returns the nodes with the most traffic of the workload.
-func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*mover, error) {
+// busiestNodes returns the nodes with the most traffic of the workload.
+func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[string]*mover, error) {
 	begin, err := v.start(ctx, s)
 	if err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func (v *Views) movers(ctx context.Context, s Selection, g *grid) (map[string]*m
 				nodes[strings.Clone(n.Node)] = m
 			}
 			one := g.line()
-			g.increase(one, it, begin)
+			g.spreadIncrease(one, it, begin)
 			if n.Metric == figure.CPU {
 				m.cores.add(one)
 				return nil
@@ -156,14 +156,14 @@ func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[strin
 			return nil
 		}
 		one := g.line()
-		g.increase(one, it, 0)
+		g.spreadIncrease(one, it, 0)
 		m.links[[2]string{device, map[string]string{received: "receive", sent: "transmit"}[n.Metric]}] = one
 		return nil
 	}, ms...)
 }
 
-// congestion summarizes the steps in which a direction of a device was full.
-func (m *mover) congestion(g *grid, device, direction string) *Congestion {
+// congestionOf summarizes the steps in which a direction of a device was full.
+func (m *mover) congestionOf(g *grid, device, direction string) *Congestion {
 	c := Congestion{Device: device, Direction: direction, Speed: m.speed[device]}
 	link := m.links[[2]string{device, direction}]
 	if link == nil {

@@ -122,18 +122,18 @@ func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
 	case figure.Cores:
 		d.distributions(it, from)
 	case neededMetric:
-		eachValue(it, func(t int64, x float64) { raise(&d.day(t, from).MemoryPeak, x) })
+		eachValue(it, func(t int64, x float64) { raiseTo(&d.day(t, from).MemoryPeak, x) })
 	case figure.MemoryNeededPeak:
 		// The series is the peak of the whole run: a rise belongs to the day on which it happened.
-		increases(it, from, func(t int64, x, rise float64) {
+		eachIncrease(it, from, func(t int64, x, rise float64) {
 			if rise > 0 {
-				raise(&d.day(t, from).MemoryPeak, x)
+				raiseTo(&d.day(t, from).MemoryPeak, x)
 			}
 		})
 	case figure.GPU:
-		increases(it, from, func(t int64, _, rise float64) { figure.Plus(&d.day(t, from).GPUSeconds, &rise) })
+		eachIncrease(it, from, func(t int64, _, rise float64) { figure.Plus(&d.day(t, from).GPUSeconds, &rise) })
 	case figure.OOMKills:
-		increases(it, from, func(t int64, _, rise float64) { d.day(t, from).OOMKills += rise })
+		eachIncrease(it, from, func(t int64, _, rise float64) { d.day(t, from).OOMKills += rise })
 	case requestCoresMetric:
 		d.request(&d.RequestCores, it)
 	case requestMemoryMetric:
@@ -148,8 +148,8 @@ func (d *Daily) request(to **float64, it chunkenc.Iterator) {
 	}
 }
 
-// increases calls f with each sample and its rise over the previous one; after a counter reset the rise is the value itself.
-func increases(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise float64)) {
+// eachIncrease calls f with each sample and its rise over the previous one; after a counter reset the rise is the value itself.
+func eachIncrease(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise float64)) {
 	last, known := 0.0, false
 	eachValue(it, func(t int64, x float64) {
 		switch {

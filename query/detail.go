@@ -88,10 +88,10 @@ func (p *part) addFigure(name string, v float64) {
 	case figure.GPU:
 		figure.Plus(&p.GPUSeconds, &v)
 	case figure.MemoryPeak:
-		raise(&p.MemoryPeakBytes, v)
+		raiseTo(&p.MemoryPeakBytes, v)
 		return
 	case figure.MemoryNeededPeak:
-		raise(&p.MemoryNeededPeakBytes, v)
+		raiseTo(&p.MemoryNeededPeakBytes, v)
 		return
 	}
 	p.other = true

@@ -76,7 +76,7 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 		if n.Site != site && site != "" {
 			return nil
 		}
-		if r := recent(it, now.Add(-rateWindow).UnixMilli()); r.t != 0 && !r.ended {
+		if r := recentRate(it, now.Add(-rateWindow).UnixMilli()); r.t != 0 && !r.ended {
 			d.addSeries(&n, r)
 		}
 		return nil
@@ -111,7 +111,7 @@ func (d *devices) addSeries(n *series.Labels, r reading) {
 		}
 		switch n.Metric {
 		case "node_disk_io_time_seconds_total":
-			x.Busy = waiting(r.rate)
+			x.Busy = waitShare(r.rate)
 		case "node_disk_io_time_weighted_seconds_total":
 			x.Waiting = r.rate
 		case diskWait:

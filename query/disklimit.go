@@ -57,7 +57,7 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 				map[string]float64{}}
 		}
 		one := g.line()
-		g.mean(one, it)
+		g.addMean(one, it)
 		groups[at].limits[[2]string{strings.Clone(n.Rest["device"]), strings.Clone(n.Rest["direction"])}] = one
 		return nil
 	})
@@ -74,7 +74,7 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	}) {
 		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits),
 			func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
-			if d := groups[at].reached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
+			if d := groups[at].limitReached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
 				d.Node, d.Observed = at.node, s.To.Sub(s.From).Seconds()
 				d.Seconds = min(d.Seconds, d.Observed)
 				worst = d
@@ -105,7 +105,7 @@ func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map
 				return nil
 			}
 			one := g.line()
-			g.increase(one, it, begin)
+			g.spreadIncrease(one, it, begin)
 			if n.Metric == figure.CPU {
 				m.cores.add(one)
 			} else if to := m.moved[n.Rest["direction"]]; to != nil {
@@ -115,8 +115,8 @@ func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map
 		})
 }
 
-// reached adds up the steps in which a limit was reached.
-func (m *limited) reached(g *grid, disk [2]string) *DiskLimit {
+// limitReached adds up the steps in which a limit was reached.
+func (m *limited) limitReached(g *grid, disk [2]string) *DiskLimit {
 	for _, wait := range m.waits {
 		if wait > m.waits[disk[0]] {
 			return nil

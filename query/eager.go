@@ -22,11 +22,12 @@ const (
 	eagerBlock = 1024
 )
 
-// eager returns a series set that reads the samples of each series as soon as it is iterated. The engine first collects
+// eagerSelect returns a series set that reads the samples of each series as soon as it is iterated. The engine first collects
 // all series and then reads their samples. By then, a hundred thousand series have displaced each other from the
 // processor's cache. eager applies only to instant queries over a short range, because others would keep too many
 // samples in memory.
-func eager(ctx context.Context, q storage.Querier, sorted bool, h *storage.SelectHints, ms []*labels.Matcher, m *meter) storage.SeriesSet {
+func eagerSelect(ctx context.Context, q storage.Querier, sorted bool, h *storage.SelectHints, ms []*labels.Matcher,
+	m *meter) storage.SeriesSet {
 	if h == nil || h.Step > 0 || h.End-h.Start > eagerRange.Milliseconds() {
 		return q.Select(ctx, sorted, h, ms...)
 	}

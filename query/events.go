@@ -33,7 +33,7 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.OOMKills, figure.Throttled}, func(l labels.Labels,
 		it chunkenc.Iterator) error {
 		n.Read(l)
-		out = append(out, events(&n, it, s.From.UnixMilli())...)
+		out = append(out, counterEvents(&n, it, s.From.UnixMilli())...)
 		return nil
 	})
 	if err != nil {
@@ -52,9 +52,9 @@ func (v *Views) Events(ctx context.Context, s Selection) ([]wire.Event, error) {
 	return out, nil
 }
 
-// events returns the events that one counter shows. The counter was zero at begin, in milliseconds since the Unix
+// counterEvents returns the events that one counter shows. The counter was zero at begin, in milliseconds since the Unix
 // epoch. Throttling in consecutive samples is merged into one event, while each sample with kills is a separate event.
-func events(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
+func counterEvents(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.Event {
 	var out []wire.Event
 	t0, v0 := begin, 0.0
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

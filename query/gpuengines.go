@@ -65,7 +65,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 		if n.Metric == gpuEngineMetric {
 			engine = n.Rest["engine"]
 		}
-		counted[key][strings.Clone(engine)] += increase(it)
+		counted[key][strings.Clone(engine)] += counterIncrease(it)
 		return nil
 	}, ms...)
 	if err != nil {
@@ -102,8 +102,8 @@ func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64
 	return &out
 }
 
-// increase returns the increase of a counter from its first to its last sample. A lower value is a reset to zero.
-func increase(it chunkenc.Iterator) (sum float64) {
+// counterIncrease returns the increase of a counter from its first to its last sample. A lower value is a reset to zero.
+func counterIncrease(it chunkenc.Iterator) (sum float64) {
 	first, was := true, 0.0
 	eachValue(it, func(_ int64, x float64) {
 		switch {

@@ -162,13 +162,13 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 // the mean but not for the peaks of the busy share.
 func (t *tenancy) peaks() wire.GPUTenant {
 	for _, b := range t.memory {
-		raise(&t.MemoryPeak, b)
+		raiseTo(&t.MemoryPeak, b)
 	}
 	sum := 0.0
 	for m, b := range t.busy {
 		sum += b
 		if m > t.first/60000 && m < t.last/60000 {
-			raise(&t.BusyPeak, min(b/60, 1))
+			raiseTo(&t.BusyPeak, min(b/60, 1))
 		}
 	}
 	if span := float64(t.last-t.first) / 1000; t.first != 0 && span >= 10 {

@@ -49,17 +49,17 @@ func (q *meteredQuery) Exec(ctx context.Context) *promql.Result {
 	if err := q.meter.add(ctx, 1); err != nil {
 		return &promql.Result{Err: err}
 	}
-	return q.exec(ctx)
+	return q.runBounded(ctx)
 }
 
 // Close implements promql.Query. A query that was abandoned is closed when it ends.
 func (q *meteredQuery) Close() {
 	if q.state.Load() != queryAbandoned {
-		q.end()
+		q.closeAndRelease()
 	}
 }
 
-func (q *meteredQuery) end() {
+func (q *meteredQuery) closeAndRelease() {
 	q.Query.Close()
 	q.meter.release()
 }
@@ -176,7 +176,7 @@ func (q meteredQuerier) Select(ctx context.Context, sorted bool, hints *storage.
 		hints = &uncut
 	}
 	turn := q.meter.waitTurn(ctx)
-	return &meteredSet{SeriesSet: eager(ctx, q.Querier, sorted, hints, matchers, q.meter), ctx: ctx, meter: q.meter, turn: turn}
+	return &meteredSet{SeriesSet: eagerSelect(ctx, q.Querier, sorted, hints, matchers, q.meter), ctx: ctx, meter: q.meter, turn: turn}
 }
 
 type meteredSet struct {

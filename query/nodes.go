@@ -97,7 +97,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 		if n.Node == "" {
 			return nil
 		}
-		r := recent(it, now.Add(-rateWindow).UnixMilli())
+		r := recentRate(it, now.Add(-rateWindow).UnixMilli())
 		if r.t != 0 {
 			m := get()
 			if at := time.UnixMilli(r.t).UTC(); at.After(m.Seen) {
@@ -112,7 +112,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 			return nil, err
 		}
 	}
-	if err := v.silent(ctx, now, found); err != nil {
+	if err := v.addSilent(ctx, now, found); err != nil {
 		return nil, err
 	}
 	batch, err := v.batchNodes(ctx, now)
@@ -144,8 +144,8 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 	return out, nil
 }
 
-// silent adds the nodes that sent samples within the last day but not recently.
-func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
+// addSilent adds the nodes that sent samples within the last day but not recently.
+func (v *Views) addSilent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
 	from := now.Add(-remembered)
 	var n series.Labels
 	return series.EachUnordered(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
@@ -167,7 +167,7 @@ func (v *Views) silent(ctx context.Context, now time.Time, found map[nodeKey]*ma
 			m.Seen, m.Agent = at, true
 		}
 		if n.Metric == figure.NodeBoot && (m.Boot == nil || x > float64(m.Boot.UnixMilli())/1000) {
-			m.Boot = seconds(x)
+			m.Boot = unixSeconds(x)
 		}
 		return nil
 	}, series.OneOf("__name__", []string{figure.NodeBoot, "reckon_agent_memory_bytes"}))
@@ -181,9 +181,9 @@ type reading struct {
 	ended bool
 }
 
-// recent returns the last sample of a series and its rate since the first sample after since. If the last sample is the
+// recentRate returns the last sample of a series and its rate since the first sample after since. If the last sample is the
 // only one after since, the rate is that since the previous sample.
-func recent(it chunkenc.Iterator, since int64) reading {
+func recentRate(it chunkenc.Iterator, since int64) reading {
 	var r reading
 	var t0, prevT int64
 	var total, prev float64
@@ -234,11 +234,11 @@ func (m *machine) addSeries(n *series.Labels, r reading) {
 		m.cpus[n.Rest["cpu"]] = true
 		figure.Plus(&m.CoresUsed, r.rate)
 	case "node_network_receive_bytes_total", "node_network_transmit_bytes_total":
-		if !virtual(n.Rest["device"]) {
+		if !isVirtual(n.Rest["device"]) {
 			figure.Plus(&m.NetworkBytes, r.rate)
 		}
 	case "node_disk_read_bytes_total", "node_disk_written_bytes_total":
-		if !stacked(n.Rest["device"]) {
+		if !isStacked(n.Rest["device"]) {
 			figure.Plus(&m.DiskBytes, r.rate)
 		}
 	case ibReceived, ibSent, slingshotReceived, slingshotSent:
@@ -272,7 +272,7 @@ func (m *machine) addSeries(n *series.Labels, r reading) {
 func (m *machine) addProperty(n *series.Labels, r reading) {
 	switch n.Metric {
 	case figure.NodeBoot:
-		if boot := seconds(r.v); m.Boot == nil || boot.After(*m.Boot) {
+		if boot := unixSeconds(r.v); m.Boot == nil || boot.After(*m.Boot) {
 			m.Boot = boot
 		}
 	case "node_memory_MemTotal_bytes":
@@ -282,11 +282,11 @@ func (m *machine) addProperty(n *series.Labels, r reading) {
 	case "node_load1":
 		m.Load1 = new(r.v)
 	case "node_pressure_cpu_waiting_seconds_total":
-		m.CPUPressure = waiting(r.rate)
+		m.CPUPressure = waitShare(r.rate)
 	case "node_pressure_memory_waiting_seconds_total":
-		m.MemoryPressure = waiting(r.rate)
+		m.MemoryPressure = waitShare(r.rate)
 	case "node_pressure_io_waiting_seconds_total":
-		m.IOPressure = waiting(r.rate)
+		m.IOPressure = waitShare(r.rate)
 	case memoryMoved, cacheMoved:
 		m.memory(n, r.rate)
 	case groupsHeld, mountsLeft:
@@ -305,8 +305,8 @@ func (m *machine) addProperty(n *series.Labels, r reading) {
 	}
 }
 
-// waiting turns a rate in seconds per second into a share of time, 0 to 1.
-func waiting(rate *float64) *float64 {
+// waitShare turns a rate in seconds per second into a share of time, 0 to 1.
+func waitShare(rate *float64) *float64 {
 	if rate == nil {
 		return nil
 	}
@@ -386,14 +386,14 @@ func (m *machine) finish() wire.Node {
 var virtualDevices = []string{"veth", "docker", "br", "cni", "flannel", "cali", "virbr", "tun", "tap", "kube", "lxc", "vnet", "ifb",
 	"dummy", "bond", "team", "vlan", "macvlan", "vxlan", "wg"}
 
-// virtual reports whether the traffic of an interface is also counted on another one. Names of VLANs contain a dot (eth0.100).
-func virtual(device string) bool {
+// isVirtual reports whether the traffic of an interface is also counted on another one. Names of VLANs contain a dot (eth0.100).
+func isVirtual(device string) bool {
 	return device == "lo" || strings.Contains(device, ".") ||
 		slices.ContainsFunc(virtualDevices, func(p string) bool { return strings.HasPrefix(device, p) })
 }
 
-// stacked reports whether a block device is layered on others, which already count its traffic.
-func stacked(device string) bool {
+// isStacked reports whether a block device is layered on others, which already count its traffic.
+func isStacked(device string) bool {
 	for _, p := range []string{"dm-", "md", "loop", "ram", "zram"} {
 		if strings.HasPrefix(device, p) {
 			return true
@@ -402,7 +402,7 @@ func stacked(device string) bool {
 	return false
 }
 
-func seconds(v float64) *time.Time {
+func unixSeconds(v float64) *time.Time {
 	t := time.UnixMilli(int64(v * 1000)).UTC()
 	return &t
 }

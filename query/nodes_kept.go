@@ -108,11 +108,11 @@ func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 // startNodes begins to read all nodes, and calls over at the end.
 func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nodesRead {
 	r := &nodesRead{began: time.Now(), done: make(chan struct{}), at: now}
-	v.kept.begin(r)
+	v.kept.noteReading(r)
 	go func() {
 		defer over()
 		r.list, r.err = v.readNodes(ctx, now)
-		v.kept.end(r, time.Since(r.began))
+		v.kept.storeList(r, time.Since(r.began))
 	}()
 	return r
 }
@@ -173,15 +173,15 @@ func (k *keptNodes) refreshDelay(now time.Time) (rest time.Duration, first bool)
 	return max(every, 2*k.took) - now.Sub(k.at), false
 }
 
-// begin notes that a reading began.
-func (k *keptNodes) begin(r *nodesRead) {
+// noteReading notes that a reading began.
+func (k *keptNodes) noteReading(r *nodesRead) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.under = r
 }
 
-// end stores the list if it is newer.
-func (k *keptNodes) end(r *nodesRead, took time.Duration) {
+// storeList stores the list if it is newer.
+func (k *keptNodes) storeList(r *nodesRead, took time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer close(r.done)

@@ -41,10 +41,10 @@ func TestKeptNodes(t *testing.T) {
 		if rest, first := k.refreshDelay(begin); rest > 0 || !first {
 			t.Fatalf("the first list is read after %v (first %t)", rest, first)
 		}
-		k.end(&nodesRead{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
+		k.storeList(&nodesRead{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
 		now := begin.Add(c.later)
 		if c.failed {
-			k.end(&nodesRead{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
+			k.storeList(&nodesRead{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
 		}
 		what := fmt.Sprintf("%v after a list that took %v, failed %t", c.later, c.took, c.failed)
 		if rest, first := k.refreshDelay(now); rest != c.idle || first {
@@ -64,7 +64,7 @@ func TestKeptNodes(t *testing.T) {
 		if list, _, _ = k.get(now); list[0].Node != "n1" {
 			t.Error("a caller changed the list")
 		}
-		k.end(&nodesRead{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
+		k.storeList(&nodesRead{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
 		if list, _, _ = k.get(now); len(list) != 1 {
 			t.Error("an older list replaced a newer one")
 		}

@@ -85,9 +85,9 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 		c := by[n.Metric]
 		one := g.line()
 		if c.rate {
-			g.increase(one, it, begin)
+			g.spreadIncrease(one, it, begin)
 		} else {
-			g.mean(one, it)
+			g.addMean(one, it)
 		}
 		for _, name := range []string{c.name[n.Rest[c.label]], c.total} {
 			if name == "" {
@@ -149,9 +149,9 @@ func (l *line) add(o *line) {
 	}
 }
 
-// increase spreads the increase of a counter evenly over the time between its samples, in units per second. A counter
+// spreadIncrease spreads the increase of a counter evenly over the time between its samples, in units per second. A counter
 // that appears soon after begin, the start of the workload, is taken to have been zero at begin.
-func (g *grid) increase(l *line, it chunkenc.Iterator, begin int64) {
+func (g *grid) spreadIncrease(l *line, it chunkenc.Iterator, begin int64) {
 	var t0 int64
 	var v0 float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -195,8 +195,8 @@ func (g *grid) distribute(l *line, t0, t1 int64, amount float64) {
 	}
 }
 
-// mean computes the mean of the samples within a step.
-func (g *grid) mean(l *line, it chunkenc.Iterator) {
+// addMean computes the mean of the samples within a step.
+func (g *grid) addMean(l *line, it chunkenc.Iterator) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue
@@ -227,13 +227,13 @@ func (g *grid) profiles(lines map[profileKey]*line) []wire.Profile {
 		}
 	}
 	slices.SortFunc(out, func(a, b wire.Profile) int {
-		return cmp.Or(cmp.Compare(rank(a.Metric), rank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node),
+		return cmp.Or(cmp.Compare(curveRank(a.Metric), curveRank(b.Metric)), cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Node, b.Node),
 			cmp.Compare(a.Part, b.Part))
 	})
 	return out
 }
 
-func rank(metric string) int {
+func curveRank(metric string) int {
 	for i, c := range curves {
 		if c.total == metric {
 			return 2 * i

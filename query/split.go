@@ -33,7 +33,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
 		one := g.line()
-		g.increase(one, it, begin)
+		g.spreadIncrease(one, it, begin)
 		name := n.Rest["command"]
 		if lines[name] == nil {
 			lines[name] = g.line()

@@ -93,9 +93,9 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 			switch {
 			case !ok:
 			case n.Rest["resource"] == "memory":
-				raise(&out.MemoryStalled, total)
+				raiseTo(&out.MemoryStalled, total)
 			case n.Rest["resource"] == "io":
-				raise(&out.StorageStalled, total)
+				raiseTo(&out.StorageStalled, total)
 			}
 		}
 		return nil
@@ -111,7 +111,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	}
 	for _, by := range threads {
 		for _, x := range by {
-			raise(&out.Threads, x)
+			raiseTo(&out.Threads, x)
 		}
 	}
 	return out, nil
@@ -145,8 +145,8 @@ func eachValue(it chunkenc.Iterator, take func(t int64, v float64)) {
 	}
 }
 
-// raise raises the value at p to v if that is larger.
-func raise(p **float64, v float64) {
+// raiseTo raises the value at p to v if that is larger.
+func raiseTo(p **float64, v float64) {
 	if *p == nil || v > **p {
 		*p = &v
 	}

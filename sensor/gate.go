@@ -58,12 +58,12 @@ func CheckRange(what, device string, v, low, most float64) error {
 	case v >= low && v <= most:
 		return nil
 	case v > most:
-		return implausible(what, device, "is %.6g, at most %.6g is possible", v, most)
+		return implausibleError(what, device, "is %.6g, at most %.6g is possible", v, most)
 	}
-	return implausible(what, device, "is %.6g, which is not possible", v)
+	return implausibleError(what, device, "is %.6g, which is not possible", v)
 }
 
-func implausible(what, device, why string, args ...any) error {
+func implausibleError(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
@@ -140,7 +140,7 @@ const (
 // rise up to this reading.
 func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
 	if !(raw >= 0) || math.IsInf(raw, 1) {
-		return 0, implausible(what, device, "is %v, which is no count", raw)
+		return 0, implausibleError(what, device, "is %v, which is no count", raw)
 	}
 	bound := func(since time.Time) float64 { return most * (max(now.Sub(since), 0).Seconds() + 1) }
 	begin, rise := r.at, raw-r.last
@@ -156,13 +156,13 @@ func (r *Register) Add(now time.Time, what, device string, raw, most float64) (r
 		rise = 0
 	case rise < 0:
 		r.low, r.lowAt, r.fell = raw, now, true
-		return 0, implausible(what, device, "fell from %.6g to %.6g", r.last, raw)
+		return 0, implausibleError(what, device, "fell from %.6g to %.6g", r.last, raw)
 	case rise > bound(begin):
 		if r.rises++; r.rises == 1 {
 			r.since = now
 		}
 		if r.rises < patience || now.Sub(r.since) < patienceTime {
-			return 0, implausible(what, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
+			return 0, implausibleError(what, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
 				bound(begin))
 		}
 		rise = 0

@@ -9,8 +9,8 @@ import (
 	"reckon/metric"
 )
 
-// gpu returns the description of a series of a device.
-func gpu(name string, kind metric.Kind, unit metric.Unit, help string, extra ...string) *metric.Desc {
+// gpuDesc returns the description of a series of a device.
+func gpuDesc(name string, kind metric.Kind, unit metric.Unit, help string, extra ...string) *metric.Desc {
 	return &metric.Desc{Name: name, Kind: kind, Unit: unit, Help: help,
 		Labels: append([]string{"vendor", "device", "index"}, extra...)}
 }
@@ -21,52 +21,54 @@ var (
 		[]string{"vendor", "device", "index", "model", "driver", "parent", "pci", "partition"},
 		"A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value "+
 			"is always 1.")
-	gpuBusy = gpu("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
+	gpuBusy = gpuDesc("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
-	gpuCounted = gpu("reckon_gpu_busy_counted", metric.Gauge, metric.None,
+	gpuCounted = gpuDesc("reckon_gpu_busy_counted", metric.Gauge, metric.None,
 		"1 where the busy time is computing by counters of the device, 0 where it is by the driver's samples of use, for "+
 			"which copies are computing: an older device, or one whose counters a profiler holds. Absent where there is no choice.")
-	gpuEngine = gpu("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
+	gpuEngine = gpuDesc("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any computing, "+
 			"copy use by the driver's samples beyond that, sm its multiprocessors (their mean), occupancy the share of their threads in "+
 			"use, tensor, fp64, fp32 and fp16 the pipes in them, tensor_fp64, tensor_half and tensor_integer the tensor pipe by kind of "+
 			"number (fp64 includes tensor_fp64), dram the share of the highest memory traffic.", "engine")
-	gpuMemory     = gpu("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
-	gpuMemorySize = gpu("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
-	gpuEnergy     = gpu("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules,
+	gpuMemory     = gpuDesc("reckon_gpu_memory_bytes", metric.Gauge, metric.Bytes, "Memory of the device in use.")
+	gpuMemorySize = gpuDesc("reckon_gpu_memory_size_bytes", metric.Gauge, metric.Bytes, "Memory that the device has.")
+	gpuEnergy     = gpuDesc("reckon_gpu_energy_joules_total", metric.Counter, metric.Joules,
 		"Energy of the device since the agent began: by its own counter, else power integrated at every internal tick.")
-	gpuPower       = gpu("reckon_gpu_power_watts", metric.Gauge, metric.Watts, "Power that the device draws now.")
-	gpuPowerLimit  = gpu("reckon_gpu_power_limit_watts", metric.Gauge, metric.Watts, "Power that the device may draw.")
-	gpuClock       = gpu("reckon_gpu_clock_hertz", metric.Gauge, metric.Hertz, "Frequency of a clock of the device.", "clock")
-	gpuTemperature = gpu("reckon_gpu_temperature_celsius", metric.Gauge, metric.Celsius, "Temperature of the device, by place.", "place")
-	gpuFan         = gpu("reckon_gpu_fan_ratio", metric.Gauge, metric.Ratio, "Speed of the fan as a share of its highest.")
-	gpuThrottled   = gpu("reckon_gpu_throttled_seconds_total", metric.Counter, metric.Seconds,
+	gpuPower       = gpuDesc("reckon_gpu_power_watts", metric.Gauge, metric.Watts, "Power that the device draws now.")
+	gpuPowerLimit  = gpuDesc("reckon_gpu_power_limit_watts", metric.Gauge, metric.Watts, "Power that the device may draw.")
+	gpuClock       = gpuDesc("reckon_gpu_clock_hertz", metric.Gauge, metric.Hertz, "Frequency of a clock of the device.", "clock")
+	gpuTemperature = gpuDesc("reckon_gpu_temperature_celsius", metric.Gauge, metric.Celsius, "Temperature of the device, by place.",
+		"place")
+	gpuFan       = gpuDesc("reckon_gpu_fan_ratio", metric.Gauge, metric.Ratio, "Speed of the fan as a share of its highest.")
+	gpuThrottled = gpuDesc("reckon_gpu_throttled_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which something held the clocks of the device down, since the agent began, by reason; reasons overlap.", "reason")
-	gpuECC = gpu("reckon_gpu_ecc_errors_total", metric.Counter, metric.None,
+	gpuECC = gpuDesc("reckon_gpu_ecc_errors_total", metric.Counter, metric.None,
 		"Memory errors over the life of the device, by type: corrected or uncorrected.", "type")
-	gpuReplays = gpu("reckon_gpu_pcie_replays_total", metric.Counter, metric.None,
+	gpuReplays = gpuDesc("reckon_gpu_pcie_replays_total", metric.Counter, metric.None,
 		"Packets that had to be sent again over the bus of the device.")
-	gpuPartitions = gpu("reckon_gpu_partitions", metric.Gauge, metric.None, "Partitions (MIG instances) that the device is divided into.")
-	gpuReserved   = gpu("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes,
+	gpuPartitions = gpuDesc("reckon_gpu_partitions", metric.Gauge, metric.None,
+		"Partitions (MIG instances) that the device is divided into.")
+	gpuReserved = gpuDesc("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes,
 		"Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
-	gpuLink = gpu("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes,
+	gpuLink = gpuDesc("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes,
 		"Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi. The headers of packets count: "+
 			"over "+
 			"PCIe an H100 shows 8 % more than was copied.", "link", "direction")
-	gpuLinkErrors = gpu("reckon_gpu_link_errors_total", metric.Counter, metric.None,
+	gpuLinkErrors = gpuDesc("reckon_gpu_link_errors_total", metric.Counter, metric.None,
 		"Errors on all links of one kind of the device, since the driver was loaded, by type: crc_flit and crc_data are checksums of "+
 			"packets and of their data, replay a packet that was sent again, recovery a link that was brought up again.", "link", "type")
-	gpuRows = gpu("reckon_gpu_remapped_rows", metric.Gauge, metric.None,
+	gpuRows = gpuDesc("reckon_gpu_remapped_rows", metric.Gauge, metric.None,
 		"Rows of memory that were replaced by spare ones over the life of the device, by the type of the errors in them: corrected or "+
 			"uncorrected.", "type")
-	gpuRowsPending = gpu("reckon_gpu_remap_pending", metric.Gauge, metric.None,
+	gpuRowsPending = gpuDesc("reckon_gpu_remap_pending", metric.Gauge, metric.None,
 		"1 while a row of memory waits to be replaced, which the next reset of the device does, else 0.")
-	gpuRowsFailed = gpu("reckon_gpu_remap_failed", metric.Gauge, metric.None,
+	gpuRowsFailed = gpuDesc("reckon_gpu_remap_failed", metric.Gauge, metric.None,
 		"1 if a row of memory could not be replaced, for which the vendor exchanges the device, else 0.")
-	gpuXids = gpu("reckon_gpu_xid_errors_total", metric.Counter, metric.None,
+	gpuXids = gpuDesc("reckon_gpu_xid_errors_total", metric.Counter, metric.None,
 		"Errors that the driver reported by event since the agent began to watch, by their number (Xid) and its meaning. The driver "+
 			"reports the last of several at once, so this is a lower bound.", "xid", "meaning")
-	gpuXid = gpu("reckon_gpu_xid_last", metric.Gauge, metric.None,
+	gpuXid = gpuDesc("reckon_gpu_xid_last", metric.Gauge, metric.None,
 		"Number (Xid) of the last error that the driver reported by event since the agent began to watch; 0 is none.")
 )
 

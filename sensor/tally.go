@@ -146,7 +146,7 @@ type TallyPass struct {
 
 // Reset empties p and keeps its memory and the numbers of its names.
 func (p *TallyPass) Reset() {
-	p.Rows, p.Have, p.Gaps, p.Lost, p.Unowned, p.Lacks = emptied(p.Rows), ^uint64(0), false, 0, false, p.Lacks[:0]
+	p.Rows, p.Have, p.Gaps, p.Lost, p.Unowned, p.Lacks = reuseList(p.Rows), ^uint64(0), false, 0, false, p.Lacks[:0]
 }
 
 // Add appends an amount that is not 0.
@@ -178,9 +178,9 @@ func Charged(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 
-// emptied returns an empty list that reuses the memory of list. If the last reading used only a small part of the
+// reuseList returns an empty list that reuses the memory of list. If the last reading used only a small part of the
 // memory, it returns nil, so that a burst of short-lived processes does not occupy memory forever.
-func emptied[T any](list []T) []T {
+func reuseList[T any](list []T) []T {
 	if cap(list) > spareElements && len(list) < cap(list)/8 {
 		return nil
 	}

@@ -54,9 +54,9 @@ func (s *Server) openAccess(ctx context.Context) error {
 	}
 	// Requests forwarded by another member come from its machine, whoever sent them, so connections
 	// authenticate no user.
-	local := loopback(s.ln.Addr()) && s.config.member == nil
+	local := isLoopback(s.ln.Addr()) && s.config.member == nil
 	s.authn = &auth.Authenticator{Users: users, Public: c.Public, Insecure: c.Insecure, Local: local, Logger: s.log}
-	if s.authn.Proxies, err = proxies(c.Proxies); err != nil {
+	if s.authn.Proxies, err = parseProxies(c.Proxies); err != nil {
 		return err
 	}
 	if s.authn.Local && !c.TrustLoopback {
@@ -103,8 +103,8 @@ func (s *Server) openAccess(ctx context.Context) error {
 	return users.Trim(ctx)
 }
 
-// proxies reads addresses and networks.
-func proxies(list []string) (out []netip.Prefix, err error) {
+// parseProxies reads addresses and networks.
+func parseProxies(list []string) (out []netip.Prefix, err error) {
 	for _, text := range list {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
@@ -179,8 +179,8 @@ func webUsers(file string) (users int, tls bool, err error) {
 	return len(c.Users), len(c.TLS) > 0, nil
 }
 
-// loopback reports whether only this machine reaches an address.
-func loopback(a net.Addr) bool {
+// isLoopback reports whether only this machine reaches an address.
+func isLoopback(a net.Addr) bool {
 	host, _, err := net.SplitHostPort(a.String())
 	if err != nil {
 		return false

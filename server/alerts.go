@@ -87,16 +87,16 @@ func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 	for i := range rows {
 		r := &rows[i]
 		out[i] = alerting.Finding{
-			ID: r.ID, Rule: r.Rule, Severity: severity(r.Severity), Site: r.Site, Node: r.Node, Owner: r.Owner, Workload: r.Workload,
+			ID: r.ID, Rule: r.Rule, Severity: alertSeverity(r.Severity), Site: r.Site, Node: r.Node, Owner: r.Owner, Workload: r.Workload,
 			Text: r.Text, Found: r.Found, Quiet: !r.AckAt.IsZero() || r.MutedUntil.After(now),
 		}
 	}
 	return out, nil
 }
 
-// severity returns the alert severity for the severity of a finding. It is never critical, because a finding is about
+// alertSeverity returns the alert severity for the severity of a finding. It is never critical, because a finding is about
 // waste and needs no immediate action.
-func severity(of string) string {
+func alertSeverity(of string) string {
 	if of == "low" {
 		return "info"
 	}

@@ -94,7 +94,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		if err == nil {
 			s.caughtUp.Store(true)
 			if n > 0 {
-				s.graph.changed()
+				s.graph.markChanged()
 			}
 		}
 		round, least := time.Since(began), time.Duration(0)
@@ -193,7 +193,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.bounded(), s.lookback()}, Parser: s.engine.Parser(),
+		Engine: engines{s.engine, s.limitedEngines(), s.lookback()}, Parser: s.engine.Parser(),
 		AtOnce:    func(v access.Viewer) int { return s.limits.Config().Of(v.Role.String()).AtOnce },
 		Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
@@ -283,7 +283,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
 		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.ownSender, Begin: s.begin,
-			Sizes: s.sizes,
+			Sizes: s.maxSizes,
 			Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
 	}

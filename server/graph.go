@@ -54,8 +54,8 @@ type knowledge struct {
 	stamps    *stamps // nil unless they ask a remote store
 }
 
-// changed means that the catalogue has news.
-func (k *knowledge) changed() {
+// markChanged means that the catalogue has news.
+func (k *knowledge) markChanged() {
 	if k == nil {
 		return
 	}
@@ -96,8 +96,8 @@ func (s *Server) openGraph(ctx context.Context) error {
 	return nil
 }
 
-// subgraphs returns the place where the graph is.
-func (k *knowledge) subgraphs() graph.Store {
+// graphStore returns the place where the graph is.
+func (k *knowledge) graphStore() graph.Store {
 	if k.away != nil {
 		return k.away
 	}
@@ -129,7 +129,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	}
 	site := s.config.Site
 	s.graph.feed = feed.New(feed.Options{
-		Store: s.graph.subgraphs(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
+		Store: s.graph.graphStore(), Workloads: s.graph.rows, Nodes: views, Base: s.config.Graph.Base, Site: site,
 		Links: feed.Links{URL: s.graphURL(), Pages: s.config.Graph.pages, Loki: s.config.Graph.Loki,
 			LogSelector: s.config.Logs.Selector},
 		Forecast: func(kind string) bool { return workload.Kind(kind).Service() }, Clock: time.Now,
@@ -142,7 +142,7 @@ func (s *Server) graphHandler(views *query.Views) (http.Handler, []string) {
 	}
 	s.graph.latest = latestValues{engine: s.engine.Within(5_000_000, 10*time.Second), series: promapi.Restricted(s.series), url: s.graphURL,
 		now: time.Now}
-	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.subgraphs(), Watcher: s.graph.store, Origin: cmp.Or(site, "default"),
+	o := graphapi.Options{Latest: &s.graph.latest, Store: s.graph.graphStore(), Watcher: s.graph.store, Origin: cmp.Or(site, "default"),
 		Compatible: s.config.Graph.Compatible, Logger: s.log}
 	if s.graph.away != nil {
 		o.Forwarder = s.graph.away
@@ -173,7 +173,7 @@ func (s *Server) runGraph(ctx context.Context) error {
 			return nil
 		case <-s.graph.due:
 		case <-minutes.C:
-			if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), time.Now().Add(-timestampsKept)); err != nil &&
+			if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), time.Now().Add(-timestampsKept)); err != nil &&
 				ctx.Err() == nil {
 				s.log.Warn("old timestamp: graphs could not be dropped", "err", err)
 			}

@@ -74,7 +74,7 @@ func TestGraphStamps(t *testing.T) {
 	if _, err := s.builder.Advance(ctx); err != nil {
 		t.Fatal(err)
 	}
-	w := &stamps{to: s.graph.subgraphs(), from: s.graph.snapshots, changed: true}
+	w := &stamps{to: s.graph.graphStore(), from: s.graph.snapshots, changed: true}
 	now := time.Now()
 	step := func(what string, after time.Duration, changed, want int) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestGraphStamps(t *testing.T) {
 		if err := w.write(ctx, now); err != nil {
 			t.Error(what, err)
 		}
-		if _, err := embedded.DropTimestamps(ctx, s.graph.subgraphs(), now.Add(-timestampsKept)); err != nil {
+		if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), now.Add(-timestampsKept)); err != nil {
 			t.Error(what, err)
 		}
 		if got := remote.stamps(); len(got) != want {
@@ -111,7 +111,7 @@ func TestGraphStamps(t *testing.T) {
 	step("it is back", 2*time.Minute, 0, 3)
 	step("before the last is dropped", timestampsKept-3*time.Minute, 0, 2)
 	step("after that", 3*time.Minute, 0, 1)
-	if info, err := s.graph.subgraphs().List(ctx); err != nil || !hasOwner(info, stampOrigin, "") {
+	if info, err := s.graph.graphStore().List(ctx); err != nil || !hasOwner(info, stampOrigin, "") {
 		t.Error("everybody's work is for administrators:", info, err)
 	}
 	cancel()

@@ -33,7 +33,7 @@ func TestGraphFollowsCatalogue(t *testing.T) {
 	if _, err := s.builder.Advance(ctx); err != nil {
 		t.Fatal(err)
 	}
-	s.graph.changed()
+	s.graph.markChanged()
 	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
 		if strings.Contains(lines.Text(), "slurm/4711") {
 			break

@@ -52,8 +52,8 @@ func (l layered) Close() error {
 	return errors.Join(l.hourly.Close(), err)
 }
 
-// stuck returns the number of abandoned queries that still compute.
-func (s *Server) stuck() int {
+// abandonedQueries returns the number of abandoned queries that still compute.
+func (s *Server) abandonedQueries() int {
 	if e := s.answers.Load(); e != nil {
 		return e.Abandoned()
 	}
@@ -67,7 +67,7 @@ func (s *Server) openEmbedded() error {
 	var hours atomic.Pointer[hourly.Store]
 	embedded, err := tsdb.Open(tsdb.Options{
 		Dir: filepath.Join(c.Data, seriesDir), Retention: c.Retention, MaxBytes: c.MaxBytes,
-		OutOfOrder: c.OutOfOrder, Series: c.Series, Logger: s.log, Stuck: s.stuck,
+		OutOfOrder: c.OutOfOrder, Series: c.Series, Logger: s.log, Stuck: s.abandonedQueries,
 		Beside: func() int64 {
 			if h := hours.Load(); h != nil {
 				return h.Bytes()
@@ -87,7 +87,8 @@ func (s *Server) openEmbedded() error {
 		return nil
 	}
 	h, err := hourly.Open(hourly.Options{
-		Dir: filepath.Join(c.Data, HourlyDir), Raw: embedded, Retention: c.Hourly, MaxBytes: c.MaxBytes / 4, Stuck: s.stuck, Logger: s.log,
+		Dir: filepath.Join(c.Data, HourlyDir), Raw: embedded, Retention: c.Hourly, MaxBytes: c.MaxBytes / 4, Stuck: s.abandonedQueries,
+		Logger: s.log,
 	})
 	if err != nil {
 		return err // the store is closed with the server

@@ -17,11 +17,11 @@ type inside struct{ s *Server }
 // RoundTrip implements http.RoundTripper.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := access.With(r.Context(), access.Viewer{Role: access.Admin})
-	return answered(t.s.http.Handler, r.Clone(ctx)), nil
+	return serveInProcess(t.s.http.Handler, r.Clone(ctx)), nil
 }
 
-// answered returns the answer of a handler within the process.
-func answered(h http.Handler, r *http.Request) *http.Response {
+// serveInProcess returns the answer of a handler within the process.
+func serveInProcess(h http.Handler, r *http.Request) *http.Response {
 	w := &recorded{header: http.Header{}, code: http.StatusOK}
 	h.ServeHTTP(w, r)
 	return &http.Response{

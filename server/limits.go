@@ -68,14 +68,14 @@ func (s *Server) ownSender(ctx context.Context) *ingest.Own {
 // scraped is the name of this server among senders, for the targets that it scrapes.
 const scraped = "scraping"
 
-// sizes returns the maximum sizes of a request, packed and unpacked.
-func (s *Server) sizes() (body, unpacked int64) {
+// maxSizes returns the maximum sizes of a request, packed and unpacked.
+func (s *Server) maxSizes() (body, unpacked int64) {
 	c := s.limits.Config()
 	return c.Body(), c.Unpacked()
 }
 
-// bounded returns an engine for each role with limits. Engines are recreated when the limits change.
-func (s *Server) bounded() func(access.Role) *query.Engine {
+// limitedEngines returns an engine for each role with limits. Engines are recreated when the limits change.
+func (s *Server) limitedEngines() func(access.Role) *query.Engine {
 	type made struct {
 		of    *limits.Config
 		roles map[access.Role]*query.Engine

@@ -49,7 +49,7 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 		opened(s)
 		return s.Run(ctx)
 	}
-	m, end, err := join(ctx, &c)
+	m, end, err := joinMembers(ctx, &c)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 	}
 }
 
-// join makes this process a member until end is called.
-func join(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
+// joinMembers makes this process a member until end is called.
+func joinMembers(ctx context.Context, c *Config) (_ *membership, end func(), err error) {
 	if c.Store == "" || c.Catalogue == "" {
 		return nil, nil, errors.New(
 			"one of several servers needs a --store and a --catalogue that all of them reach; see `reckon docs stores`")

@@ -38,7 +38,7 @@ func TestQuestionEndsTheRest(t *testing.T) {
 		for path, want := range map[string]time.Duration{
 			"/api/reckon/v1/workloads": 15 * time.Second, "/api/reckon/v1/usage": 15 * time.Second, "/api/reckon/v1/nodes": time.Minute, "/metrics": time.Minute,
 		} {
-			s.asking(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+			s.markInteractive(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 			began := time.Now()
 			if err := waitOrRequest(t.Context(), time.Minute, minDelay(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
 				t.Errorf("after %s it rests %v, want %v (%v)", path, time.Since(began), want, err)

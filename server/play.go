@@ -13,8 +13,8 @@ import (
 // for different nodes. node is empty for data that belongs to no node.
 type Play func(ctx context.Context, put func(ctx context.Context, node string, b *metric.Batch) error) error
 
-// play lets the simulated site write to the store.
-func (s *Server) play(ctx context.Context) error {
+// runSimulation lets the simulated site write to the store.
+func (s *Server) runSimulation(ctx context.Context) error {
 	err := s.config.Play(ctx, func(ctx context.Context, node string, b *metric.Batch) error {
 		external := map[string]string{}
 		if s.config.Site != "" {
@@ -24,7 +24,7 @@ func (s *Server) play(ctx context.Context) error {
 			external["node"] = node
 		}
 		err := s.series.Append(ctx, external, b)
-		s.changed()
+		s.notifyStored()
 		return err
 	})
 	if err != nil && ctx.Err() == nil {

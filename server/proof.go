@@ -59,8 +59,8 @@ func (p *proofs) Last(ctx context.Context) (client.Proof, error) {
 	return *p.last, nil
 }
 
-// differences returns the number of figures that were found to differ since the start.
-func (p *proofs) differences() int {
+// differenceCount returns the number of figures that were found to differ since the start.
+func (p *proofs) differenceCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.found

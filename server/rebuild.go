@@ -69,8 +69,8 @@ func (p Places) series(log *slog.Logger, facts *database.Catalogue) (storage.Que
 	return s, s.Close, nil
 }
 
-// forget removes data older than the retained history once a day.
-func (s *Server) forget(ctx context.Context) error {
+// deleteExpired removes data older than the retained history once a day.
+func (s *Server) deleteExpired(ctx context.Context) error {
 	if s.config.History <= 0 {
 		return nil
 	}

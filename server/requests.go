@@ -28,14 +28,14 @@ func (q *requests) counting(h http.Handler) http.Handler {
 		q.running.Add(1)
 		defer func() {
 			q.running.Add(-1)
-			q.done(questionOf(r.URL.Path), cmp.Or(rec.status, http.StatusOK), time.Since(began))
+			q.countRequest(questionOf(r.URL.Path), cmp.Or(rec.status, http.StatusOK), time.Since(began))
 		}()
 		h.ServeHTTP(rec, r)
 	})
 }
 
-// asking marks the work of requests as interactive, because background work yields to it.
-func (s *Server) asking(h http.Handler) http.Handler {
+// markInteractive marks the work of requests as interactive, because background work yields to it.
+func (s *Server) markInteractive(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))
 		if word := questionOf(r.URL.Path); word == "workloads" || word == "usage" {
@@ -44,7 +44,7 @@ func (s *Server) asking(h http.Handler) http.Handler {
 	})
 }
 
-func (q *requests) done(what string, status int, took time.Duration) {
+func (q *requests) countRequest(what string, status int, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.count == nil {

@@ -38,6 +38,6 @@ func (s *Server) storeScheduler(ctx context.Context, b *metric.Batch) error {
 		external["site"] = s.config.Site
 	}
 	err := s.storeOwn(ctx, external, b)
-	s.changed()
+	s.notifyStored()
 	return err
 }

@@ -131,10 +131,10 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 		add(selfProof, p.Accounted)
 		add(selfProofTime, float64(p.Made.UnixMilli())/1000)
 	}
-	add(selfDiffers, float64(s.proofs.differences()))
+	add(selfDiffers, float64(s.proofs.differenceCount()))
 	s.gatherSenders(add, now)
 	s.self.requests.gather(add)
-	add(selfStuck, float64(s.stuck()))
+	add(selfStuck, float64(s.abandonedQueries()))
 	for _, r := range s.limits.Refused() {
 		add(selfRefused, float64(r.Series), r.Node, r.Owner)
 	}

@@ -236,7 +236,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.http.Handler = s.self.requests.counting(s.asking(s.toLeader(handler)))
+	s.http.Handler = s.self.requests.counting(s.markInteractive(s.toLeader(handler)))
 	if s.authn.Peer != nil {
 		s.http.ConnContext = s.peers.recordPeer
 	}
@@ -363,7 +363,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.serveLocal(run) })
 	}
 	if s.config.Play != nil {
-		g.Go(func() error { return s.play(run) })
+		g.Go(func() error { return s.runSimulation(run) })
 	}
 	g.Go(func() error {
 		<-run.Done()
@@ -394,7 +394,7 @@ func (c *Config) grace() time.Duration {
 func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	run = s.courtesy.Background(run)
 	g.Go(func() error { return s.buildCatalogue(run) })
-	g.Go(func() error { return s.forget(run) })
+	g.Go(func() error { return s.deleteExpired(run) })
 	g.Go(func() error { return s.proofs.Run(run) })
 	g.Go(func() error { return s.settleRuns(run) })
 	if s.graph != nil {
@@ -430,7 +430,7 @@ func (s *Server) store(ctx context.Context, b *metric.Batch) error {
 		external["site"] = s.config.Site
 	}
 	err := s.series.Append(ctx, external, b)
-	s.changed()
+	s.notifyStored()
 	return err
 }
 

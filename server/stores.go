@@ -68,7 +68,7 @@ func (s *Server) openSeries(ctx context.Context) error {
 func openRemote(address, queue string, history time.Duration, s *Server) (*remote.Store, error) {
 	o := remote.Options{URL: address, Natives: nativeNames(), Queue: queue, History: history}
 	if s != nil {
-		o.Logger, o.Sent, o.Dirty = s.log, s.changed, dirty.State{Facts: s.catalogue, Key: dirtyKey}
+		o.Logger, o.Sent, o.Dirty = s.log, s.notifyStored, dirty.State{Facts: s.catalogue, Key: dirtyKey}
 		if m := s.config.member; m != nil {
 			o.Shared = cluster.NewLate(m.lease)
 		}
@@ -129,8 +129,8 @@ func openAlone(ctx context.Context, address string, log *slog.Logger) (*database
 	return c, nil
 }
 
-// changed reports that samples were stored.
-func (s *Server) changed() {
+// notifyStored reports that samples were stored.
+func (s *Server) notifyStored() {
 	select {
 	case s.updated <- struct{}{}:
 	default:

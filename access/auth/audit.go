@@ -32,20 +32,22 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 	if len(object) > most {
 		object = object[:most] + "..."
 	}
-	return us.write(ctx, `INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		us.clock().UnixMilli(), us.text(v.Name), v.Role.String(), action, us.text(object), us.text(owner), us.text(source))
+	return us.execDeferred(ctx,
+		`INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		us.clock().UnixMilli(), us.storableText(v.Name), v.Role.String(), action, us.storableText(object), us.storableText(owner),
+		us.storableText(source))
 }
 
 // Trim deletes entries past their retention.
 func (us *Users) Trim(ctx context.Context) error {
-	return errors.Join(us.write(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli()),
-		us.write(ctx, `DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < $1`, us.clock().Add(-24*time.Hour).UnixMilli()))
+	return errors.Join(us.execDeferred(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli()),
+		us.execDeferred(ctx, `DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < $1`, us.clock().Add(-24*time.Hour).UnixMilli()))
 }
 
 // Entries lists entries, the newest first: about one owner or all, since a time.
 func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.Time, limit int) ([]Entry, error) {
 	rows, err := us.db.QueryContext(ctx, `SELECT at_ms, viewer, role, action, object, owner, source FROM audit
-		WHERE ($1 = '' OR owner = $1) AND ($2 = '' OR viewer = $2) AND at_ms >= $3 ORDER BY at_ms DESC, key DESC LIMIT $4`, us.text(owner), us.text(viewer), since.UnixMilli(), limit)
+		WHERE ($1 = '' OR owner = $1) AND ($2 = '' OR viewer = $2) AND at_ms >= $3 ORDER BY at_ms DESC, key DESC LIMIT $4`, us.storableText(owner), us.storableText(viewer), since.UnixMilli(), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +68,8 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 // refusedLogin records a refused sign-in. It writes one entry per address and window with the
 // number of attempts since the previous entry, so that password guessing does not fill the log.
 func (a *Authenticator) refusedLogin(r *http.Request, name string) {
-	from := sender(a.source(r))
-	tries, write := a.refusals.count(from, a.Users.clock())
+	from := senderBlock(a.senderAddress(r))
+	tries, write := a.refusals.addRefusal(from, a.Users.clock())
 	if !write {
 		return
 	}
@@ -80,7 +82,7 @@ func (a *Authenticator) refusedLogin(r *http.Request, name string) {
 		name = name[:most]
 	}
 	if err := a.Users.Audit(context.WithoutCancel(r.Context()), access.Viewer{Name: strings.ToValidUTF8(name, "?")}, "login refused",
-		object, "", a.source(r)); err != nil {
+		object, "", a.senderAddress(r)); err != nil {
 		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
 	}
 }
@@ -94,9 +96,9 @@ type refusals struct {
 // mostRefusals is the maximum number of addresses that are counted separately in a window.
 const mostRefusals = 200
 
-// count adds a refused sign-in from the address from. It returns the number of refusals since the last log entry, and
+// addRefusal adds a refused sign-in from the address from. It returns the number of refusals since the last log entry, and
 // whether to write an entry now. If there are more than mostRefusals addresses, the further ones share one entry.
-func (x *refusals) count(from string, now time.Time) (tries int, write bool) {
+func (x *refusals) addRefusal(from string, now time.Time) (tries int, write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.of == nil {
@@ -135,15 +137,15 @@ const maxNoted = 10_000
 // recorded within ten minutes. Errors are logged and refuse no request.
 func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
-	if !a.firstLook(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {
+	if !a.isFirstAccess(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {
 		return
 	}
-	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, a.source(r)); err != nil {
+	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, a.senderAddress(r)); err != nil {
 		a.Logger.ErrorContext(r.Context(), "write the audit log", "err", err)
 	}
 }
 
-func (a *Authenticator) firstLook(key string, now time.Time) bool {
+func (a *Authenticator) isFirstAccess(key string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, ok := a.noted[key]

@@ -59,14 +59,14 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	}
 	if r.Header.Get("Authorization") == "" {
 		if p, ok := a.bySocket(r); ok {
-			return a.onSocket(r.Context(), p)
+			return a.socketViewer(r.Context(), p)
 		}
 	}
-	v, err := a.credentials(r)
+	v, err := a.credentialViewer(r)
 	if err != nil || v.Role > access.Public || v.Writes != nil {
 		return v, err
 	}
-	open, err := a.open(r.Context())
+	open, err := a.adminWithoutLogin(r.Context())
 	if err != nil || !open {
 		return v, err
 	}
@@ -80,7 +80,7 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 		return access.Viewer{}, err
 	}
 	if a.Peer != nil && !a.Insecure {
-		return a.local(r), nil
+		return a.localViewer(r), nil
 	}
 	return access.Viewer{Role: access.Admin}, nil
 }
@@ -93,9 +93,9 @@ func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
 	return a.Socket(r)
 }
 
-// onSocket returns the viewer of a request through the Unix socket. root and the server's own user
+// socketViewer returns the viewer of a request through the Unix socket. root and the server's own user
 // are admin, registered users have their role, and all others see only their own work.
-func (a *Authenticator) onSocket(ctx context.Context, p peer.Peer) (access.Viewer, error) {
+func (a *Authenticator) socketViewer(ctx context.Context, p peer.Peer) (access.Viewer, error) {
 	switch {
 	case p.Foreign:
 		return access.Viewer{Role: access.Public}, nil
@@ -119,12 +119,12 @@ func unixUser(p peer.Peer) access.Viewer {
 	return access.Viewer{Role: access.User, Name: p.Name, Figures: true, Bound: access.Bound{Series: access.OwnSeries}}
 }
 
-// local returns the viewer of a local request without credentials, by the Unix user of the connection. root and the
+// localViewer returns the viewer of a local request without credentials, by the Unix user of the connection. root and the
 // server's own user become admin. Other users see their own work and may send their own figures. A sender that cannot
 // be identified, or that is in another network namespace or behind a proxy, sees only data without names and may send
 // nothing. If a proxy is configured, no connection makes an admin: the kernel reports the proxy's own user, and a proxy
 // may omit its headers.
-func (a *Authenticator) local(r *http.Request) access.Viewer {
+func (a *Authenticator) localViewer(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
 	case !ok || p.Foreign || forwarded(r):
@@ -145,10 +145,10 @@ func forwarded(r *http.Request) bool {
 	return false
 }
 
-// credentials identifies the sender of a request by a bearer token, by name and password, or by a
+// credentialViewer identifies the sender of a request by a bearer token, by name and password, or by a
 // session cookie, in this order. Invalid credentials are an error, never a viewer with fewer
 // rights.
-func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
+func (a *Authenticator) credentialViewer(r *http.Request) (access.Viewer, error) {
 	ctx := r.Context()
 	scheme, rest, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	switch {
@@ -174,7 +174,7 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 		if a.Basic {
 			return access.Viewer{Role: access.Admin, Name: name}, nil
 		}
-		v, err := a.Users.CheckPassword(ctx, name, password, a.source(r))
+		v, err := a.Users.CheckPassword(ctx, name, password, a.senderAddress(r))
 		return v, refusal(err, "sign in with another name or password")
 	case scheme != "":
 		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN",
@@ -199,9 +199,9 @@ func (a *Authenticator) credentials(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{}, nil
 }
 
-// open reports whether a sender without credentials is an admin. It is checked for each request, because users may be
+// adminWithoutLogin reports whether a sender without credentials is an admin. It is checked for each request, because users may be
 // added while the server runs.
-func (a *Authenticator) open(ctx context.Context) (bool, error) {
+func (a *Authenticator) adminWithoutLogin(ctx context.Context) (bool, error) {
 	if a.Insecure {
 		return true, nil
 	}

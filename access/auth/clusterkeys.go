@@ -118,13 +118,13 @@ func (k *clusterKeys) fetch(ctx context.Context) (issuer string, set jose.JSONWe
 	var found struct {
 		Issuer string `json:"issuer"`
 	}
-	if err := k.get(ctx, "/.well-known/openid-configuration", &found); err != nil {
+	if err := k.getJSON(ctx, "/.well-known/openid-configuration", &found); err != nil {
 		return "", set, err
 	}
 	if found.Issuer == "" {
 		return "", set, fmt.Errorf("%s names no issuer", k.server)
 	}
-	if err := k.get(ctx, "/openid/v1/jwks", &set); err != nil {
+	if err := k.getJSON(ctx, "/openid/v1/jwks", &set); err != nil {
 		return "", set, err
 	}
 	if len(set.Keys) == 0 {
@@ -133,9 +133,9 @@ func (k *clusterKeys) fetch(ctx context.Context) (issuer string, set jose.JSONWe
 	return found.Issuer, set, nil
 }
 
-// get requests a path from the API server with the token of this pod and decodes the JSON response into to. It rereads
+// getJSON requests a path from the API server with the token of this pod and decodes the JSON response into to. It rereads
 // the token file for each request, because Kubernetes replaces the token.
-func (k *clusterKeys) get(ctx context.Context, path string, to any) error {
+func (k *clusterKeys) getJSON(ctx context.Context, path string, to any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.server+path, nil)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ type keySet struct {
 
 // VerifySignature returns the payload of a token if a key of the cluster signed it.
 func (s *keySet) VerifySignature(ctx context.Context, text string) ([]byte, error) {
-	algorithms := signatures()
+	algorithms := signatureAlgorithms()
 	allowed := make([]jose.SignatureAlgorithm, len(algorithms))
 	for i, a := range algorithms {
 		allowed[i] = jose.SignatureAlgorithm(a)

@@ -106,9 +106,9 @@ const (
 // flow is the state of a sign-in. The browser keeps it in a cookie while the user is at the provider.
 type flow struct{ State, Nonce, Verifier, Next string }
 
-// begin redirects the browser to the provider.
-func (p *Provider) begin(w http.ResponseWriter, r *http.Request, a *Authenticator) {
-	fl := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: localRedirect(r.FormValue("next"))}
+// redirectToProvider redirects the browser to the provider.
+func (p *Provider) redirectToProvider(w http.ResponseWriter, r *http.Request, a *Authenticator) {
+	fl := flow{State: randomSecret(), Nonce: randomSecret(), Verifier: oauth2.GenerateVerifier(), Next: localRedirect(r.FormValue("next"))}
 	raw, err := json.Marshal(fl)
 	if err != nil || len(raw) > 3000 { // too long for a cookie
 		fl.Next = "/"
@@ -119,20 +119,20 @@ func (p *Provider) begin(w http.ResponseWriter, r *http.Request, a *Authenticato
 	http.Redirect(w, r, p.oauth.AuthCodeURL(fl.State, oidc.Nonce(fl.Nonce), oauth2.S256ChallengeOption(fl.Verifier)), http.StatusSeeOther)
 }
 
-func random() string {
+func randomSecret() string {
 	raw := make([]byte, 24)
 	_, _ = rand.Read(raw) // never fails (crypto/rand)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// end handles the redirect back from the provider.
-func (p *Provider) end(w http.ResponseWriter, r *http.Request, a *Authenticator) {
+// handleCallback handles the redirect back from the provider.
+func (p *Provider) handleCallback(w http.ResponseWriter, r *http.Request, a *Authenticator) {
 	http.SetCookie(w, a.cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
 	v, next, err := p.exchange(r)
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
 		a.refusedLogin(r, "")
-		a.page(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. See the server log.")
+		a.serveForm(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. See the server log.")
 		return
 	}
 	a.startSession(w, r, v, false, next)
@@ -148,7 +148,7 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 	if err != nil || json.Unmarshal(raw, &fl) != nil || fl.State == "" || fl.Nonce == "" {
 		return access.Viewer{}, "", errors.New("the cookie of the sign-in cannot be read")
 	}
-	if !equal(fl.State, r.FormValue("state")) {
+	if !equalConstantTime(fl.State, r.FormValue("state")) {
 		return access.Viewer{}, "", errors.New("the state is not the one that was sent")
 	}
 	if e := r.FormValue("error"); e != "" {
@@ -167,7 +167,7 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 	if err != nil {
 		return access.Viewer{}, "", err
 	}
-	if !equal(id.Nonce, fl.Nonce) {
+	if !equalConstantTime(id.Nonce, fl.Nonce) {
 		return access.Viewer{}, "", errors.New("the nonce is not the one that was sent")
 	}
 	var claims map[string]any
@@ -188,13 +188,13 @@ func (p *Provider) viewer(claims map[string]any) (access.Viewer, error) {
 	if verified, ok := claims["email_verified"].(bool); p.NameClaim == "email" && (!ok || !verified) {
 		return access.Viewer{}, errors.New("claim email: it is not verified")
 	}
-	groups := list(claims[p.GroupsClaim])
+	groups := claimStrings(claims[p.GroupsClaim])
 	in := func(names []string) bool {
 		return slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(names, g) })
 	}
 	v := access.Viewer{Role: access.User, Name: name}
 	if p.OwnersClaim != "" {
-		v.Owners = list(claims[p.OwnersClaim])
+		v.Owners = claimStrings(claims[p.OwnersClaim])
 	}
 	switch {
 	case in(p.Admins):
@@ -207,8 +207,8 @@ func (p *Provider) viewer(claims map[string]any) (access.Viewer, error) {
 	return v, nil
 }
 
-// list reads a claim that is a string or a list of strings.
-func list(claim any) (out []string) {
+// claimStrings reads a claim that is a string or a list of strings.
+func claimStrings(claim any) (out []string) {
 	switch c := claim.(type) {
 	case string:
 		return []string{c}

@@ -60,7 +60,7 @@ func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 	if u.Role < access.User {
 		return fmt.Errorf("a user has the role admin, support or user, not %s", u.Role)
 	}
-	hash, err := us.hash(ctx, password)
+	hash, err := us.hashPassword(ctx, password)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (us *Users) AddUser(ctx context.Context, u User, password string) error {
 
 // SetPassword gives a user another password and ends the user's sessions.
 func (us *Users) SetPassword(ctx context.Context, name, password string) error {
-	hash, err := us.hash(ctx, password)
+	hash, err := us.hashPassword(ctx, password)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (us *Users) SetPassword(ctx context.Context, name, password string) error {
 	if err := requireRow(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
-	us.forget()
+	us.clearPasswordCache()
 	_, err = us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name)
 	us.checkpoint(ctx)
 	return err
@@ -97,7 +97,7 @@ func (us *Users) RemoveUser(ctx context.Context, name string) error {
 	if err := requireRow(r, err, fmt.Errorf("user %s %w", name, ErrUnknown)); err != nil {
 		return err
 	}
-	us.forget()
+	us.clearPasswordCache()
 	if _, err := us.db.ExecContext(ctx, `DELETE FROM sessions WHERE name = $1 AND local = 1`, name); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (us *Users) List(ctx context.Context) ([]User, error) {
 		if err := rows.Scan(&u.Name, &role, &owners, &created); err != nil {
 			return nil, err
 		}
-		v, err := viewer(role, u.Name, owners)
+		v, err := viewerFromRow(role, u.Name, owners)
 		if err != nil {
 			return nil, err
 		}
@@ -138,12 +138,12 @@ type checked struct {
 	until  time.Time
 }
 
-// remembered is the time for which a verified password is accepted without another check.
+// passwordCacheTime is the time for which a verified password is accepted without another check.
 // Without it, clients that send the password with every request would keep the server busy.
 // rememberedShared applies to a shared database, because other servers do not announce changes.
 const (
-	remembered       = time.Minute
-	rememberedShared = 5 * time.Second
+	passwordCacheTime       = time.Minute
+	sharedPasswordCacheTime = 5 * time.Second
 )
 
 // CheckPassword returns the viewer with a name and password. from is the sender's address. After
@@ -174,18 +174,19 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 	made := false
 	defer func() {
 		if !made {
-			us.guard.free(name, from)
+			us.guard.cancelReservation(name, from)
 		}
 	}()
 	var role, owners, hash string
-	err = us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, us.text(name)).Scan(&role, &owners, &hash)
+	err = us.db.QueryRowContext(ctx, `SELECT role, owners, password FROM users WHERE name = $1`, us.storableText(name)).Scan(&role,
+		&owners, &hash)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		hash = us.decoy() // an unknown name takes as long as a wrong password
+		hash = us.decoyHash() // an unknown name takes as long as a wrong password
 	case err != nil:
 		return access.Viewer{}, err
 	}
-	right, checkErr := us.check(ctx, hash, password)
+	right, checkErr := us.verifyHash(ctx, hash, password)
 	if checkErr != nil {
 		return access.Viewer{}, checkErr
 	}
@@ -193,8 +194,8 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 	if err != nil || !right {
 		return access.Viewer{}, ErrRefused
 	}
-	us.guard.succeeded(now, name, from)
-	v, err := viewer(role, name, owners)
+	us.guard.recordSuccess(now, name, from)
+	v, err := viewerFromRow(role, name, owners)
 	if err != nil {
 		return v, err
 	}
@@ -205,24 +206,24 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 			delete(us.known, key)
 		}
 	}
-	known := remembered
+	known := passwordCacheTime
 	if us.file == "" {
-		known = rememberedShared
+		known = sharedPasswordCacheTime
 	}
 	us.known[key] = checked{v, now.Add(known)}
 	return v, nil
 }
 
-// forget makes every password be checked again.
-func (us *Users) forget() {
+// clearPasswordCache makes every password be checked again.
+func (us *Users) clearPasswordCache() {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	clear(us.known)
 }
 
-// hash returns the stored form of a password in the format of the reference implementation:
+// hashPassword returns the stored form of a password in the format of the reference implementation:
 // $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH.
-func (us *Users) hash(ctx context.Context, password string) (string, error) {
+func (us *Users) hashPassword(ctx context.Context, password string) (string, error) {
 	if len(password) < shortest || len(password) > longest {
 		return "", fmt.Errorf("the password has %d bytes; give %d to %d", len(password), shortest, longest)
 	}
@@ -238,13 +239,13 @@ func (us *Users) hash(ctx context.Context, password string) (string, error) {
 		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
-// decoy returns a hash that matches no password.
-func (us *Users) decoy() string {
+// decoyHash returns a hash that matches no password.
+func (us *Users) decoyHash() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, us.cost.memory, us.cost.time, us.cost.threads,
 		strings.Repeat("A", 22), strings.Repeat("A", 43))
 }
 
-func (us *Users) check(ctx context.Context, hash, password string) (bool, error) {
+func (us *Users) verifyHash(ctx context.Context, hash, password string) (bool, error) {
 	if len(password) > longest {
 		return false, nil
 	}

@@ -94,8 +94,8 @@ func NewCluster(c ClusterConfig, host, port string, clock func() time.Time, log 
 	return &Cluster{ClusterConfig: c, keys: keys, clock: clock}, nil
 }
 
-// signatures returns the algorithms that a cluster may sign tokens with.
-func signatures() []string {
+// signatureAlgorithms returns the algorithms that a cluster may sign tokens with.
+func signatureAlgorithms() []string {
 	return []string{string(jose.RS256), string(jose.RS384), string(jose.RS512), string(jose.ES256), string(jose.ES384), string(jose.ES512)}
 }
 
@@ -133,7 +133,7 @@ func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, e
 	}
 	set := &keySet{keys: c.keys}
 	id, err := oidc.NewVerifier(issuer, set,
-		&oidc.Config{ClientID: c.Audience, Now: c.clock, SupportedSigningAlgs: signatures()}).Verify(ctx, text)
+		&oidc.Config{ClientID: c.Audience, Now: c.clock, SupportedSigningAlgs: signatureAlgorithms()}).Verify(ctx, text)
 	switch {
 	case set.err != nil:
 		return access.Viewer{}, set.err

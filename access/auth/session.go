@@ -31,12 +31,13 @@ func (us *Users) NewSession(ctx context.Context, v access.Viewer, local bool) (s
 		return "", err
 	}
 	now := us.clock().UnixMilli()
-	if err := us.write(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(),
+	if err := us.execDeferred(ctx, `DELETE FROM sessions WHERE seen_ms < $1 OR created_ms < $2`, now-idleFor.Milliseconds(),
 		now-lasts.Milliseconds()); err != nil {
 		return "", err
 	}
-	err = us.write(ctx, `INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
-		hash[:], v.Role.String(), v.Name, string(owners), number(local), now)
+	err = us.execDeferred(ctx,
+		`INSERT INTO sessions (hash, role, name, owners, local, created_ms, seen_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)`,
+		hash[:], v.Role.String(), v.Name, string(owners), storedBool(local), now)
 	return secret, err
 }
 
@@ -68,15 +69,15 @@ func (us *Users) CheckSession(ctx context.Context, secret string) (access.Viewer
 		}
 	}
 	if now-seen > time.Minute.Milliseconds() {
-		if err := us.write(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
+		if err := us.execDeferred(ctx, `UPDATE sessions SET seen_ms = $1 WHERE hash = $2`, now, hash[:]); err != nil {
 			return access.Viewer{}, err
 		}
 	}
-	return viewer(role, name, owners)
+	return viewerFromRow(role, name, owners)
 }
 
-// number returns the stored form of a boolean.
-func number(yes bool) int {
+// storedBool returns the stored form of a boolean.
+func storedBool(yes bool) int {
 	if yes {
 		return 1
 	}

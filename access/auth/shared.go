@@ -82,7 +82,7 @@ func (us *Users) copyTable(ctx context.Context, tx *sql.Tx, from *sql.DB, table,
 		}
 		for i, v := range values {
 			if s, ok := v.(string); ok {
-				values[i] = us.text(s)
+				values[i] = us.storableText(s)
 			}
 		}
 		if _, err := tx.ExecContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES ("+strings.Join(marks, ", ")+")",
@@ -93,8 +93,8 @@ func (us *Users) copyTable(ctx context.Context, tx *sql.Tx, from *sql.DB, table,
 	return rows.Err()
 }
 
-// text returns the storable form of external text. PostgreSQL accepts neither zero bytes nor invalid UTF-8.
-func (us *Users) text(s string) string {
+// storableText returns the storable form of external text. PostgreSQL accepts neither zero bytes nor invalid UTF-8.
+func (us *Users) storableText(s string) string {
 	if us.file != "" {
 		return s
 	}

@@ -24,19 +24,19 @@ var loginTemplate = template.Must(template.New("login").Parse(loginPage))
 // (me), and the OpenID Connect flow.
 func (a *Authenticator) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.page(w, r, http.StatusOK, "") })
+	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.serveForm(w, r, http.StatusOK, "") })
 	mux.HandleFunc("POST /auth/login", a.login)
 	mux.HandleFunc("POST /auth/logout", a.logout)
 	mux.HandleFunc("GET /auth/me", a.serveViewer)
 	if a.OIDC != nil {
-		mux.HandleFunc("GET /auth/oidc", func(w http.ResponseWriter, r *http.Request) { a.OIDC.begin(w, r, a) })
-		mux.HandleFunc("GET /auth/callback", func(w http.ResponseWriter, r *http.Request) { a.OIDC.end(w, r, a) })
+		mux.HandleFunc("GET /auth/oidc", func(w http.ResponseWriter, r *http.Request) { a.OIDC.redirectToProvider(w, r, a) })
+		mux.HandleFunc("GET /auth/callback", func(w http.ResponseWriter, r *http.Request) { a.OIDC.handleCallback(w, r, a) })
 	}
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// page serves the sign-in form.
-func (a *Authenticator) page(w http.ResponseWriter, r *http.Request, status int, problem string) {
+// serveForm serves the sign-in form.
+func (a *Authenticator) serveForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
@@ -71,18 +71,18 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name := r.PostFormValue("name")
-	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), a.source(r))
+	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), a.senderAddress(r))
 	switch {
 	case errors.Is(err, ErrRefused):
 		a.refusedLogin(r, name)
-		a.page(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
+		a.serveForm(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
 		return
 	case errors.Is(err, ErrSlow):
-		a.page(w, r, http.StatusTooManyRequests, "Too many failed attempts. Wait a little and try again.")
+		a.serveForm(w, r, http.StatusTooManyRequests, "Too many failed attempts. Wait a little and try again.")
 		return
 	case err != nil:
 		a.Logger.ErrorContext(r.Context(), "sign in", "err", err)
-		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
+		a.serveForm(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
 	a.startSession(w, r, v, true, localRedirect(r.PostFormValue("next")))
@@ -93,7 +93,7 @@ func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, v a
 	secret, err := a.Users.NewSession(r.Context(), v, local)
 	if err != nil {
 		a.Logger.ErrorContext(r.Context(), "begin a session", "err", err)
-		a.page(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
+		a.serveForm(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
 	a.audit(r.Context(), v, "login", r)
@@ -102,7 +102,7 @@ func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, v a
 }
 
 func (a *Authenticator) cookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: a.secure(r), SameSite: site}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: a.usesTLS(r), SameSite: site}
 }
 
 func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
@@ -130,9 +130,11 @@ func (a *Authenticator) serveViewer(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
-	if err := a.Users.Audit(ctx, v, action, "", "", a.source(r)); err != nil {
+	if err := a.Users.Audit(ctx, v, action, "", "", a.senderAddress(r)); err != nil {
 		a.Logger.ErrorContext(ctx, "write the audit log", "err", err)
 	}
 }
 
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalConstantTime(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

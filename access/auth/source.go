@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// source returns the address of the sender without its port. If trusted proxies passed the request on, source returns
+// senderAddress returns the address of the sender without its port. If trusted proxies passed the request on, source returns
 // the last address in their list that is not a trusted proxy.
-func (a *Authenticator) source(r *http.Request) string {
+func (a *Authenticator) senderAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	if !a.proxy(host) {
+	if !a.isTrustedProxy(host) {
 		return host
 	}
 	// Several fields are one list. The right end was written by the nearest proxy.
@@ -27,15 +27,15 @@ func (a *Authenticator) source(r *http.Request) string {
 			return host
 		}
 		host = ip.Unmap().String()
-		if !a.proxy(host) {
+		if !a.isTrustedProxy(host) {
 			break
 		}
 	}
 	return host
 }
 
-// proxy reports whether an address belongs to a trusted proxy.
-func (a *Authenticator) proxy(host string) bool {
+// isTrustedProxy reports whether an address belongs to a trusted proxy.
+func (a *Authenticator) isTrustedProxy(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
 		return false
@@ -44,11 +44,11 @@ func (a *Authenticator) proxy(host string) bool {
 	return slices.ContainsFunc(a.Proxies, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// secure reports whether the browser uses TLS, to us or to a trusted proxy.
-func (a *Authenticator) secure(r *http.Request) bool {
+// usesTLS reports whether the browser uses TLS, to us or to a trusted proxy.
+func (a *Authenticator) usesTLS(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	return err == nil && a.proxy(host) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+	return err == nil && a.isTrustedProxy(host) && strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }

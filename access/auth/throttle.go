@@ -54,12 +54,12 @@ func (a *attempts) wait(now time.Time, free int, longest time.Duration) time.Dur
 
 // keysOf returns the keys of an attempt: the name with the address, the name, and the address.
 func keysOf(name, from string) (both, byName, byFrom string) {
-	from = sender(from)
+	from = senderBlock(from)
 	return "both " + name + "\x00" + from, "name " + name, "from " + from
 }
 
-// sender returns the address block of one sender, which is the whole network of a customer for IPv6.
-func sender(from string) string {
+// senderBlock returns the address block of one sender, which is the whole network of a customer for IPv6.
+func senderBlock(from string) string {
 	ip, err := netip.ParseAddr(from)
 	if err != nil {
 		return from
@@ -114,8 +114,8 @@ func (t *throttle) trim(now time.Time) {
 	}
 }
 
-// free returns a reserved attempt that was not made.
-func (t *throttle) free(name, from string) {
+// cancelReservation returns a reserved attempt that was not made.
+func (t *throttle) cancelReservation(name, from string) {
 	both, byName, byFrom := keysOf(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,9 +126,9 @@ func (t *throttle) free(name, from string) {
 	}
 }
 
-// succeeded clears the failures of a name at an address, the attempt itself included.
-func (t *throttle) succeeded(now time.Time, name, from string) {
-	t.free(name, from)
+// recordSuccess clears the failures of a name at an address, the attempt itself included.
+func (t *throttle) recordSuccess(now time.Time, name, from string) {
+	t.cancelReservation(name, from)
 	both, _, _ := keysOf(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()

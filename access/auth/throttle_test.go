@@ -95,7 +95,7 @@ func TestThrottle(t *testing.T) {
 		if w := x.reserve(begin, "bob", "192.0.2.1"); w > 0 {
 			t.Fatal(w)
 		}
-		x.succeeded(begin, "bob", "192.0.2.1")
+		x.recordSuccess(begin, "bob", "192.0.2.1")
 		for i := range 200 { // another user behind the same address
 			fail(&x, begin, 1, fmt.Sprint("name", i), "192.0.2.1")
 		}
@@ -153,7 +153,7 @@ func TestSource(t *testing.T) {
 		if c.proto != "" {
 			r.Header.Set("X-Forwarded-Proto", c.proto)
 		}
-		if got := a.source(r); got != c.source {
+		if got := a.senderAddress(r); got != c.source {
 			t.Errorf("%s: from %s, want %s", c.name, got, c.source)
 		}
 		if got := a.cookie(r, "x", "y", 1, 0).Secure; got != c.secure {

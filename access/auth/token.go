@@ -176,7 +176,7 @@ func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, er
 	if !ok || !strings.HasPrefix(text, prefix) || len(text) > 200 {
 		return access.Viewer{}, ErrToken
 	}
-	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, us.text(id)).Scan)
+	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, us.storableText(id)).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return access.Viewer{}, ErrToken
 	}
@@ -220,5 +220,5 @@ func (us *Users) recordUse(ctx context.Context, id string, now time.Time) error 
 	if fresh {
 		return nil
 	}
-	return us.write(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
+	return us.execDeferred(ctx, `UPDATE tokens SET used_ms = $1 WHERE id = $2`, ms, id)
 }

@@ -127,7 +127,7 @@ func Open(dir string, o Options) (*Users, error) {
 		return nil, fmt.Errorf("open %s: %w", file, err)
 	}
 	db.SetMaxOpenConns(4)
-	if err := intact(db); err != nil {
+	if err := readWholeFile(db); err != nil {
 		return nil, errors.Join(damagedFile(file, err), db.Close())
 	}
 	if _, err := db.ExecContext(context.Background(), schema); err != nil {
@@ -138,17 +138,17 @@ func Open(dir string, o Options) (*Users, error) {
 	}
 	us := newUsers(db, file, o)
 	us.checkpoint(context.Background())
-	handOver(file)
+	chownToFolderOwner(file)
 	return us, nil
 }
 
 // firstPerson is the lowest id of a person's account (login.defs, UID_MIN).
 const firstPerson = 1000
 
-// handOver changes the owner of files that root created in a server's directory to the owner of that directory.
+// chownToFolderOwner changes the owner of files that root created in a server's directory to the owner of that directory.
 // Otherwise `reckon user add` as root would leave files that the server cannot open. It skips directories of personal
 // accounts and paths through a symbolic link, because a person could choose where they lead.
-func handOver(file string) {
+func chownToFolderOwner(file string) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil || os.Geteuid() != 0 {
 		return
@@ -181,14 +181,14 @@ func (us *Users) checkpoint(ctx context.Context) {
 	})
 }
 
-// settleAt is the size of the database log in bytes from which it is moved into the file. It equals SQLite's own
+// checkpointSize is the size of the database log in bytes from which it is moved into the file. It equals SQLite's own
 // default, but SQLite would not record the file's checksum.
-const settleAt = 4 << 20
+const checkpointSize = 4 << 20
 
-// write executes a statement that need not reach the file at once.
-func (us *Users) write(ctx context.Context, query string, args ...any) error {
+// execDeferred executes a statement that need not reach the file at once.
+func (us *Users) execDeferred(ctx context.Context, query string, args ...any) error {
 	_, err := us.db.ExecContext(ctx, query, args...)
-	if st, statErr := os.Stat(us.file + "-wal"); us.file != "" && statErr == nil && st.Size() >= settleAt {
+	if st, statErr := os.Stat(us.file + "-wal"); us.file != "" && statErr == nil && st.Size() >= checkpointSize {
 		us.checkpoint(ctx)
 	}
 	return err
@@ -208,8 +208,8 @@ func newUsers(db *sql.DB, file string, o Options) *Users {
 
 var errCorrupt = errors.New("fails the check of SQLite")
 
-// intact reads the whole file, so that damage is noticed now and not when the data is needed.
-func intact(db *sql.DB) error {
+// readWholeFile reads the whole file, so that damage is noticed now and not when the data is needed.
+func readWholeFile(db *sql.DB) error {
 	var first string
 	err := db.QueryRowContext(context.Background(), `PRAGMA quick_check(1)`).Scan(&first)
 	if err == nil && first != "ok" {
@@ -260,7 +260,7 @@ func (us *Users) Close() error {
 		return err
 	}
 	_ = durable.NewPages(us.file).NoteClosed() // without the note only damage goes undetected
-	handOver(us.file)
+	chownToFolderOwner(us.file)
 	return nil
 }
 
@@ -281,8 +281,8 @@ func (us *Users) HasAdmin(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// viewer builds a viewer from its stored fields.
-func viewer(role, name, owners string) (access.Viewer, error) {
+// viewerFromRow builds a viewer from its stored fields.
+func viewerFromRow(role, name, owners string) (access.Viewer, error) {
 	r, err := access.ParseRole(role)
 	if err != nil {
 		return access.Viewer{}, err

@@ -18,11 +18,11 @@ const (
 
 // ofTCP returns the owner of the socket in this network namespace that connects from to to.
 func ofTCP(from, to netip.AddrPort) (uint32, error) {
-	answer, err := query(request(from, to))
+	answer, err := query(diagRequest(from, to))
 	if err != nil {
 		return 0, err
 	}
-	return parse(answer, from, to)
+	return parseOwner(answer, from, to)
 }
 
 // query sends a request of sock_diag(7) and returns the first part of its answer.
@@ -64,8 +64,8 @@ func unixSocketIsHere(inode uint32) bool {
 		le.Uint32(answer[unix.NLMSG_HDRLEN+4:]) == inode
 }
 
-// request returns struct nlmsghdr with struct inet_diag_req_v2 for one socket.
-func request(from, to netip.AddrPort) []byte {
+// diagRequest returns struct nlmsghdr with struct inet_diag_req_v2 for one socket.
+func diagRequest(from, to netip.AddrPort) []byte {
 	b := make([]byte, unix.NLMSG_HDRLEN+requestLen)
 	le := binary.NativeEndian
 	le.PutUint32(b[0:], uint32(len(b)))
@@ -73,14 +73,14 @@ func request(from, to netip.AddrPort) []byte {
 	le.PutUint16(b[6:], unix.NLM_F_REQUEST)
 	le.PutUint32(b[8:], 1)
 	p := b[unix.NLMSG_HDRLEN:]
-	p[0] = family(from)
+	p[0] = addressFamily(from)
 	p[1] = unix.IPPROTO_TCP
 	le.PutUint32(p[4:], 1<<established)
 	writeID(p[8:], from, to)
 	return b
 }
 
-func family(a netip.AddrPort) byte {
+func addressFamily(a netip.AddrPort) byte {
 	if a.Addr().Unmap().Is4() {
 		return unix.AF_INET
 	}
@@ -98,9 +98,9 @@ func writeID(p []byte, from, to netip.AddrPort) {
 	}
 }
 
-// parse returns the user id of the socket's owner from a sock_diag response. A socket that its program has closed has
+// parseOwner returns the user id of the socket's owner from a sock_diag response. A socket that its program has closed has
 // no inode, and the kernel reports user 0 for it. parse returns [ErrUnknown] for such a socket.
-func parse(b []byte, from, to netip.AddrPort) (uint32, error) {
+func parseOwner(b []byte, from, to netip.AddrPort) (uint32, error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return 0, ErrUnknown
 	}
@@ -115,7 +115,7 @@ func parse(b []byte, from, to netip.AddrPort) (uint32, error) {
 	writeID(id[:], from, to)
 	copy(want[:], id[:36])
 	uid, inode := le.Uint32(p[64:]), le.Uint32(p[68:])
-	if p[0] != family(from) || p[1] != established || [36]byte(p[4:40]) != want || inode == 0 {
+	if p[0] != addressFamily(from) || p[1] != established || [36]byte(p[4:40]) != want || inode == 0 {
 		return 0, ErrUnknown
 	}
 	return uid, nil

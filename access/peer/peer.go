@@ -29,14 +29,14 @@ type Peer struct {
 // ErrUnknown reports that the kernel has no owner for the connection's other end.
 var ErrUnknown = errors.New("the kernel does not report the owner of the connection")
 
-// overflow is the user id that the kernel reports for users without a mapping in this user namespace
+// overflowUID is the user id that the kernel reports for users without a mapping in this user namespace
 // (user_namespaces(7)). It may stand for any user.
-const overflow = 65534
+const overflowUID = 65534
 
 // UID returns the user at the other end of a local connection. The error is ErrUnknown, or an error of the kernel.
 func UID(c net.Conn) (uint32, error) {
 	uid, err := uidOf(c)
-	if err == nil && uid == overflow {
+	if err == nil && uid == overflowUID {
 		return 0, ErrUnknown
 	}
 	return uid, err

@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 		{"cut off", func(b []byte) []byte { return b[:40] }, false},
 		{"empty", func([]byte) []byte { return nil }, false},
 	} {
-		uid, err := parse(c.change(good()), from, to)
+		uid, err := parseOwner(c.change(good()), from, to)
 		if (err == nil) != c.known || c.known && uid != 1000 {
 			t.Errorf("%s: %d, %v", c.name, uid, err)
 		}
@@ -134,7 +134,7 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	from, to := netip.MustParseAddrPort("[::1]:40000"), netip.MustParseAddrPort("[::1]:9870")
 	f.Add([]byte(strings.Repeat("x", 16+answerLen)))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parse(b, from, to) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parseOwner(b, from, to) })
 }
 
 // TestHome connects from namespaces of others as root, and checks the two ways to know the network namespace against each other.

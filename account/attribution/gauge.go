@@ -34,14 +34,14 @@ type gaugeKey struct {
 func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
 	switch {
 	case r.HasJoules:
-		return g.counter(r.Joules, l)
+		return g.readCounter(r.Joules, l)
 	case r.HasWatts:
-		return g.power(r.Watts, l)
+		return g.readPower(r.Watts, l)
 	}
 	return ""
 }
 
-func (g *gauge) counter(joules float64, l *Load) (why string) {
+func (g *gauge) readCounter(joules float64, l *Load) (why string) {
 	if math.IsNaN(joules) || math.IsInf(joules, 0) || joules < 0 {
 		return "shows no number"
 	}
@@ -52,7 +52,7 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 	case g.covered && joules == g.joules: // it has not increased
 	case g.covered, g.resumed && joules < g.joules: // counted by another meter meanwhile, or reset with the agent
 		g.resync = true
-		g.move(l)
+		g.recordIncrease(l)
 	case joules < g.joules:
 		// The counter fell, so the increase in between is unknown. The next reading decides whether
 		// it was reset or this reading was false.
@@ -65,7 +65,7 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 			break // the true counter is somewhere in between
 		}
 		g.delta, g.came = joules-g.before, true
-		g.move(l)
+		g.recordIncrease(l)
 	case joules-g.joules > most:
 		if g.odd++; g.odd < patience {
 			return "jumped by more than any machine draws"
@@ -73,7 +73,7 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 		g.resync = true
 	case joules > g.joules:
 		g.delta, g.came = joules-g.joules, true
-		g.move(l)
+		g.recordIncrease(l)
 	}
 	g.covered = g.covered && g.still
 	g.joules, g.at, g.odd, g.fell, g.resumed = joules, l.Boot, 0, false, false
@@ -81,8 +81,8 @@ func (g *gauge) counter(joules float64, l *Load) (why string) {
 	return why
 }
 
-// move records that the counter increased: the meter works.
-func (g *gauge) move(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
+// recordIncrease records that the counter increased: the meter works.
+func (g *gauge) recordIncrease(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
 
 // excludeIfStalled excludes a counter that does not change while the machine is loaded. The counter stays excluded
 // until it increases again, even if the machine becomes idle meanwhile.
@@ -92,7 +92,7 @@ func (g *gauge) excludeIfStalled(l *Load) {
 	}
 }
 
-func (g *gauge) power(watts float64, l *Load) (why string) {
+func (g *gauge) readPower(watts float64, l *Load) (why string) {
 	switch {
 	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > mostWatts:
 		return "shows no power"

@@ -18,8 +18,8 @@ type observation struct {
 	Set   bool    `json:"set"`
 }
 
-// quieter reports whether a is the better observation of idle power than b.
-func (a observation) quieter(b observation) bool {
+// isBetter reports whether a is the better observation of idle power than b.
+func (a observation) isBetter(b observation) bool {
 	switch {
 	case !a.Set || !b.Set:
 		return a.Set
@@ -52,7 +52,7 @@ func (d *idle) addEnergy(joules, seconds, load float64) {
 		d.at = (d.at + 1) % idleSlots
 		d.slots[d.at] = observation{}
 	}
-	if o.Watts > 0 && o.quieter(d.slots[d.at]) {
+	if o.Watts > 0 && o.isBetter(d.slots[d.at]) {
 		d.slots[d.at] = o
 	}
 	d.joules, d.seconds, d.load = 0, 0, 0
@@ -62,15 +62,15 @@ func (d *idle) addEnergy(joules, seconds, load float64) {
 func (d *idle) watts() (float64, bool) {
 	var best observation
 	for _, o := range d.slots {
-		if o.quieter(best) {
+		if o.isBetter(best) {
 			best = o
 		}
 	}
 	return best.Watts * (1 - best.Load), best.Set
 }
 
-// split divides energy into active and idle.
-func (d *idle) split(joules, seconds, load float64) (active, inactive float64) {
+// splitEnergy divides energy into active and idle.
+func (d *idle) splitEnergy(joules, seconds, load float64) (active, inactive float64) {
 	w, ok := d.watts()
 	inactive = w * seconds
 	if !ok {

@@ -51,9 +51,9 @@ const (
 	patience = 3
 	// idleGap is the number of unused seconds after which a stream starts again.
 	idleGap = 60.0
-	// mostDebt limits how far the energy of narrow meters may be ahead of the wide meter that includes them, in seconds
+	// maxMeterLead limits how far the energy of narrow meters may be ahead of the wide meter that includes them, in seconds
 	// of their power. The hardware updates meters at different instants.
-	mostDebt = 120.0
+	maxMeterLead = 120.0
 )
 
 // Meters converts readings into streams. The zero value is ready.
@@ -79,13 +79,13 @@ type wideMeter struct {
 	psys   bool
 }
 
-// preference lists the sources that measure the same power, the best first. Counters in the device come before sensors
+// sourcePreference lists the sources that measure the same power, the best first. Counters in the device come before sensors
 // beside it, and local sources before remote ones. Unlisted sources follow in the given order.
-var preference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
+var sourcePreference = []string{"rapl", "nvml", "amdgpu", "drm", "cray", "tegra", "hwmon", "redfish", "battery", "host"}
 
-// devices lists the sources that identify single GPUs. All of them are used, because each covers only the GPUs of its
+// deviceSources lists the sources that identify single GPUs. All of them are used, because each covers only the GPUs of its
 // vendor. GPU readings of other sources are ignored once a node has one of these.
-var devices = []string{"nvml", "amdgpu", "drm", "tegra"}
+var deviceSources = []string{"nvml", "amdgpu", "drm", "tegra"}
 
 // Streams returns all streams so far, with their energy of the last tick.
 func (m *Meters) Streams() []Stream { return m.streams }
@@ -112,19 +112,19 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	}
 	m.last = l.Boot
 	m.problem = ""
-	m.read(&l, sources)
+	m.readGauges(&l, sources)
 	for _, d := range [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainPsys, sensor.DomainGPU, sensor.DomainBoard} {
 		m.selectSource(d, sources)
 	}
 	for i := range m.streams {
-		m.streams[i].pass(seconds, &l)
+		m.streams[i].addWaiting(seconds, &l)
 		if m.resumed {
 			m.streams[i].unseen = 0 // nothing was observed while the agent was down
 		}
 	}
-	m.count(sources)
+	m.addTick(sources)
 	for k, g := range m.gauges {
-		if !g.alive && !m.resumed && m.covered(k) {
+		if !g.alive && !m.resumed && m.isCovered(k) {
 			g.covered = true
 		}
 	}
@@ -132,8 +132,8 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 	return m.streams
 }
 
-// read brings the gauges up to date.
-func (m *Meters) read(l *Load, sources []Source) {
+// readGauges brings the gauges up to date.
+func (m *Meters) readGauges(l *Load, sources []Source) {
 	for k, g := range m.gauges {
 		g.delta, g.came, g.resync = 0, false, false
 		g.alive = g.primed && l.Boot-g.at <= dead
@@ -143,7 +143,7 @@ func (m *Meters) read(l *Load, sources []Source) {
 		if g.alive && g.still {
 			g.alive = false
 			if g.proven { // otherwise it is a zone without a sensor rather than a failed meter
-				m.complain(k, "has not moved for a minute under load")
+				m.keepProblem(k, "has not moved for a minute under load")
 			}
 		}
 	}
@@ -167,14 +167,14 @@ func (m *Meters) read(l *Load, sources []Source) {
 				m.gauges[k] = g
 			}
 			if why := g.read(r, l); why != "" {
-				m.complain(k, why)
+				m.keepProblem(k, why)
 			}
 		}
 	}
 }
 
-// covered reports whether another meter counts the same energy.
-func (m *Meters) covered(k gaugeKey) bool {
+// isCovered reports whether another meter counts the same energy.
+func (m *Meters) isCovered(k gaugeKey) bool {
 	if p := m.picks[k.domain]; p != "" && p != k.source {
 		return true
 	}
@@ -187,7 +187,7 @@ func (m *Meters) covered(k gaugeKey) bool {
 	return m.modelled
 }
 
-func (m *Meters) complain(k gaugeKey, why string) {
+func (m *Meters) keepProblem(k gaugeKey, why string) {
 	if m.problem == "" {
 		m.problem = strings.TrimSpace(fmt.Sprintf("%s %s %s", k.source, k.domain, k.zone)) + " " + why
 	}
@@ -199,7 +199,7 @@ func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 	best, rank := "", math.MaxInt
 	for i := range sources {
 		s := &sources[i]
-		if !m.lives(s.Name, d) || (s.Model && (m.isMetered(sources) || !s.Named && m.metered(sources))) {
+		if !m.hasWorkingMeter(s.Name, d) || (s.Model && (m.isMetered(sources) || !s.Named && m.metered(sources))) {
 			continue
 		}
 		if s.Name == now {
@@ -219,14 +219,14 @@ func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 }
 
 func rankOf(name string, at int) int {
-	if i := slices.Index(preference, name); i >= 0 {
+	if i := slices.Index(sourcePreference, name); i >= 0 {
 		return i
 	}
-	return len(preference) + at
+	return len(sourcePreference) + at
 }
 
-// lives reports whether a source has a working meter of the domain.
-func (m *Meters) lives(source string, d sensor.Domain) bool {
+// hasWorkingMeter reports whether a source has a working meter of the domain.
+func (m *Meters) hasWorkingMeter(source string, d sensor.Domain) bool {
 	for k, g := range m.gauges {
 		if k.source == source && k.domain == d && g.alive {
 			return true
@@ -239,7 +239,8 @@ func (m *Meters) lives(source string, d sensor.Domain) bool {
 func (m *Meters) isMetered(sources []Source) bool {
 	for i := range sources {
 		if s := &sources[i]; !s.Model &&
-			(m.lives(s.Name, sensor.DomainPackage) || m.lives(s.Name, sensor.DomainPsys) || m.lives(s.Name, sensor.DomainBoard)) {
+			(m.hasWorkingMeter(s.Name, sensor.DomainPackage) || m.hasWorkingMeter(s.Name, sensor.DomainPsys) || m.hasWorkingMeter(s.Name,
+				sensor.DomainBoard)) {
 			return true
 		}
 	}
@@ -259,10 +260,10 @@ func (m *Meters) metered(sources []Source) bool {
 	return false
 }
 
-// counts reports whether the meters of a source are used in a domain.
-func (m *Meters) counts(source string, d sensor.Domain) bool {
-	if d == sensor.DomainGPU && slices.Contains(devices, m.picks[d]) {
-		return slices.Contains(devices, source)
+// isUsed reports whether the meters of a source are used in a domain.
+func (m *Meters) isUsed(source string, d sensor.Domain) bool {
+	if d == sensor.DomainGPU && slices.Contains(deviceSources, m.picks[d]) {
+		return slices.Contains(deviceSources, source)
 	}
 	return m.picks[d] == source
 }
@@ -288,7 +289,7 @@ func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c 
 		for j := range s.Meters {
 			r := &s.Meters[j]
 			g := m.gauges[gaugeKey{s.Name, r.Domain, r.Zone}]
-			if g == nil || !m.counts(s.Name, r.Domain) {
+			if g == nil || !m.isUsed(s.Name, r.Domain) {
 				continue
 			}
 			switch r.Domain {
@@ -317,8 +318,8 @@ func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c 
 	return c
 }
 
-// count adds the energy of a tick to the streams.
-func (m *Meters) count(sources []Source) {
+// addTick adds the energy of a tick to the streams.
+func (m *Meters) addTick(sources []Source) {
 	wide, widePsys := m.picks[sensor.DomainBoard], false
 	if wide == "" {
 		wide, widePsys = m.picks[sensor.DomainPsys], m.picks[sensor.DomainPsys] != ""
@@ -326,7 +327,7 @@ func (m *Meters) count(sources []Source) {
 	c := m.narrowAndWide(sources, wide, widePsys)
 	m.modelled = c.modelled
 	if wide == "" { // it may return, and will have counted the energy of the narrow ones
-		m.debt = max(m.debt-c.cpu-c.gpu, -mostDebt*m.narrowWatts())
+		m.debt = max(m.debt-c.cpu-c.gpu, -maxMeterLead*m.narrowWatts())
 		return
 	}
 	if now := (wideMeter{wide, widePsys}); now != m.wide {
@@ -345,7 +346,7 @@ func (m *Meters) count(sources []Source) {
 	}
 	rest := c.wide - narrow + m.debt
 	if !c.wideCame || rest < 0 {
-		m.debt = max(rest, -mostDebt*m.narrowWatts())
+		m.debt = max(rest, -maxMeterLead*m.narrowWatts())
 		m.addEnergy(domain, "", 0, false, c.model)
 		return
 	}

@@ -65,22 +65,22 @@ func (m *Meters) State() State {
 // most is larger than any true figure, so larger values are corrupt.
 const most = 1e18
 
-func sound(v float64) bool { return v >= 0 && v < most }
+func isPlausible(v float64) bool { return v >= 0 && v < most }
 
 // Restore continues an empty Meters from a state of the same boot.
 func (m *Meters) Restore(s State) error {
 	bad := errors.New("the saved state of the meters is damaged")
-	if !sound(-s.Debt) {
+	if !isPlausible(-s.Debt) {
 		return bad
 	}
 	for _, g := range s.Gauges {
-		if !sound(g.Joules) || g.Boot > s.Boot {
+		if !isPlausible(g.Joules) || g.Boot > s.Boot {
 			return bad
 		}
 	}
 	for _, t := range s.Streams {
-		if !sound(t.Wait) || !sound(t.Load) || !sound(t.Known) || len(t.Quiet) > idleSlots ||
-			slices.ContainsFunc(t.Quiet, func(o observation) bool { return !sound(o.Watts) || o.Load < 0 || o.Load > 1 }) {
+		if !isPlausible(t.Wait) || !isPlausible(t.Load) || !isPlausible(t.Known) || len(t.Quiet) > idleSlots ||
+			slices.ContainsFunc(t.Quiet, func(o observation) bool { return !isPlausible(o.Watts) || o.Load < 0 || o.Load > 1 }) {
 			return bad
 		}
 	}

@@ -32,8 +32,8 @@ type Stream struct {
 	watts   float64 // at its last reading
 }
 
-// pass advances the time for which the stream waits for its meter.
-func (s *Stream) pass(seconds float64, l *Load) {
+// addWaiting advances the time for which the stream waits for its meter.
+func (s *Stream) addWaiting(seconds float64, l *Load) {
 	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
 	s.wait += seconds
 	s.unseen += seconds
@@ -68,7 +68,7 @@ func (s *Stream) receive(joules float64, model *Source) {
 	case s.known > 0:
 		load := s.load / s.known
 		s.learned.addEnergy(joules, s.wait, load)
-		s.Active, s.Idle = s.learned.split(joules, s.wait, load)
+		s.Active, s.Idle = s.learned.splitEnergy(joules, s.wait, load)
 	default: // the utilisation is unknown, and so is idle power: all counts as active
 		s.Active, s.Idle = joules, 0
 		if w, ok := s.learned.watts(); ok {

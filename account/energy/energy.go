@@ -52,8 +52,8 @@ type Account struct {
 	round uint64     // of the books, in which it was last charged
 }
 
-// heir returns the account that is charged instead of p.
-func (p *Account) heir() *Account {
+// successor returns the account that is charged instead of p.
+func (p *Account) successor() *Account {
 	for p.place != nil && p.place.into != nil {
 		p = p.place.into
 	}
@@ -142,7 +142,7 @@ func (e *Books) Charge(
 	for i := range streams {
 		s := &streams[i]
 		if s.Anew {
-			e.mark(i, s.Fresh)
+			e.startStream(i, s.Fresh)
 		}
 		if s.Fresh {
 			e.charge(i, s, packages&(packages-1) != 0, shares, cores)
@@ -161,8 +161,8 @@ func (e *Books) Problem() string {
 // Modelled reports whether a power model is in use because no meter is available.
 func (e *Books) Modelled() bool { return e.began != 0 && e.meters.Modelled() }
 
-// mark starts charging a stream, with this tick if came is set and else with the next one.
-func (e *Books) mark(stream int, came bool) {
+// startStream starts charging a stream, with this tick if came is set and else with the next one.
+func (e *Books) startStream(stream int, came bool) {
 	for _, p := range e.parts {
 		p.marks[stream] = int64(p.CPU)
 		if came {
@@ -179,9 +179,9 @@ func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Shar
 	active := s.Active
 	if gpu {
 		for i := range e.parts {
-			e.parts[i].addWatts(e.index(s.Zone), 0)
+			e.parts[i].addWatts(e.deviceIndex(s.Zone), 0)
 		}
-		if d := e.metered(s.Zone); d != nil {
+		if d := e.meteredDevice(s.Zone); d != nil {
 			active += d.owed.joules
 			if d.owed.joules = 0; d.putOff {
 				d.owed.joules, active = active, 0
@@ -205,7 +205,7 @@ func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Shar
 			}
 			if gpu {
 				e.gpuPart[j].slot(at).active += active * share
-				e.gpuPart[j].addWatts(e.index(s.Zone), active*share/max(s.Seconds, 1))
+				e.gpuPart[j].addWatts(e.deviceIndex(s.Zone), active*share/max(s.Seconds, 1))
 			} else {
 				e.parts[j].slot(at).active += active * share
 			}
@@ -282,9 +282,9 @@ func (p *Account) addWatts(at int, watts float64) {
 	}
 }
 
-// metered returns the device with a meter, nil if its use is not known.
-func (e *Books) metered(zone string) *gpuDevice {
-	if i := e.index(zone); i >= 0 {
+// meteredDevice returns the device with a meter, nil if its use is not known.
+func (e *Books) meteredDevice(zone string) *gpuDevice {
+	if i := e.deviceIndex(zone); i >= 0 {
 		return e.devices[i]
 	}
 	return nil
@@ -297,17 +297,17 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 		gpu := s.Domain == string(sensor.DomainGPU)
 		whole := float64(cores)
 		if gpu {
-			whole = float64(e.count(string(sensor.DomainGPU)))
+			whole = float64(e.streamCount(string(sensor.DomainGPU)))
 		}
 		sum := 0.0
 		for _, p := range e.parts {
-			sum += p.request(gpu)
+			sum += p.requested(gpu)
 		}
 		if whole = max(whole, sum); whole <= 0 {
 			return
 		}
 		for _, p := range e.parts {
-			if r := p.request(gpu); r > 0 {
+			if r := p.requested(gpu); r > 0 {
 				p.slot(at).idle += s.Idle * r / whole
 			}
 		}
@@ -326,17 +326,17 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 	}
 }
 
-// request returns the number of the node's cores, or GPUs if gpu is set, that the part requested. It returns 0 if the
+// requested returns the number of the node's cores, or GPUs if gpu is set, that the part requested. It returns 0 if the
 // request is unknown or unlimited.
-func (p *Consumer) request(gpu bool) float64 {
+func (p *Consumer) requested(gpu bool) float64 {
 	if gpu {
 		return p.GPUs
 	}
 	return p.Cores
 }
 
-// count returns the number of streams of a domain.
-func (e *Books) count(domain string) (n int) {
+// streamCount returns the number of streams of a domain.
+func (e *Books) streamCount(domain string) (n int) {
 	for i := range e.meters.Streams() {
 		if e.meters.Streams()[i].Domain == domain {
 			n++

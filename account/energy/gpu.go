@@ -105,11 +105,11 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 	}
 	for _, p := range parts {
 		for k := range p.gpus {
-			p.gpus[k].begin(!e.devices[k].there || e.devices[k].now.Span > 0)
+			p.gpus[k].resetReading(!e.devices[k].there || e.devices[k].now.Span > 0)
 		}
 	}
 	for i := range pass.Uses {
-		if at := e.index(pass.Uses[i].Device); at >= 0 && e.devices[at].there { // others have no time to split
+		if at := e.deviceIndex(pass.Uses[i].Device); at >= 0 && e.devices[at].there { // others have no time to split
 			e.devices[at].addUse(&pass.Uses[i])
 		}
 	}
@@ -117,7 +117,7 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 	e.shares = e.shares[:0]
 	for i, d := range e.devices {
 		if d.there {
-			d.identify(find, other)
+			d.findHolders(find, other)
 			e.settleGPU(i)
 		}
 	}
@@ -158,7 +158,7 @@ func (e *Books) device(name, vendor string, now int64) *gpuDevice {
 	return d
 }
 
-func (e *Books) index(name string) int {
+func (e *Books) deviceIndex(name string) int {
 	for i, d := range e.devices {
 		if d.name == name {
 			return i
@@ -167,15 +167,15 @@ func (e *Books) index(name string) int {
 	return -1
 }
 
-func (a *device) begin(anew bool) {
+func (a *device) resetReading(anew bool) {
 	a.open, a.hasMemory = false, false
 	if anew {
 		a.load = 0
 	}
 }
 
-// gpu returns the account of device number at.
-func (p *Account) gpu(at int) *device {
+// deviceAt returns the account of device number at.
+func (p *Account) deviceAt(at int) *device {
 	for len(p.gpus) <= at {
 		p.gpus = append(p.gpus, device{})
 	}
@@ -200,10 +200,10 @@ func (e *Books) addShare(from int, s Share) {
 // absorbGPUs adds the use of a folded part.
 func (p *Account) absorbGPUs(o *Account) {
 	for i := range o.gpus {
-		if o.gpus[i].empty() {
+		if o.gpus[i].neverOpened() {
 			continue
 		}
-		a := p.gpu(i)
+		a := p.deviceAt(i)
 		for k, v := range o.gpus[i].seconds {
 			a.seconds[k] += v
 		}
@@ -212,8 +212,8 @@ func (p *Account) absorbGPUs(o *Account) {
 	}
 }
 
-// empty reports whether the part never had the device open.
-func (a *device) empty() bool {
+// neverOpened reports whether the part never had the device open.
+func (a *device) neverOpened() bool {
 	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && a.peak == 0 && !a.hasMemory
 }
 
@@ -227,7 +227,7 @@ func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch)
 	}
 	for i := range p.gpus {
 		a := &p.gpus[i]
-		if a.empty() && !a.open {
+		if a.neverOpened() && !a.open {
 			continue
 		}
 		d := e.devices[i]
@@ -344,7 +344,7 @@ func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*Accou
 	}
 	for i, p := range accounts {
 		for k, v := range saved[i].GPUs {
-			a := p.gpu(k)
+			a := p.deviceAt(k)
 			copy(a.seconds[:bySamples], v[:])
 			a.byteSeconds, a.seconds[bySamples], a.peak = v[3], v[4], v[5]
 		}

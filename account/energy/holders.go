@@ -65,8 +65,8 @@ func (d *gpuDevice) addUse(u *sensor.GPUUse) {
 	}
 }
 
-// identify finds the accounts of the processes that have a device open, and drops holders that closed it.
-func (d *gpuDevice) identify(find func(pid int32) (*Account, bool), other *Account) {
+// findHolders finds the accounts of the processes that have a device open, and drops holders that closed it.
+func (d *gpuDevice) findHolders(find func(pid int32) (*Account, bool), other *Account) {
 	kept := d.held[:0]
 	for _, h := range d.held {
 		if !h.was && !h.now && !h.used {
@@ -89,9 +89,9 @@ func (d *gpuDevice) identify(find func(pid int32) (*Account, bool), other *Accou
 // settleGPU charges the use of device number at in this tick.
 func (e *Books) settleGPU(at int) {
 	d := e.devices[at]
-	e.other.gpu(at) // so that it is there to take the rest
-	late := e.candidates(at)
-	late = e.opened(at) || late
+	e.other.deviceAt(at) // so that it is there to take the rest
+	late := e.collectHolders(at)
+	late = e.addOpeners(at) || late
 	if !(d.now.Span > 0) {
 		d.putOff = d.owed.times > 0
 		e.chargeGPU(at, 0, false, false, measured)
@@ -114,7 +114,7 @@ func (e *Books) settleGPU(at int) {
 	e.share = resized(e.share, len(e.gpuUse))
 	split, method := false, measured
 	if known && busy > 0 {
-		split, method = e.split(d, busy)
+		split, method = e.splitBusy(d, busy)
 	}
 	e.chargeGPU(at, busy, known, split, method)
 	for i, p := range e.gpuPart {
@@ -124,9 +124,9 @@ func (e *Books) settleGPU(at int) {
 	}
 }
 
-// candidates collects the parts that hold the device at index at, with their use as far as it was measured. late
+// collectHolders collects the parts that hold the device at index at, with their use as far as it was measured. late
 // reports whether a process without a part may still be attributed to one.
-func (e *Books) candidates(at int) (late bool) {
+func (e *Books) collectHolders(at int) (late bool) {
 	d := e.devices[at]
 	e.gpuUse, e.gpuPart, e.gpuLeft = e.gpuUse[:0], e.gpuPart[:0], e.gpuLeft[:0]
 	for i := range d.held {
@@ -136,7 +136,7 @@ func (e *Books) candidates(at int) (late bool) {
 			late = late || h.met <= maxPostponedReadings
 			p = e.other
 		}
-		p = p.heir()
+		p = p.successor()
 		k := slices.Index(e.gpuPart, p)
 		if k < 0 {
 			k = len(e.gpuPart)
@@ -148,7 +148,7 @@ func (e *Books) candidates(at int) (late bool) {
 		u.Memory += h.memory
 		u.HasMemory = u.HasMemory || h.memory > 0 || h.hasMemory
 		e.gpuLeft[k] = e.gpuLeft[k] || !h.now
-		a := p.gpu(at)
+		a := p.deviceAt(at)
 		if a.open = a.open || h.now; h.now && h.hasMemory {
 			if !a.hasMemory {
 				a.memory = 0
@@ -205,8 +205,8 @@ func (d *gpuDevice) takeBusy() (busy, span float64, known bool) {
 	return min(busy, span), span, true
 }
 
-// split sets each candidate's share of the busy time. Time without a candidate stays unassigned.
-func (e *Books) split(d *gpuDevice, busy float64) (ok bool, method int) {
+// splitBusy sets each candidate's share of the busy time. Time without a candidate stays unassigned.
+func (e *Books) splitBusy(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(e.gpuUse) == 0:
 		return false, measured
@@ -256,7 +256,7 @@ func (e *Books) byLastSamples(d *gpuDevice) bool {
 	for i := range d.held {
 		h := &d.held[i]
 		if p := h.account; p != nil && h.last > 0 {
-			e.share[slices.Index(e.gpuPart, p.heir())] += h.last
+			e.share[slices.Index(e.gpuPart, p.successor())] += h.last
 			sum += h.last
 		}
 	}
@@ -273,7 +273,7 @@ func (e *Books) byLastSamples(d *gpuDevice) bool {
 func (e *Books) Awaits(p *Account) bool {
 	for _, d := range e.devices {
 		if d.there && (d.putOff || d.stale > 0 && d.stale < forgotten) &&
-			slices.ContainsFunc(d.held, func(h holder) bool { return h.account != nil && h.account.heir() == p }) {
+			slices.ContainsFunc(d.held, func(h holder) bool { return h.account != nil && h.account.successor() == p }) {
 			return true
 		}
 	}

@@ -23,9 +23,9 @@ type opener struct {
 }
 
 const (
-	// openFor is the number of ticks after opening a device in which a process may start to
+	// maxStartTicks is the number of ticks after opening a device in which a process may start to
 	// compute, because drivers take seconds to initialize.
-	openFor = 30
+	maxStartTicks = 30
 	// openAfter is the number of readings that may still show the use of an ended process.
 	openAfter = 2
 	// mostOpeners is the maximum number of openers kept at a time.
@@ -61,22 +61,25 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 // forgetOpens drops ended processes after the devices have reported all time up to their end. It waits openAfter ticks
 // longer, because device counters lag.
 func (e *Books) forgetOpens() {
-	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool { return d.there && (d.putOff || d.stale > 0 && d.stale < openFor) })
+	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool {
+		return d.there && (d.putOff || d.stale > 0 &&
+			d.stale < maxStartTicks)
+	})
 	kept := e.openers[:0]
 	for _, o := range e.openers {
 		if o.ended && !waits {
 			o.after++
 		}
-		if o.ticks < openFor && o.after < openAfter && (o.account != nil || o.ticks <= maxPostponedReadings) {
+		if o.ticks < maxStartTicks && o.after < openAfter && (o.account != nil || o.ticks <= maxPostponedReadings) {
 			kept = append(kept, o)
 		}
 	}
 	e.openers = kept
 }
 
-// opened adds the parts that opened the device at index at to its candidates, if no listed process can account for its
+// addOpeners adds the parts that opened the device at index at to its candidates, if no listed process can account for its
 // use. late reports whether a process without a part may still be attributed to one.
-func (e *Books) opened(at int) (late bool) {
+func (e *Books) addOpeners(at int) (late bool) {
 	d := e.devices[at]
 	counted := d.hasUse && !d.sampled
 	if len(e.openers) == 0 || d.now.Have&sensor.GPUBusy == 0 || d.now.Busy+d.owed.busy <= 0 || len(e.gpuPart) > 0 &&
@@ -104,13 +107,13 @@ func (e *Books) openedBy(at int, ended bool) (late bool) {
 			late = late || o.ticks <= maxPostponedReadings
 			continue
 		}
-		p := o.account.heir()
+		p := o.account.successor()
 		if k := slices.Index(e.gpuPart, p); k >= 0 {
 			e.gpuLeft[k] = e.gpuLeft[k] || ended
 			continue
 		}
 		e.gpuPart, e.gpuUse, e.gpuLeft = append(e.gpuPart, p), append(e.gpuUse, attribution.DeviceUse{}), append(e.gpuLeft, true)
-		p.gpu(at)
+		p.deviceAt(at)
 	}
 	return late
 }

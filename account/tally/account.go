@@ -60,7 +60,7 @@ func (a *Account) addSet(t *set) *setAmounts {
 	return h
 }
 
-func (a *Account) move(rate sensor.TallyRate, amount float64, tick uint64) {
+func (a *Account) recordChange(rate sensor.TallyRate, amount float64, tick uint64) {
 	if a.moved == nil {
 		a.moved = new(moved)
 	}
@@ -90,7 +90,7 @@ func (b *Books) Absorb(a, o *Account) {
 // Empty reports whether the account has no amounts.
 func (a *Account) Empty() bool {
 	for _, h := range a.held {
-		if observed(h.amounts) {
+		if hasObservation(h.amounts) {
 			return false
 		}
 	}
@@ -100,28 +100,28 @@ func (a *Account) Empty() bool {
 // HandOver moves the amounts of an account to another account. They still count for [Account.Exceeds].
 func (b *Books) HandOver(a, to *Account) {
 	for _, h := range a.held {
-		if !observed(h.amounts) {
+		if !hasObservation(h.amounts) {
 			continue
 		}
 		into := b.amounts(to, h.set)
 		for i, n := range h.amounts {
 			into.amounts[i] += n
-			h.hand(i, n)
+			h.noteHandedOver(i, n)
 		}
 		clear(h.amounts)
 	}
 }
 
-// hand records that an amount was handed over to the owner's short work.
-func (h *setAmounts) hand(i int, amount float64) {
+// noteHandedOver records that an amount was handed over to the owner's short work.
+func (h *setAmounts) noteHandedOver(i int, amount float64) {
 	if h.handed == nil {
 		h.handed = make([]float64, len(h.amounts))
 	}
 	h.handed[i] += amount
 }
 
-// all returns an amount including the part of it that was handed over.
-func (h *setAmounts) all(i int) float64 {
+// totalAmount returns an amount including the part of it that was handed over.
+func (h *setAmounts) totalAmount(i int) float64 {
 	if h.handed == nil {
 		return h.amounts[i]
 	}
@@ -135,7 +135,7 @@ func (b *Books) Handed(a *Account, note func(figure int)) {
 			var handed, all float64
 			for _, k := range n.series {
 				if i := h.set.first[k]; h.handed != nil {
-					handed, all = handed+h.handed[i], all+h.all(i)
+					handed, all = handed+h.handed[i], all+h.totalAmount(i)
 				}
 			}
 			if handed > all/100 {
@@ -162,7 +162,7 @@ func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
 				if x.Weight < weight || x.Weight == sensor.WeightNone {
 					continue
 				}
-				switch n := h.all(h.set.first[k]); x.Desc.Unit {
+				switch n := h.totalAmount(h.set.first[k]); x.Desc.Unit {
 				case metric.Bytes:
 					bytes += n
 				case metric.Seconds:
@@ -182,7 +182,7 @@ func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
 // Rate returns the use of an account per second, from the latest reading of its source, and whether a source counts it.
 func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond float64, counted bool) {
 	for _, s := range b.sources {
-		if s.since == 0 || !s.counts(rate) {
+		if s.since == 0 || !s.hasRate(rate) {
 			continue
 		}
 		if a.moved != nil && a.moved.tick == tick && s.span > 0 {
@@ -197,7 +197,7 @@ func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond 
 func (a *Account) Has(rate sensor.TallyRate) bool {
 	for _, h := range a.held {
 		for k := range h.set.series {
-			if h.set.series[k].Rate == rate && h.all(h.set.first[k]) > 0 {
+			if h.set.series[k].Rate == rate && h.totalAmount(h.set.first[k]) > 0 {
 				return true
 			}
 		}
@@ -207,11 +207,11 @@ func (a *Account) Has(rate sensor.TallyRate) bool {
 
 // Counts reports whether a source counts events with a rate to display on this machine.
 func (b *Books) Counts(rate sensor.TallyRate) bool {
-	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.counts(rate) })
+	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.hasRate(rate) })
 }
 
-// counts reports whether one of the source's series in the first set has the given rate.
-func (s *source) counts(rate sensor.TallyRate) bool {
+// hasRate reports whether one of the source's series in the first set has the given rate.
+func (s *source) hasRate(rate sensor.TallyRate) bool {
 	for i := range s.spec.Sets[0].Series {
 		if s.spec.Sets[0].Series[i].Rate == rate && s.have>>i&1 == 1 {
 			return true

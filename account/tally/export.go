@@ -43,7 +43,7 @@ func (h *setAmounts) export(of Labeller, shown int64, to *metric.Batch) {
 		x := &h.set.series[k]
 		amounts := h.amounts[h.set.first[k]:]
 		if amounts[0] == 0 && !(x.Always && (h.set.name.Set != 0 || s.since != 0 && s.have>>k&1 == 1)) {
-			if x.Desc.Kind != metric.NativeHistogram || !observed(amounts[1:1+sensor.TallyOctaves]) {
+			if x.Desc.Kind != metric.NativeHistogram || !hasObservation(amounts[1:1+sensor.TallyOctaves]) {
 				continue
 			}
 		}
@@ -66,7 +66,7 @@ func (h *setAmounts) export(of Labeller, shown int64, to *metric.Batch) {
 	}
 }
 
-func observed(octaves []float64) bool {
+func hasObservation(octaves []float64) bool {
 	for _, n := range octaves {
 		if n > 0 {
 			return true
@@ -151,7 +151,7 @@ func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree fig
 func (h *setAmounts) hasAny(series []int) bool {
 	for _, k := range series {
 		amounts := h.amounts[h.set.first[k]:]
-		if amounts[0] > 0 || h.set.series[k].Desc.Kind == metric.NativeHistogram && observed(amounts[1:1+sensor.TallyOctaves]) {
+		if amounts[0] > 0 || h.set.series[k].Desc.Kind == metric.NativeHistogram && hasObservation(amounts[1:1+sensor.TallyOctaves]) {
 			return true
 		}
 	}

@@ -44,7 +44,7 @@ func (a *Account) State() (all []Amount) {
 			x := Amount{Key: h.set.keys[k], Name: h.set.labels(), Amount: h.amounts[h.set.first[k]]}
 			if h.set.series[k].Desc.Kind == metric.NativeHistogram {
 				octaves := h.amounts[h.set.first[k]+1:][:sensor.TallyOctaves]
-				if observed(octaves) {
+				if hasObservation(octaves) {
 					x.Octaves = slices.Clone(octaves)
 				}
 			}
@@ -63,9 +63,9 @@ func (a *Account) State() (all []Amount) {
 	return all
 }
 
-// cell returns the set and the index of the series of a saved amount. It returns nil if no source has that series any
+// findAmount returns the set and the index of the series of a saved amount. It returns nil if no source has that series any
 // more.
-func (b *Books) cell(x *Amount) (*set, int) {
+func (b *Books) findAmount(x *Amount) (*set, int) {
 	at, ok := b.cells[x.Key]
 	if !ok {
 		return nil, 0
@@ -79,14 +79,14 @@ func (b *Books) cell(x *Amount) (*set, int) {
 func (b *Books) Restore(a *Account, saved []Amount) {
 	for i := range saved {
 		x := &saved[i]
-		t, k := b.cell(x)
+		t, k := b.findAmount(x)
 		if t == nil {
 			continue
 		}
 		h := b.amounts(a, t)
 		h.amounts[h.set.first[k]] += x.Amount
 		if x.Handed != 0 {
-			h.hand(h.set.first[k], x.Handed)
+			h.noteHandedOver(h.set.first[k], x.Handed)
 		}
 		for o, n := range x.Octaves[:min(len(x.Octaves), len(h.amounts)-h.set.first[k]-1)] {
 			h.amounts[h.set.first[k]+1+o] += n
@@ -141,7 +141,7 @@ func (b *Books) RestoreSources(saved map[string]SourceState) {
 		}
 		for i := range x.Waiting {
 			w := &x.Waiting[i]
-			if t, k := b.cell(&w.Amount); t != nil && t.source == s {
+			if t, k := b.findAmount(&w.Amount); t != nil && t.source == s {
 				s.waiting = append(s.waiting, Awaited{TallyRow: sensor.TallyRow{
 					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled,
 					Running: w.Running,

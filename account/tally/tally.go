@@ -189,7 +189,7 @@ func (b *Books) Settle(spec *sensor.TallySpec) {
 	kept, came := s.waiting[:0], len(s.waiting)
 	for i := range s.waiting {
 		if w := &s.waiting[i]; w.Account != nil {
-			b.charge(w.Account, w.set, &w.TallyRow)
+			b.chargeRow(w.Account, w.set, &w.TallyRow)
 		} else {
 			kept = append(kept, *w)
 		}
@@ -202,15 +202,15 @@ func (b *Books) Settle(spec *sensor.TallySpec) {
 
 // Charge charges an account with an amount of a series of a named set.
 func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName, series int, amount uint64) {
-	b.charge(a, b.set(b.source(spec), name), &sensor.TallyRow{Series: uint8(series), Amount: amount})
+	b.chargeRow(a, b.set(b.source(spec), name), &sensor.TallyRow{Series: uint8(series), Amount: amount})
 }
 
 // Begin begins a reading of a source with amounts that come by [Books.Charge].
 func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
 
-// charge adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while it was not
+// chargeRow adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while it was not
 // scheduled, which holds only on average. For an event that was never scheduled, the next counts decide.
-func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
+func (b *Books) chargeRow(a *Account, t *set, r *sensor.TallyRow) {
 	x, h := &t.series[r.Series], b.amounts(a, t)
 	amount := float64(r.Amount)
 	if r.Enabled > 0 {
@@ -231,7 +231,7 @@ func (b *Books) charge(a *Account, t *set, r *sensor.TallyRow) {
 	}
 	h.amounts[t.first[r.Series]+int(r.Bound)] += amount
 	if x.Rate != sensor.RateNone {
-		a.move(x.Rate, amount, b.now.Tick)
+		a.recordChange(x.Rate, amount, b.now.Tick)
 	}
 }
 

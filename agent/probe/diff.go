@@ -8,8 +8,8 @@ import (
 	"reckon/web/client"
 )
 
-// sum adds up counters that may be unknown: a sum with an unknown part is unknown.
-func sum(a, b int64) int64 {
+// addKnown adds up counters that may be unknown: a sum with an unknown part is unknown.
+func addKnown(a, b int64) int64 {
 	if a < 0 || b < 0 {
 		return -1
 	}
@@ -28,18 +28,18 @@ func (t *table) totals() counters {
 		if p.zombie { // its bytes count to its parent as soon as that has waited for it
 			continue
 		}
-		out.read, out.write, out.cancelled = sum(out.read, c.read), sum(out.write, c.write), sum(out.cancelled, c.cancelled)
+		out.read, out.write, out.cancelled = addKnown(out.read, c.read), addKnown(out.write, c.write), addKnown(out.cancelled, c.cancelled)
 	}
 	return out
 }
 
-// lost is the amount in nanoseconds by which the counters of a pod may fall through rounding. The clock of a process
+// roundingLoss is the amount in nanoseconds by which the counters of a pod may fall through rounding. The clock of a process
 // counts nanoseconds, but child times count ticks. A larger fall means that a process ended without being reaped.
-const lost = 50 * int64(time.Millisecond)
+const roundingLoss = 50 * int64(time.Millisecond)
 
-// sample returns the use between two readings. high is the processor time counted up to the first reading, and next the
+// sampleBetween returns the use between two readings. high is the processor time counted up to the first reading, and next the
 // processor time counted up to the second.
-func sample(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
+func sampleBetween(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}
 	rows := map[key]counters{}
 	own := counters{} // of all rows
@@ -49,33 +49,33 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 		if old := before.processes[k]; old != nil {
 			was = old.counters
 		}
-		d := difference(was, p.counters)
+		d := counterGrowth(was, p.counters)
 		rows[k] = d
 		resident, virtual, threads = resident+p.resident, virtual+p.virtual, threads+p.threads
 		if p.zombie {
 			own.cpu, own.minor, own.major = own.cpu+d.cpu, own.minor+d.minor, own.major+d.major
 			continue
 		}
-		own, files = add(own, d), sum(files, p.files)
+		own, files = addCounters(own, d), addKnown(files, p.files)
 	}
 	last := after.totals()
-	total := difference(before.totals(), last)
+	total := counterGrowth(before.totals(), last)
 	total.user, total.system = -1, -1
 	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary,
 		own.involuntary
 	// A process that ended without being reaped takes its counters along, so the use of the others
 	// is a lower bound.
 	total.cpu, next = max(last.cpu-high, own.cpu, 0), max(last.cpu, high)
-	if last.cpu < high-lost {
+	if last.cpu < high-roundingLoss {
 		next = last.cpu
 	}
 	total.minor, total.major = max(total.minor, own.minor, 0), max(total.major, own.major, 0)
 	total.childCPU = -1
 	s.Total = convert(total)
-	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = figure(resident, 1), figure(virtual, 1),
-		figure(threads, 1), figure(files, 1)
-	s.Ended = client.ProbeUse{CPUSeconds: figure(max(0, total.cpu-own.cpu), 1e9), MinorFaults: figure(max(0, total.minor-own.minor), 1),
-		MajorFaults: figure(max(0, total.major-own.major), 1)}
+	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = inUnit(resident, 1), inUnit(virtual, 1),
+		inUnit(threads, 1), inUnit(files, 1)
+	s.Ended = client.ProbeUse{CPUSeconds: inUnit(max(0, total.cpu-own.cpu), 1e9), MinorFaults: inUnit(max(0, total.minor-own.minor), 1),
+		MajorFaults: inUnit(max(0, total.major-own.major), 1)}
 	s.Commands = byCommand(after, rows)
 	if o.Processes {
 		s.Processes = o.rows(after.processes, rows)
@@ -87,15 +87,15 @@ func sample(before, after *table, o Options, high int64) (s client.ProbeSample, 
 			if old := before.threads[k]; old != nil {
 				was = old.counters
 			}
-			d[k] = difference(was, th.counters)
+			d[k] = counterGrowth(was, th.counters)
 		}
 		s.Threads = o.threadRows(after.threads, d)
 	}
 	return s, next
 }
 
-// difference returns the growth of a counter. It is unknown if one end is unknown, and never negative.
-func difference(a, b counters) counters {
+// counterGrowth returns the growth of a counter. It is unknown if one end is unknown, and never negative.
+func counterGrowth(a, b counters) counters {
 	d := func(a, b int64) int64 {
 		if b < 0 || a < 0 {
 			return -1
@@ -112,18 +112,21 @@ func difference(a, b counters) counters {
 	}
 }
 
-func add(a, b counters) counters {
+func addCounters(a, b counters) counters {
 	return counters{
-		user: sum(a.user, b.user), system: sum(a.system, b.system), cpu: sum(a.cpu, b.cpu), guest: sum(a.guest, b.guest),
-		wait: sum(a.wait, b.wait), ioWait: sum(a.ioWait, b.ioWait),
-		read: sum(a.read, b.read), write: sum(a.write, b.write), cancelled: sum(a.cancelled, b.cancelled), minor: sum(a.minor, b.minor),
-		major:     sum(a.major, b.major),
-		voluntary: sum(a.voluntary, b.voluntary), involuntary: sum(a.involuntary, b.involuntary),
-		childCPU: sum(a.childCPU, b.childCPU), childMinor: sum(a.childMinor, b.childMinor), childMajor: sum(a.childMajor, b.childMajor),
+		user: addKnown(a.user, b.user), system: addKnown(a.system, b.system), cpu: addKnown(a.cpu, b.cpu), guest: addKnown(a.guest,
+			b.guest),
+		wait: addKnown(a.wait, b.wait), ioWait: addKnown(a.ioWait, b.ioWait),
+		read: addKnown(a.read, b.read), write: addKnown(a.write, b.write), cancelled: addKnown(a.cancelled, b.cancelled),
+		minor:     addKnown(a.minor, b.minor),
+		major:     addKnown(a.major, b.major),
+		voluntary: addKnown(a.voluntary, b.voluntary), involuntary: addKnown(a.involuntary, b.involuntary),
+		childCPU: addKnown(a.childCPU, b.childCPU), childMinor: addKnown(a.childMinor, b.childMinor), childMajor: addKnown(a.childMajor,
+			b.childMajor),
 	}
 }
 
-func figure(v int64, unit float64) *float64 {
+func inUnit(v int64, unit float64) *float64 {
 	if v < 0 {
 		return nil
 	}
@@ -133,24 +136,24 @@ func figure(v int64, unit float64) *float64 {
 
 func convert(c counters) client.ProbeUse {
 	return client.ProbeUse{
-		UserSeconds: figure(c.user, 1e9), SystemSeconds: figure(c.system, 1e9), CPUSeconds: figure(c.cpu, 1e9),
-		GuestSeconds: figure(c.guest, 1e9),
-		WaitSeconds:  figure(c.wait, 1e9), IOWaitSeconds: figure(c.ioWait, 1e9), ReadBytes: figure(c.read, 1),
-		WriteBytes: figure(c.write, 1), CancelledBytes: figure(c.cancelled, 1),
-		MinorFaults: figure(c.minor, 1), MajorFaults: figure(c.major, 1), Voluntary: figure(c.voluntary, 1),
-		Involuntary: figure(c.involuntary, 1), ChildCPUSeconds: figure(c.childCPU, 1e9),
+		UserSeconds: inUnit(c.user, 1e9), SystemSeconds: inUnit(c.system, 1e9), CPUSeconds: inUnit(c.cpu, 1e9),
+		GuestSeconds: inUnit(c.guest, 1e9),
+		WaitSeconds:  inUnit(c.wait, 1e9), IOWaitSeconds: inUnit(c.ioWait, 1e9), ReadBytes: inUnit(c.read, 1),
+		WriteBytes: inUnit(c.write, 1), CancelledBytes: inUnit(c.cancelled, 1),
+		MinorFaults: inUnit(c.minor, 1), MajorFaults: inUnit(c.major, 1), Voluntary: inUnit(c.voluntary, 1),
+		Involuntary: inUnit(c.involuntary, 1), ChildCPUSeconds: inUnit(c.childCPU, 1e9),
 	}
 }
 
 // row returns the table row of a process.
 func (o *Options) row(t *task, d counters) client.ProbeRow {
-	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policy(t.policy),
+	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policyName(t.policy),
 		Priority: &t.priority, Processor: &t.processor, ProbeUse: convert(d)}
 	if !o.boot.IsZero() {
 		r.Started = o.boot.Add(time.Duration(t.start) * 10 * time.Millisecond)
 	}
-	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = figure(t.resident, 1), figure(t.virtual, 1), figure(t.stack, 1),
-		figure(t.threads, 1), figure(t.files, 1)
+	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = inUnit(t.resident, 1), inUnit(t.virtual, 1), inUnit(t.stack, 1),
+		inUnit(t.threads, 1), inUnit(t.files, 1)
 	return r
 }
 
@@ -193,21 +196,21 @@ func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
 			g = &group{counters: d[k]}
 			groups[p.command] = g
 		} else {
-			g.counters = add(g.counters, d[k])
+			g.counters = addCounters(g.counters, d[k])
 		}
 		g.resident, g.threads, g.count = g.resident+p.resident, g.threads+p.threads, g.count+1
 	}
 	for name, g := range groups {
 		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: convert(g.counters)}
-		r.ResidentBytes, r.Threads = figure(g.resident, 1), figure(g.threads, 1)
+		r.ResidentBytes, r.Threads = inUnit(g.resident, 1), inUnit(g.threads, 1)
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.Command, b.Command) })
 	return out
 }
 
-// policy returns the name of a scheduling policy as in sched(7).
-func policy(n int) string {
+// policyName returns the name of a scheduling policy as in sched(7).
+func policyName(n int) string {
 	names := []string{"NORMAL", "FIFO", "RR", "BATCH", "ISO", "IDLE", "DEADLINE", "EXT"}
 	if n < 0 || n >= len(names) {
 		return ""

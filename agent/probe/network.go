@@ -16,10 +16,10 @@ import (
 	"reckon/web/client"
 )
 
-// question is the first line of a network probe connection, as JSON. For the kind "echo", the server returns each
+// probeQuestion is the first line of a network probe connection, as JSON. For the kind "echo", the server returns each
 // message of Size bytes. For "sink", it reads until the other side has sent everything, and returns the number of bytes
 // as 8 bytes, big endian. For "pair", it measures the network from here to Host and returns a client.ProbePair as JSON.
-type question struct {
+type probeQuestion struct {
 	Kind     string        `json:"kind"`
 	Size     int           `json:"size,omitempty"`
 	Host     string        `json:"host,omitempty"`
@@ -67,25 +67,25 @@ func ServeNetwork(ctx context.Context, l net.Listener, port string) error {
 		}
 		go func() {
 			defer c.Close()
-			_ = answer(ctx, c, port)
+			_ = serveQuestion(ctx, c, port)
 		}()
 	}
 }
 
-func answer(ctx context.Context, c net.Conn, port string) error {
+func serveQuestion(ctx context.Context, c net.Conn, port string) error {
 	_ = c.SetDeadline(time.Now().Add(2*maxDuration + time.Minute))
 	in := bufio.NewReaderSize(c, 64<<10)
 	line, err := in.ReadSlice('\n')
 	if err != nil || len(line) > maxQuestion {
 		return errors.Join(err, errors.New("no question"))
 	}
-	var q question
+	var q probeQuestion
 	if err := json.Unmarshal(line, &q); err != nil {
 		return err
 	}
 	switch q.Kind {
 	case "echo":
-		return echo(c, in, q.Size)
+		return echoMessages(c, in, q.Size)
 	case "sink":
 		n, err := io.Copy(io.Discard, in)
 		if err != nil {
@@ -102,7 +102,7 @@ func answer(ctx context.Context, c net.Conn, port string) error {
 	return fmt.Errorf("unknown question %q", q.Kind)
 }
 
-func echo(c net.Conn, in io.Reader, size int) error {
+func echoMessages(c net.Conn, in io.Reader, size int) error {
 	if size < 1 || size > maxMessage {
 		return errors.New("bad size")
 	}
@@ -129,7 +129,7 @@ func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error)
 			if i == j {
 				continue
 			}
-			q := question{Kind: "pair", Host: to, Size: o.Message, Trials: o.Trials, Duration: o.Duration}
+			q := probeQuestion{Kind: "pair", Host: to, Size: o.Message, Trials: o.Trials, Duration: o.Duration}
 			var p client.ProbePair
 			if i == 0 { // that is us
 				p = measurePair(ctx, q, o.Port, o.Patience)
@@ -156,10 +156,10 @@ func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error)
 }
 
 // askPair makes another pod measure the network to a third one. It retries while the name of that pod does not resolve.
-func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p client.ProbePair) {
+func askPair(ctx context.Context, from string, q probeQuestion, o NetworkOptions) (p client.ProbePair) {
 	deadline := time.Now().Add(o.Patience)
 	for {
-		c, err := dial(ctx, from, o.Port, q)
+		c, err := sendQuestion(ctx, from, o.Port, q)
 		if err == nil {
 			defer c.Close()
 			if err = json.NewDecoder(io.LimitReader(c, 1<<20)).Decode(&p); err != nil {
@@ -174,8 +174,8 @@ func askPair(ctx context.Context, from string, q question, o NetworkOptions) (p 
 	}
 }
 
-// dial connects and sends the request.
-func dial(ctx context.Context, host, port string, q question) (net.Conn, error) {
+// sendQuestion connects and sends the request.
+func sendQuestion(ctx context.Context, host, port string, q probeQuestion) (net.Conn, error) {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -194,7 +194,7 @@ func dial(ctx context.Context, host, port string, q question) (net.Conn, error) 
 }
 
 // measurePair measures from here to a host, which may not exist yet.
-func measurePair(ctx context.Context, q question, port string, patience time.Duration) (p client.ProbePair) {
+func measurePair(ctx context.Context, q probeQuestion, port string, patience time.Duration) (p client.ProbePair) {
 	for deadline := time.Now().Add(patience); ; {
 		d := net.Dialer{Timeout: 5 * time.Second}
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(q.Host, port))
@@ -217,8 +217,8 @@ func measurePair(ctx context.Context, q question, port string, patience time.Dur
 	return p
 }
 
-func roundTrips(ctx context.Context, p *client.ProbePair, q question, port string) error {
-	c, err := dial(ctx, q.Host, port, question{Kind: "echo", Size: q.Size})
+func roundTrips(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
+	c, err := sendQuestion(ctx, q.Host, port, probeQuestion{Kind: "echo", Size: q.Size})
 	if err != nil {
 		return err
 	}
@@ -245,8 +245,8 @@ func roundTrips(ctx context.Context, p *client.ProbePair, q question, port strin
 }
 
 // throughput returns the bytes received by the other side per second until its report.
-func throughput(ctx context.Context, p *client.ProbePair, q question, port string) error {
-	c, err := dial(ctx, q.Host, port, question{Kind: "sink"})
+func throughput(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
+	c, err := sendQuestion(ctx, q.Host, port, probeQuestion{Kind: "sink"})
 	if err != nil {
 		return err
 	}

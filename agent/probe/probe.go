@@ -40,9 +40,9 @@ const (
 	maxSamples = 100_000
 )
 
-// tail is the shortest pause between additional readings of an application. When the application ends, its use since
+// tailInterval is the shortest pause between additional readings of an application. When the application ends, its use since
 // the last of these readings is lost.
-const tail = 100 * time.Millisecond
+const tailInterval = 100 * time.Millisecond
 
 // Probe measures a pod and keeps the samples until they have been read. It is safe for concurrent use.
 type Probe struct {
@@ -72,14 +72,14 @@ func New(o Options) (*Probe, error) {
 	p := &Probe{options: o, reader: newReader(o.Proc), next: 1, changed: make(chan struct{}), drained: make(chan struct{})}
 	p.options.boot = p.reader.boot
 	p.reader.threads = o.Threads
-	p.reader.match = matcher(o.Commands)
-	p.page = client.ProbePage{Pod: o.Pod, PodUID: o.PodUID, RateSeconds: o.Rate.Seconds(), Wanted: o.Completions, Kernel: kernel(),
+	p.reader.match = commandMatcher(o.Commands)
+	p.page = client.ProbePage{Pod: o.Pod, PodUID: o.PodUID, RateSeconds: o.Rate.Seconds(), Wanted: o.Completions, Kernel: kernelRelease(),
 		Boot: bootID(o.Proc)}
 	return p, nil
 }
 
-// matcher returns a function that reports whether a process runs one of the commands.
-func matcher(commands []string) func(string, []byte) bool {
+// commandMatcher returns a function that reports whether a process runs one of the commands.
+func commandMatcher(commands []string) func(string, []byte) bool {
 	if len(commands) == 0 {
 		return func(string, []byte) bool { return true }
 	}
@@ -98,9 +98,9 @@ func matcher(commands []string) func(string, []byte) bool {
 // Run waits for the application and measures it. It ends after the wanted number of samples, or when the application or
 // ctx ends. The application has ended when only the probe and the process that holds the namespace are left.
 func (p *Probe) Run(ctx context.Context) error {
-	before, err := p.baseline(ctx)
+	before, err := p.waitForStart(ctx)
 	if err != nil || before == nil {
-		p.end("stopped")
+		p.endWith("stopped")
 		return err
 	}
 	start, high := before.at, before.totals().cpu
@@ -114,9 +114,9 @@ func (p *Probe) Run(ctx context.Context) error {
 		if nearest := before.at.Add(p.options.Rate / 2); due.Before(nearest) {
 			due = nearest
 		}
-		after, stop := p.await(ctx, due)
+		after, stop := p.waitForReading(ctx, due)
 		if after != nil {
-			high = p.add(before, after, high)
+			high = p.addSample(before, after, high)
 			before = after
 		}
 		if stop != "" {
@@ -128,20 +128,20 @@ func (p *Probe) Run(ctx context.Context) error {
 			break
 		}
 	}
-	p.end(reason)
+	p.endWith(reason)
 	return nil
 }
 
-// baseline waits for the application to start. It returns the last reading without the application, so that no use is
+// waitForStart waits for the application to start. It returns the last reading without the application, so that no use is
 // missed. If the application started before the probe, it returns the first reading. It returns nil if ctx ends.
-func (p *Probe) baseline(ctx context.Context) (*table, error) {
+func (p *Probe) waitForStart(ctx context.Context) (*table, error) {
 	var last *table
 	for {
 		t, err := p.reader.read(time.Now())
 		if err != nil {
 			return nil, err
 		}
-		if p.reader.application(t) {
+		if p.reader.hasApplication(t) {
 			if last == nil {
 				last = t
 			}
@@ -156,11 +156,11 @@ func (p *Probe) baseline(ctx context.Context) (*table, error) {
 	}
 }
 
-// await waits until due and returns the reading then. It also reads the application in between, so that little use is
+// waitForReading waits until due and returns the reading then. It also reads the application in between, so that little use is
 // lost when the application ends. In that case, it returns the last reading before the end, or nil if there was none.
 // stop is the reason for the end, or empty.
-func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop string) {
-	pause := tail
+func (p *Probe) waitForReading(ctx context.Context, due time.Time) (after *table, stop string) {
+	pause := tailInterval
 	for {
 		done := false
 		select {
@@ -173,7 +173,7 @@ func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop st
 		switch {
 		case err != nil:
 			return after, "stopped"
-		case !p.reader.application(t):
+		case !p.reader.hasApplication(t):
 			return after, "application"
 		case done:
 			return t, "stopped"
@@ -181,13 +181,13 @@ func (p *Probe) await(ctx context.Context, due time.Time) (after *table, stop st
 			return t, ""
 		}
 		after = t
-		pause = max(tail, 50*time.Since(began)) // at most 2 % of a processor
+		pause = max(tailInterval, 50*time.Since(began)) // at most 2 % of a processor
 	}
 }
 
-// application reports whether t contains a process of the application. Zombies do not count, and neither does the first
+// hasApplication reports whether t contains a process of the application. Zombies do not count, and neither does the first
 // process of the namespace if it is the pause container.
-func (r *reader) application(t *table) bool {
+func (r *reader) hasApplication(t *table) bool {
 	for k, p := range t.processes {
 		if !p.zombie && !(k.pid == 1 && p.command == "pause") {
 			return true
@@ -196,9 +196,9 @@ func (r *reader) application(t *table) bool {
 	return false
 }
 
-// add stores the sample between two readings and returns the new high. high is the processor time counted so far.
-func (p *Probe) add(before, after *table, high int64) int64 {
-	s, high := sample(before, after, p.options, high)
+// addSample stores the sample between two readings and returns the new high. high is the processor time counted so far.
+func (p *Probe) addSample(before, after *table, high int64) int64 {
+	s, high := sampleBetween(before, after, p.options, high)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Seq = p.next
@@ -221,7 +221,7 @@ func (p *Probe) add(before, after *table, high int64) int64 {
 		}
 		p.page.Absent[name] = why
 	}
-	p.wake()
+	p.wakeWaiters()
 	return high
 }
 
@@ -230,18 +230,18 @@ func (p *Probe) Result(r *client.ProbeResult) {
 	p.mu.Lock()
 	p.page.Result = r
 	p.mu.Unlock()
-	p.end("completions")
+	p.endWith("completions")
 }
 
-func (p *Probe) end(reason string) {
+func (p *Probe) endWith(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.page.Ended, p.page.Reason = true, reason
-	p.wake()
+	p.wakeWaiters()
 }
 
-// wake signals a change to all waiting goroutines. The caller must hold the lock.
-func (p *Probe) wake() {
+// wakeWaiters signals a change to all waiting goroutines. The caller must hold the lock.
+func (p *Probe) wakeWaiters() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -288,7 +288,7 @@ func (p *Probe) acknowledge(after int64) {
 	p.samples = append([]client.ProbeSample(nil), p.samples[keep:]...)
 }
 
-func kernel() string {
+func kernelRelease() string {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return ""

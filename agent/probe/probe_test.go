@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 	after.user, after.system, after.childUser, after.childMinor, after.minor, after.voluntary = 130, 25, 50+35+3, 25, 40, 9
 	after.read, after.write = 4096+1000, 8192+2000
 	fresh := process{pid: 9, parent: 7, comm: "we ird) S 1", args: "fresh", container: id, user: 12, start: 700, threads: []int{10, 2}}
-	s, _ := sample(before, read(pause, after, fresh), Options{Processes: true, Threads: true, boot: r.boot}, before.totals().cpu)
+	s, _ := sampleBetween(before, read(pause, after, fresh), Options{Processes: true, Threads: true, boot: r.boot}, before.totals().cpu)
 	near(t, "total", s.Total.CPUSeconds, 0.35+0.12+0.05+0.03)
 	near(t, "ended", s.Ended.CPUSeconds, 0.05+0.03)
 	near(t, "bytes read", s.Total.ReadBytes, 1000)
@@ -156,10 +156,10 @@ func TestNobodyWaited(t *testing.T) {
 	before := read(pause, a, process{pid: 8, comm: "b", user: 1000})
 	a.user = 110
 	middle := read(pause, a)
-	s, high := sample(before, middle, Options{}, before.totals().cpu)
+	s, high := sampleBetween(before, middle, Options{}, before.totals().cpu)
 	near(t, "total", s.Total.CPUSeconds, 0.1)
 	a.user = 130
-	s, _ = sample(middle, read(pause, a), Options{}, high)
+	s, _ = sampleBetween(middle, read(pause, a), Options{}, high)
 	near(t, "next total", s.Total.CPUSeconds, 0.2)
 }
 
@@ -175,7 +175,7 @@ func TestUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _ := sample(tab, tab, Options{}, 0)
+	s, _ := sampleBetween(tab, tab, Options{}, 0)
 	if s.Total.ReadBytes != nil || s.Total.WriteBytes != nil {
 		t.Error("bytes that could not be read have a value")
 	}
@@ -336,7 +336,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 	high := int64(0)
 	for range 5 {
-		high = p.add(many, many, high)
+		high = p.addSample(many, many, high)
 	}
 	page := p.Page(t.Context(), 0, 0, 100)
 	for i, s := range page.Samples {
@@ -347,7 +347,7 @@ func TestNobodyReads(t *testing.T) {
 }
 
 func TestCommands(t *testing.T) {
-	match := matcher([]string{"mpirun lmp", "sh"})
+	match := commandMatcher([]string{"mpirun lmp", "sh"})
 	for line, want := range map[string]bool{"mpirun\x00lmp\x00-v": true, "mpirun\x00lmpx": false, "mpirun": false, "sh\x00-c": true, "bash": false} {
 		if got := match("x", []byte(line)); got != want {
 			t.Errorf("%q: %v", line, got)

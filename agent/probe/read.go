@@ -146,7 +146,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 	} else if isGone(err) {
 		p.zombie = true // it ended while it was read
 	} else {
-		t.absent["read_bytes, write_bytes"] = reason(err)
+		t.absent["read_bytes, write_bytes"] = stopReason(err)
 	}
 	c.voluntary, c.involuntary = -1, -1
 	if text, err = os.ReadFile(filepath.Join(dir, "status")); err == nil {
@@ -160,7 +160,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 	if fds, err := os.ReadDir(filepath.Join(dir, "fd")); err == nil {
 		p.files = int64(len(fds))
 	} else if !isGone(err) {
-		t.absent["files"] = reason(err)
+		t.absent["files"] = stopReason(err)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "cgroup")); err == nil {
 		p.container = containerOf(string(text))
@@ -335,7 +335,7 @@ func printable(b []byte) string {
 // isGone reports whether a process ended during its reading.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) }
 
-func reason(err error) string {
+func stopReason(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "permission denied: the application runs as another user, or with more capabilities; allowPtrace gives the probe SYS_PTRACE"
 	}

@@ -31,8 +31,8 @@ func (p *Probe) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /v1/samples", func(w http.ResponseWriter, r *http.Request) {
-		after, err := sequence(r, "after", 0)
-		kept, err2 := sequence(r, "kept", after)
+		after, err := sequenceNumber(r, "after", 0)
+		kept, err2 := sequenceNumber(r, "kept", after)
 		if err = errors.Join(err, err2); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -46,14 +46,14 @@ func (p *Probe) Handler() http.Handler {
 		page := p.Page(ctx, after, kept, maxPage)
 		w.Header().Set("Content-Type", "application/json")
 		if err := json.NewEncoder(w).Encode(page); err == nil && page.Ended && kept >= page.Last {
-			p.drain()
+			p.markServed()
 		}
 	})
 	return mux
 }
 
-// sequence reads the number of a sample.
-func sequence(r *http.Request, name string, missing int64) (int64, error) {
+// sequenceNumber reads the number of a sample.
+func sequenceNumber(r *http.Request, name string, missing int64) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
 		return missing, nil
@@ -65,8 +65,8 @@ func sequence(r *http.Request, name string, missing int64) (int64, error) {
 	return n, nil
 }
 
-// drain means that the end was served and nothing is left.
-func (p *Probe) drain() {
+// markServed means that the end was served and nothing is left.
+func (p *Probe) markServed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -124,7 +124,7 @@ func (p *Probe) fail(err error) {
 	}
 	p.page.Absent["measurement"] = err.Error()
 	p.page.Ended, p.page.Reason = true, "failed"
-	p.wake()
+	p.wakeWaiters()
 }
 
 // maxSummary is the length of a termination message that the kubelet keeps.

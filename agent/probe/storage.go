@@ -46,7 +46,7 @@ func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err 
 	if direct {
 		r.Figures["direct"] = 1
 	}
-	block := aligned(int(o.Block), sector)
+	block := alignedBuffer(int(o.Block), sector)
 	for i := range block {
 		block[i] = byte(rand.Uint32())
 	}
@@ -82,19 +82,20 @@ func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err 
 	if err := rate("read_bytes_per_second", read, func() error { return nil }); err != nil {
 		return nil, err
 	}
-	if err := random(ctx, r, "random_read", o.Duration, blocks, o.Block, read); err != nil {
+	if err := randomOperations(ctx, r, "random_read", o.Duration, blocks, o.Block, read); err != nil {
 		return nil, err
 	}
 	synced := func(at int64) error { return errors.Join(write(at), unix.Fdatasync(int(f.Fd()))) }
-	if err := random(ctx, r, "random_write", o.Duration, blocks, o.Block, synced); err != nil {
+	if err := randomOperations(ctx, r, "random_write", o.Duration, blocks, o.Block, synced); err != nil {
 		return nil, err
 	}
 	r.To = time.Now()
 	return r, nil
 }
 
-// random performs operations one after another at random places for some time.
-func random(ctx context.Context, r *client.ProbeResult, name string, d time.Duration, blocks, size int64, do func(int64) error) error {
+// randomOperations performs operations one after another at random places for some time.
+func randomOperations(ctx context.Context, r *client.ProbeResult, name string, d time.Duration, blocks, size int64,
+	do func(int64) error) error {
 	var took []time.Duration
 	began := time.Now()
 	for time.Since(began) < d {
@@ -126,8 +127,8 @@ func openDirect(name string, try bool) (*os.File, bool, error) {
 	return f, false, err
 }
 
-// aligned returns memory that begins at a multiple of size, as O_DIRECT requires.
-func aligned(n, size int) []byte {
+// alignedBuffer returns memory that begins at a multiple of size, as O_DIRECT requires.
+func alignedBuffer(n, size int) []byte {
 	b := make([]byte, n+size)
 	skip := 0
 	if over := int(uintptr(unsafe.Pointer(&b[0])) % uintptr(size)); over != 0 {

@@ -101,7 +101,7 @@ func TestBreakdownIsBounded(t *testing.T) {
 	for i := range 5000 {
 		p := tree.add(int32(i+10), 1)
 		p.comm = sensor.CommOf([]byte("n" + time.Duration(i).String()))
-		tree.bury(p, 0)
+		tree.markDead(p, 0)
 	}
 	tree.sweep(func(*proc) bool { return true })
 	if len(tree.commands) > maxNames+1 || len(tree.procs) != 0 || len(tree.order) != 0 {
@@ -377,7 +377,7 @@ func TestOneAddressSpace(t *testing.T) {
 		m := &meter{tree: tree, begin: time.Now()}
 		for i := range 8 {
 			if i == 5 && c.same {
-				tree.bury(tree.procs[5_000_000], m.elapsed())
+				tree.markDead(tree.procs[5_000_000], m.elapsed())
 			}
 			m.sample()
 		}

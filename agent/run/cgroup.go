@@ -106,13 +106,13 @@ func openGroup(own []hierarchy, name string) (*group, error) {
 	if g.v2 != "" {
 		fd, err := unix.Open(g.v2, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil || readWord(g.v2+"/cgroup.type") != "domain" {
-			g.drop(&g.v2)
+			g.removeFolder(&g.v2)
 		} else {
 			g.fd = fd
 		}
 	}
 	if g.v2 != "" && g.cpuacct != "" {
-		g.drop(&g.cpuacct) // version 2 counts the same, and splits it better
+		g.removeFolder(&g.cpuacct) // version 2 counts the same, and splits it better
 	}
 	if g.v2 == "" && g.cpuacct == "" && g.memory == "" {
 		return g, sensor.Unavailable("no control group can be made below ours without changing how the work runs", "", errors.Join(errs...))
@@ -151,10 +151,10 @@ func removeStale(dir string) {
 func (g *group) dropV2() {
 	_ = unix.Close(g.fd)
 	g.fd = -1
-	g.drop(&g.v2)
+	g.removeFolder(&g.v2)
 }
 
-func (g *group) drop(slot *string) {
+func (g *group) removeFolder(slot *string) {
 	_ = unix.Rmdir(*slot)
 	*slot = ""
 }
@@ -176,7 +176,7 @@ func (g *group) forkInto(sys *syscall.SysProcAttr) func() {
 			continue
 		}
 		if os.WriteFile(*slot+"/tasks", []byte(tid), 0) != nil {
-			g.drop(slot)
+			g.removeFolder(slot)
 			continue
 		}
 		moved = append(moved, g.back[*slot])
@@ -198,9 +198,9 @@ func (g *group) cpu() (total, user, system uint64, ok bool) {
 		if err != nil {
 			return
 		}
-		total, ok = keyed(b, "usage_usec")
-		user, _ = keyed(b, "user_usec")
-		system, _ = keyed(b, "system_usec")
+		total, ok = valueOf(b, "usage_usec")
+		user, _ = valueOf(b, "user_usec")
+		system, _ = valueOf(b, "system_usec")
 		return total * 1000, user * 1000, system * 1000, ok
 	case g.cpuacct != "":
 		b, err := g.read(g.cpuacct + "/cpuacct.usage")
@@ -237,9 +237,9 @@ func (g *group) memoryNow() (m groupMemory, ok bool) {
 	if err != nil {
 		return m, false
 	}
-	anon, ok1 := keyed(b, g.keys[0])
-	mapped, ok2 := keyed(b, g.keys[1])
-	shmem, _ := keyed(b, g.keys[2])
+	anon, ok1 := valueOf(b, g.keys[0])
+	mapped, ok2 := valueOf(b, g.keys[1])
+	shmem, _ := valueOf(b, g.keys[2])
 	b, err = g.read(g.now)
 	if err != nil {
 		return m, false
@@ -330,8 +330,8 @@ func (g *group) read(path string) ([]byte, error) {
 	return g.buf[:n], nil
 }
 
-// keyed finds "key value" among the lines of b.
-func keyed(b []byte, key string) (uint64, bool) {
+// valueOf finds "key value" among the lines of b.
+func valueOf(b []byte, key string) (uint64, bool) {
 	for line := range bytes.Lines(b) {
 		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok && len(rest) > 1 && rest[0] == ' ' {
 			return number(bytes.TrimSpace(rest))

@@ -102,7 +102,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		for i := range list {
 			list[i].addCPU(missing * float64(list[i].Processes) / float64(n))
 		}
-		slices.SortFunc(list, order)
+		slices.SortFunc(list, compareCommands)
 		return list, missing
 	}
 	var sum float64
@@ -114,7 +114,7 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		part := seconds(ns) * min(1, missing/sum)
 		list = append(list, Command{Name: "children of " + name, CPUSeconds: part})
 	}
-	slices.SortFunc(list, order)
+	slices.SortFunc(list, compareCommands)
 	if missing -= min(sum, missing); missing > 0 || unnamed > 0 {
 		i := slices.IndexFunc(list, func(c Command) bool { return c.Name == otherName })
 		if i < 0 {
@@ -123,18 +123,18 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 		}
 		list[i].CPUSeconds += missing
 		list[i].Processes += unnamed
-		slices.SortFunc(list, order)
+		slices.SortFunc(list, compareCommands)
 	}
 	return list, 0
 }
 
-// order sorts the largest CPU time first, and "other" last.
-func order(a, b Command) int {
-	return cmp.Or(truth(a.Name == otherName)-truth(b.Name == otherName),
+// compareCommands sorts the largest CPU time first, and "other" last.
+func compareCommands(a, b Command) int {
+	return cmp.Or(oneIfTrue(a.Name == otherName)-oneIfTrue(b.Name == otherName),
 		cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Name, b.Name))
 }
 
-func truth(b bool) int {
+func oneIfTrue(b bool) int {
 	if b {
 		return 1
 	}

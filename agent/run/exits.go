@@ -76,7 +76,7 @@ func (f *exitFeed) charge(t *tree, e *sensor.Process, at float64) bool {
 	f.taken++
 	f.whole = f.whole || e.PPID == t.self
 	if !t.byEvents {
-		t.bury(p, at)
+		t.markDead(p, at)
 	}
 	return true
 }

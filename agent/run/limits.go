@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine returns the resources available to the command: processors by affinity and cgroup quotas
+// availableResources returns the resources available to the command: processors by affinity and cgroup quotas
 // up to the root, and memory by cgroup limits or else the machine's.
-func machine(procRoot string, own []hierarchy) Machine {
+func availableResources(procRoot string, own []hierarchy) Machine {
 	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) == nil {
@@ -65,10 +65,10 @@ func memoryLimit(dir string, controllers []string) uint64 {
 	return v
 }
 
-func memTotal(path string) uint64 { return kilobytes(path, "MemTotal:") }
+func memTotal(path string) uint64 { return readKilobytes(path, "MemTotal:") }
 
-// kilobytes returns the value of one line of a file such as /proc/meminfo in bytes, or 0 if the line is missing.
-func kilobytes(path, key string) uint64 {
+// readKilobytes returns the value of one line of a file such as /proc/meminfo in bytes, or 0 if the line is missing.
+func readKilobytes(path, key string) uint64 {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0

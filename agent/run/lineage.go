@@ -2,9 +2,9 @@ package run
 
 import "slices"
 
-// search finds the descendants of this process by the lists of children in /proc (CONFIG_PROC_CHILDREN). It records the
+// searchChildren finds the descendants of this process by the lists of children in /proc (CONFIG_PROC_CHILDREN). It records the
 // end of processes that it no longer finds.
-func (t *tree) search(now float64) {
+func (t *tree) searchChildren(now float64) {
 	t.turn++
 	t.children(t.self, true)
 	for i := 0; i < len(t.order); i++ { // includes children of processes appended meanwhile
@@ -15,7 +15,7 @@ func (t *tree) search(now float64) {
 	for _, p := range t.order {
 		// One that is handed from a parent that ended to us can be in neither list.
 		if p.pid != 0 && !p.dead && p.mark != t.turn && !t.readStat(p) {
-			t.bury(p, now)
+			t.markDead(p, now)
 		}
 	}
 }
@@ -25,13 +25,13 @@ func (t *tree) search(now float64) {
 func (t *tree) buryMissing(now float64) {
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && !t.readStat(p) {
-			t.bury(p, now)
+			t.markDead(p, now)
 		}
 	}
 }
 
-// disown records the children that exist already. They belong to the program that started us by exec.
-func (t *tree) disown() {
+// ignoreExisting records the children that exist already. They belong to the program that started us by exec.
+func (t *tree) ignoreExisting() {
 	t.turn++
 	t.children(t.self, true)
 	t.foreign = map[int32]bool{}
@@ -55,14 +55,14 @@ func (t *tree) children(pid int32, threads bool) {
 		t.list = t.files.Children(pid, tid, t.list[:0])
 		for _, n := range t.list {
 			if !t.foreign[n] {
-				t.child(n, pid)
+				t.recordChild(n, pid)
 			}
 		}
 	}
 }
 
-// child records a child that the search found in the list of a parent.
-func (t *tree) child(pid, ppid int32) {
+// recordChild records a child that the search found in the list of a parent.
+func (t *tree) recordChild(pid, ppid int32) {
 	p := t.procs[pid]
 	if p != nil && (p.exit != nil || p.dead && t.zombie(p)) { // its end was reported
 		p.mark = t.turn

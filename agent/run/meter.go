@@ -133,11 +133,11 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 	}
 	if l.procs > 1 && l.resident > largest+largest/16 && at-m.shared >= pause {
 		began := threadClock()
-		m.tree.proportion()
+		m.tree.measureSharing()
 		m.shared, m.sharedProcs, m.profile.shareCost = at, l.procs, (threadClock() - began).Seconds()
 	}
 	if l.procs > 1 {
-		l.scale(m.tree.share)
+		l.scaleMemory(m.tree.share)
 	}
 	l.resident = max(l.resident, largest)
 	l.bound = m.tree.alike && m.tree.share > alikeShare
@@ -155,7 +155,7 @@ func (m *meter) heldShared() uint64 {
 	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
 		return 0
 	}
-	held := kilobytes(m.tree.machine.meminfo, "Shmem:")
+	held := readKilobytes(m.tree.machine.meminfo, "Shmem:")
 	m.tree.machine.before = min(m.tree.machine.before, held)
 	return held
 }
@@ -184,7 +184,7 @@ func (m *meter) finish(end float64) {
 // readEvents records the events of the kernel up to now.
 func (m *meter) readEvents(at float64) {
 	if m.perf != nil {
-		m.perf.drain(m.tree, at)
+		m.perf.applyRecords(m.tree, at)
 	}
 }
 
@@ -198,7 +198,7 @@ func (m *meter) foldable(at float64) func(*proc) bool {
 			return false // still a zombie: forgotten, it would be found again
 		case at > p.died+exitDelay:
 			return true
-		case m.exits != nil && p.exit == nil, p.reads < 0, p.orphan() && !p.reaped:
+		case m.exits != nil && p.exit == nil, p.reads < 0, p.isOurs() && !p.reaped:
 			return false
 		}
 		return at > p.died
@@ -222,8 +222,8 @@ func (m *meter) remember(at float64, l level) {
 	m.profile.memory(at, float64(l.resident))
 }
 
-// study takes the rare, expensive sample: I/O, waiting, the split of CPU time, and exit records.
-func (m *meter) study() {
+// sampleExpensive takes the rare, expensive sample: I/O, waiting, the split of CPU time, and exit records.
+func (m *meter) sampleExpensive() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
@@ -233,14 +233,14 @@ func (m *meter) study() {
 	if m.exits != nil {
 		m.exits.drain(m.tree, at)
 	}
-	m.sum()
+	m.updateTotals()
 	m.studied = at
 	m.costStudy = threadClock() - began
 }
 
-// sum updates the totals. A process that ended between two readings is missing until it is reaped, so sum keeps the
+// updateTotals updates the totals. A process that ended between two readings is missing until it is reaped, so sum keeps the
 // previous total if the new one is lower.
-func (m *meter) sum() {
+func (m *meter) updateTotals() {
 	t := totals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
 	live := uint64(0)
 	for _, p := range m.tree.order {
@@ -329,13 +329,13 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	if pid == m.main && !p.parent && t.byEvents && uint64(usage.Maxrss)<<10 > m.floor {
 		p.peak = max(p.peak, uint64(usage.Maxrss)<<10)
 	}
-	t.bury(p, at)
+	t.markDead(p, at)
 	return status, nil
 }
 
-// pause returns the time until the next reading, so that measuring takes about 1 % of a core. The first readings follow
+// nextPause returns the time until the next reading, so that measuring takes about 1 % of a core. The first readings follow
 // each other quickly, for short commands. Then there are 50 readings a second, and later 10 unless the tree changes.
-func (m *meter) pause(at float64) time.Duration {
+func (m *meter) nextPause(at float64) time.Duration {
 	if m.looks < 6 {
 		return 500 * time.Microsecond << m.looks
 	}

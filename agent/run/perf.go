@@ -160,9 +160,9 @@ func waitFull(fds []unix.PollFd) bool {
 	return full
 }
 
-// drain applies the records in the rings to t, in order of time over all processors. Records that arrive while the
+// applyRecords applies the records in the rings to t, in order of time over all processors. Records that arrive while the
 // rings are read wait for the next call.
-func (w *perfWatch) drain(t *tree, now float64) {
+func (w *perfWatch) applyRecords(t *tree, now float64) {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	cut := uint64(ts.Nano())
@@ -201,7 +201,7 @@ func (w *perfWatch) apply(r *record, t *tree, now float64) {
 		if p != nil {
 			p.reads -= len(w.rings) // number of CPU time records that follow
 			if p.alive--; p.alive <= 0 {
-				t.bury(p, now)
+				t.markDead(p, now)
 			}
 		}
 	case unix.PERF_RECORD_COMM:

@@ -84,9 +84,9 @@ func (r *runner) start(path string) error {
 	}
 	m := &meter{group: r.group, tree: newTree(os.Getpid(), "/proc")}
 	m.tree.machine.meminfo = "/proc/meminfo"
-	m.tree.machine.before = kilobytes(m.tree.machine.meminfo, "Shmem:")
+	m.tree.machine.before = readKilobytes(m.tree.machine.meminfo, "Shmem:")
 	m.gpus = openGPUs(r.o.GPUs)
-	m.tree.disown()
+	m.tree.ignoreExisting()
 	if r.o.Exits != nil {
 		m.exits = &exitFeed{source: r.o.Exits}
 		if err := r.o.Exits.Drain(new(sensor.Pass)); err != nil { // of before
@@ -129,11 +129,11 @@ type ended struct {
 	at  time.Time
 }
 
-// listen sends each ended child to out. It waits until a child is reaped and acknowledged before it sends the next.
-func listen(out chan<- ended, ack <-chan struct{}) {
+// forwardExits sends each ended child to out. It waits until a child is reaped and acknowledged before it sends the next.
+func forwardExits(out chan<- ended, ack <-chan struct{}) {
 	defer close(out)
 	for {
-		pid, err := waitable(0)
+		pid, err := nextEnded(0)
 		if err != nil {
 			return
 		}
@@ -144,8 +144,8 @@ func listen(out chan<- ended, ack <-chan struct{}) {
 	}
 }
 
-// waitable returns an ended child without reaping it, or 0 if there is none and flags has WNOHANG.
-func waitable(flags int) (int, error) {
+// nextEnded returns an ended child without reaping it, or 0 if there is none and flags has WNOHANG.
+func nextEnded(flags int) (int, error) {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|flags, nil)
@@ -163,7 +163,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 	m := r.meter
 	children, ack := make(chan ended), make(chan struct{})
 	defer close(ack)
-	go listen(children, ack)
+	go forwardExits(children, ack)
 	var full <-chan struct{} // stays nil, and silent, without perf
 	if m.perf != nil {
 		stop := make(chan struct{})
@@ -177,7 +177,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 	over := false
 	for {
 		left := time.Duration((second - m.elapsed()) * float64(time.Second))
-		timer.Reset(max(min(m.pause(m.elapsed()), left), 0))
+		timer.Reset(max(min(m.nextPause(m.elapsed()), left), 0))
 		select {
 		case s := <-signals:
 			if over { // the command is gone, and we are asked to go too
@@ -218,7 +218,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 		case <-timer.C:
 			at := m.elapsed()
 			if at >= second || at-m.studied >= min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1) {
-				m.study()
+				m.sampleExpensive()
 			}
 			m.sample()
 			if at >= second {
@@ -241,7 +241,7 @@ func (r *runner) row(at float64) {
 // reapRest records processes that ended with the command.
 func (r *runner) reapRest() {
 	for {
-		pid, err := waitable(unix.WNOHANG)
+		pid, err := nextEnded(unix.WNOHANG)
 		if err != nil || pid == 0 {
 			return
 		}

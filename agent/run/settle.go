@@ -13,15 +13,15 @@ import (
 func (r *runner) report() *Report {
 	m, t := r.meter, r.meter.tree
 	m.finish(r.end)
-	m.study()
+	m.sampleExpensive()
 	for range 50 { // ended processes become zombies within moments
-		if !t.leaving() {
+		if !t.hasExiting() {
 			break
 		}
 		time.Sleep(time.Millisecond)
 		r.reapRest()
 		m.tree.findLive(m.elapsed())
-		m.study()
+		m.sampleExpensive()
 	}
 	t.buryMissing(m.elapsed())
 	survivors := r.survivors()
@@ -33,7 +33,7 @@ func (r *runner) report() *Report {
 		}
 	}
 	rep := &Report{Command: r.o.Args, Start: r.began, GPU: m.gpus.report(), WallSeconds: r.end, Survivors: survivors,
-		Sources: map[string]string{}, Machine: machine("/proc", r.own)}
+		Sources: map[string]string{}, Machine: availableResources("/proc", r.own)}
 	rep.ExitCode = r.status.ExitStatus()
 	if r.status.Signaled() {
 		rep.ExitCode, rep.Signal = 128+int(r.status.Signal()), unix.SignalName(r.status.Signal())
@@ -50,7 +50,7 @@ func (r *runner) report() *Report {
 	var shared float64
 	rep.Commands, shared = breakdown(t.commands, t.unseen, m.last.cpu, rep.Processes, rep.Sources["processes"] != sampled)
 	for i := range rep.Commands {
-		if m.hasty() {
+		if m.mayMissMemory() {
 			rep.Commands[i].MemoryPeakBytes = nil
 		}
 	}
@@ -146,7 +146,7 @@ func (r *runner) fillMemory(rep *Report) {
 		peak = min(peak, charged)
 		source = "cgroup peak less page cache and kernel memory"
 	}
-	if peak = max(peak, largest); peak == 0 || m.hasty() {
+	if peak = max(peak, largest); peak == 0 || m.mayMissMemory() {
 		rep.MemoryLargestBytes = nil
 		return
 	}
@@ -168,9 +168,10 @@ func (r *runner) fillMemory(rep *Report) {
 	}
 }
 
-// hasty reports whether the command may have ended before any reading saw its memory. It then was still loading at each sample, and no
+// mayMissMemory reports whether the command may have ended before any reading saw its memory. It then was still loading at each sample,
+// and no
 // exit record has its memory. The memory from wait4(2) does not help, because it includes our own from before the exec.
-func (m *meter) hasty() bool {
+func (m *meter) mayMissMemory() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 

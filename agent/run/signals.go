@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded lists the signals that are passed on to the command. It excludes job control signals (TSTP, TTIN, TTOU,
+// forwardedSignals lists the signals that are passed on to the command. It excludes job control signals (TSTP, TTIN, TTOU,
 // CONT), because the terminal also sends them to the command and stops us with it.
-var forwarded = []os.Signal{
+var forwardedSignals = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGPWR,
 }
 
@@ -17,7 +17,7 @@ var forwarded = []os.Signal{
 // start (nohup, a shell's background job) stay ignored, both by us and by the command.
 func catchSignals() (ch chan os.Signal, stop func()) {
 	ch = make(chan os.Signal, 32)
-	for _, s := range forwarded {
+	for _, s := range forwardedSignals {
 		if !signal.Ignored(s) {
 			signal.Notify(ch, s)
 		}

@@ -25,18 +25,19 @@ func (r *Report) Print(s term.Screen) error {
 	}
 	title := term.Cut(term.Safe(strings.Join(r.Command, " ")), max(width-len(end)-12, 8), s.ASCII)
 	fmt.Fprintf(&b, "%s: %s\n", s.Paint(term.Bold, "reckon: "+title), end)
-	line("wall time", "%s", exact(r.WallSeconds))
-	line("CPU time", "%s  (user %s, system %s)", exact(r.CPU.Total), exact(r.CPU.User), exact(r.CPU.System))
+	line("wall time", "%s", threeDecimals(r.WallSeconds))
+	line("CPU time", "%s  (user %s, system %s)", threeDecimals(r.CPU.Total), threeDecimals(r.CPU.User), threeDecimals(r.CPU.System))
 	c := r.Cores
-	line("cores", "mean %s, p50 %s, p95 %s, max %s  (of %s)", num(c.Mean), num(c.P50), num(c.P95), num(c.Max), num(r.Machine.Cores))
+	line("cores", "mean %s, p50 %s, p95 %s, max %s  (of %s)", twoDecimals(c.Mean), twoDecimals(c.P50), twoDecimals(c.P95),
+		twoDecimals(c.Max), twoDecimals(r.Machine.Cores))
 	wait := term.Unknown
 	if r.CPUWaitSeconds != nil {
-		wait = exact(*r.CPUWaitSeconds)
+		wait = threeDecimals(*r.CPUWaitSeconds)
 	}
 	line("CPU wait", "%s", wait)
-	line("memory", "peak %s%s, mean %s%s, largest process %s%s", r.mark(), optional(r.MemoryPeakBytes), r.mark(),
-		optional(r.MemoryMeanBytes),
-		optional(r.MemoryLargestBytes), cgroupPeak(r))
+	line("memory", "peak %s%s, mean %s%s, largest process %s%s", r.mark(), bytesOrUnknown(r.MemoryPeakBytes), r.mark(),
+		bytesOrUnknown(r.MemoryMeanBytes),
+		bytesOrUnknown(r.MemoryLargestBytes), cgroupPeak(r))
 	calls := ""
 	if r.IOCalls != nil {
 		calls = fmt.Sprintf("  (by calls: %s read, %s written)", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
@@ -50,7 +51,7 @@ func (r *Report) Print(s term.Screen) error {
 		if g.EnergyJoules != nil {
 			joules = ", energy " + term.Energy(g.EnergyJoules)
 		}
-		line("GPU", "%s%s (mean %s), memory peak %s%s", mark, exact(g.Seconds), num(g.Seconds/max(r.WallSeconds, 1e-9)),
+		line("GPU", "%s%s (mean %s), memory peak %s%s", mark, threeDecimals(g.Seconds), twoDecimals(g.Seconds/max(r.WallSeconds, 1e-9)),
 			bytesOf(g.MemoryPeakBytes), joules)
 	}
 	line("switches", "%s voluntary, %s involuntary", count(r.Switches.Voluntary), count(r.Switches.Involuntary))
@@ -105,8 +106,8 @@ func (r *Report) printCommands(s term.Screen) error {
 		if r.CPU.Total > 0 {
 			share = c.CPUSeconds / r.CPU.Total
 		}
-		t.Add(c.Name, count(c.Processes), exact(c.CPUSeconds), term.Percent(&share), exactOr(c.User), exactOr(c.System),
-			optional(c.MemoryPeakBytes), read, written)
+		t.Add(c.Name, count(c.Processes), threeDecimals(c.CPUSeconds), term.Percent(&share), exactOr(c.User), exactOr(c.System),
+			bytesOrUnknown(c.MemoryPeakBytes), read, written)
 	}
 	if err := t.Print(s); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (r *Report) printCommands(s term.Screen) error {
 			cpu += c.CPUSeconds
 			procs += c.Processes
 		}
-		_, err := fmt.Fprintf(s, "and %d more names: %s processes, %s of CPU\n", n, count(procs), exact(cpu))
+		_, err := fmt.Fprintf(s, "and %d more names: %s processes, %s of CPU\n", n, count(procs), threeDecimals(cpu))
 		return err
 	}
 	return nil
@@ -179,8 +180,8 @@ func cgroupPeak(r *Report) string {
 	return ", cgroup peak " + bytesOf(*r.MemoryCgroupPeakBytes)
 }
 
-// exact formats seconds with three decimals up to a minute, so that two runs can be compared.
-func exact(v float64) string {
+// threeDecimals formats seconds with three decimals up to a minute, so that two runs can be compared.
+func threeDecimals(v float64) string {
 	if v < 60 {
 		return fmt.Sprintf("%.3f s", v)
 	}
@@ -191,10 +192,10 @@ func exactOr(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}
-	return exact(*v)
+	return threeDecimals(*v)
 }
 
-func num(v float64) string { return fmt.Sprintf("%.2f", v) }
+func twoDecimals(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 func count(v uint64) string {
 	f := float64(v)
@@ -214,7 +215,7 @@ func (r *Report) mark() string {
 	return ""
 }
 
-func optional(v *uint64) string {
+func bytesOrUnknown(v *uint64) string {
 	if v == nil {
 		return term.Unknown
 	}

@@ -127,16 +127,16 @@ func (t *tree) add(pid, ppid int32) *proc {
 	return p
 }
 
-// orphan reports whether this process has to reap a dead process.
-func (p *proc) orphan() bool { return p.heir == nil && !p.lost }
+// isOurs reports whether this process has to reap a dead process.
+func (p *proc) isOurs() bool { return p.heir == nil && !p.lost }
 
-// leaving reports whether a process has ended that this process will reap in a moment.
-func (t *tree) leaving() bool {
+// hasExiting reports whether a process has ended that this process will reap in a moment.
+func (t *tree) hasExiting() bool {
 	for _, p := range t.order {
 		if p.pid == 0 || p.reaped {
 			continue
 		}
-		if p.dead && p.orphan() && (t.byEvents || p.exit != nil) || !p.dead && p.stat.State == 'Z' && p.stat.PPID == t.self {
+		if p.dead && p.isOurs() && (t.byEvents || p.exit != nil) || !p.dead && p.stat.State == 'Z' && p.stat.PPID == t.self {
 			return true
 		}
 	}
@@ -145,18 +145,18 @@ func (t *tree) leaving() bool {
 
 // creditOldName credits the CPU time of a process to its old name when it executes another program without a fork.
 func (t *tree) creditOldName(p *proc) {
-	if t.readClock(p); p.clock > p.credited+shortest {
+	if t.readClock(p); p.clock > p.credited+leastSplitCPU {
 		t.tally(p.comm).cpu += p.clock - p.credited
 		p.credited = p.clock
 	}
 }
 
-// shortest is the CPU time in nanoseconds that a process must have used before an exec to be listed under its old name.
+// leastSplitCPU is the CPU time in nanoseconds that a process must have used before an exec to be listed under its old name.
 // Less than that is the cost of the fork.
-const shortest = 2_000_000
+const leastSplitCPU = 2_000_000
 
-// bury marks a process as dead; fold follows when its last figures are in.
-func (t *tree) bury(p *proc, now float64) {
+// markDead marks a process as dead; fold follows when its last figures are in.
+func (t *tree) markDead(p *proc, now float64) {
 	if !p.dead {
 		t.findReaper(p)
 		p.dead, p.died, p.rss, p.shared = true, now, 0, 0
@@ -224,8 +224,8 @@ type level struct {
 	bound                  bool // the memory is an upper bound: processes may have one address space
 }
 
-// scale scales the memory, so that shared pages count once.
-func (l *level) scale(share float64) {
+// scaleMemory scales the memory, so that shared pages count once.
+func (l *level) scaleMemory(share float64) {
 	l.resident = uint64(float64(l.resident) * share)
 	l.shared = min(uint64(float64(l.shared)*share), l.resident)
 	l.anon = l.resident - l.shared
@@ -240,7 +240,7 @@ const missedLooks = 3
 // findLive finds the live descendants and reads their resident memory, and the names of new ones.
 func (t *tree) findLive(now float64) level {
 	if !t.byEvents {
-		t.search(now)
+		t.searchChildren(now)
 	}
 	var l level
 	clear(t.spaces)
@@ -254,7 +254,7 @@ func (t *tree) findLive(now float64) level {
 			// With events, a process is buried when its exit is reported. One that stays missing
 			// from /proc has ended as well; its record was lost.
 			if p.missed++; !t.byEvents || p.missed > missedLooks {
-				t.bury(p, now)
+				t.markDead(p, now)
 			}
 			continue
 		}
@@ -345,7 +345,7 @@ func (t *tree) readStat(p *proc) bool {
 	if err != nil || (p.stat.Start != 0 && s.Start != p.stat.Start) {
 		return false
 	}
-	if !t.believable(s.User + s.System) {
+	if !t.isPlausible(s.User + s.System) {
 		s.User, s.System = p.stat.User, p.stat.System
 	}
 	p.stat, p.comm, p.threads = s, s.Comm, s.Threads
@@ -384,12 +384,12 @@ func (t *tree) studyOne(p *proc) (ioRead bool) {
 // readClock updates the CPU time of a live process. It ignores a value above the capacity of all processors since the
 // start, because the clock of a process under creation can return the machine's uptime.
 func (t *tree) readClock(p *proc) {
-	if c, ok := procfs.CPUClock(p.pid); ok && t.believable(c) {
+	if c, ok := procfs.CPUClock(p.pid); ok && t.isPlausible(c) {
 		p.clock = max(p.clock, c)
 	}
 }
 
-func (t *tree) believable(ns uint64) bool {
+func (t *tree) isPlausible(ns uint64) bool {
 	return t.start.IsZero() || float64(ns) <= (time.Since(t.start).Seconds()+1)*t.cpus*1e9
 }
 
@@ -416,9 +416,9 @@ func (t *tree) threads(pid int32) []int32 {
 	return t.ids
 }
 
-// proportion measures how much resident memory the processes of the tree share, by the proportional set size in
+// measureSharing measures how much resident memory the processes of the tree share, by the proportional set size in
 // smaps_rollup. With it, pages of forked workers count once.
-func (t *tree) proportion() {
+func (t *tree) measureSharing() {
 	var pss, rss uint64
 	n := 0
 	for _, p := range t.order {

@@ -69,7 +69,7 @@ func Detect(y []float64, c Config) []Event {
 	}
 	var out []Event
 	for t := range y {
-		s := d.step(t)
+		s := d.scoreStep(t)
 		if s.score < limit {
 			continue
 		}
@@ -130,8 +130,8 @@ func newDetector(y []float64, c Config) *detector {
 	return d
 }
 
-// step scores one step; steps must be scored in order.
-func (d *detector) step(t int) scored {
+// scoreStep scores one step; steps must be scored in order.
+func (d *detector) scoreStep(t int) scored {
 	v := d.y[t]
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		d.rest[t] = math.NaN()
@@ -146,7 +146,7 @@ func (d *detector) step(t int) scored {
 	d.rest[t] = v - expected
 	best := scored{expected: expected, value: v}
 	for i := range d.windows {
-		m, value, ok := d.mean(t, d.windows[i].steps)
+		m, value, ok := d.residualMeans(t, d.windows[i].steps)
 		if !ok {
 			continue
 		}
@@ -221,8 +221,8 @@ func (d *detector) recorded(from, to int) []float64 {
 	return d.buffer
 }
 
-// mean returns the means of the last residuals and of their values, or false if half of them are missing.
-func (d *detector) mean(t, steps int) (rest, value float64, ok bool) {
+// residualMeans returns the means of the last residuals and of their values, or false if half of them are missing.
+func (d *detector) residualMeans(t, steps int) (rest, value float64, ok bool) {
 	n := 0.0
 	for i := max(0, t-steps+1); i <= t; i++ {
 		if !math.IsNaN(d.rest[i]) {
@@ -239,7 +239,7 @@ func (d *detector) score(t, i int, m float64) float64 {
 		w.past = append(w.past, m)
 	}
 	if d.scale[i] == 0 || t%max(d.day/12, 1) == 0 {
-		d.rescale(t, i)
+		d.computeScale(t, i)
 	}
 	z := math.Abs(m) / d.scale[i]
 	if math.IsNaN(z) || math.IsInf(z, 0) {
@@ -266,9 +266,9 @@ func (d *detector) score(t, i int, m float64) float64 {
 	return z / max(far, record*before)
 }
 
-// rescale sets the robust deviation of the means of the last days. It is at least a fiftieth of the range of the
+// computeScale sets the robust deviation of the means of the last days. It is at least a fiftieth of the range of the
 // values.
-func (d *detector) rescale(t, i int) {
+func (d *detector) computeScale(t, i int) {
 	w := &d.windows[i]
 	keep := 4 * d.day / max(w.steps/2, 1)
 	if len(w.past) > keep {

@@ -179,7 +179,7 @@ func TestClimbing(t *testing.T) {
 		{"at the limit already", line(24, func(i int) float64 { return 100 + 10*float64(i) }), 300, false},
 		{"no limit", line(24, func(i int) float64 { return 100 + 10*float64(i) }), 0, false},
 	} {
-		got, ok := Climbing(c.y, c.limit, 72)
+		got, ok := DetectClimb(c.y, c.limit, 72)
 		if ok != c.want {
 			t.Errorf("%s: %v, %+v", c.name, ok, got)
 		}
@@ -215,12 +215,12 @@ func TestPeers(t *testing.T) {
 		{"for half of the time", 20, func(t int) float64 { return 200 * float64(t%2) }, 0},
 		{"on both sides", 20, func(t int) float64 { return 300 - 600*float64(t%2) }, 0},
 	} {
-		got := Peers(group(c.n, c.odd))
+		got := FindOutliers(group(c.n, c.odd))
 		if len(got) != c.want || c.want == 1 && got[0].Index != 3 {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := Peers(nil); got != nil {
+	if got := FindOutliers(nil); got != nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -238,7 +238,7 @@ func Scores(y []float64, c Config) []float64 {
 	d := newDetector(y, c)
 	out := make([]float64, len(y))
 	for t := range y {
-		out[t] = d.step(t).score
+		out[t] = d.scoreStep(t).score
 	}
 	return out
 }

@@ -21,10 +21,11 @@ const (
 	steady = 6.0
 )
 
-// Climbing reports whether a series rises at its end so that it reaches limit within the given number of steps. The line through the last
+// DetectClimb reports whether a series rises at its end so that it reaches limit within the given number of steps. The line through the
+// last
 // steps has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if it scatters as
 // much as it rises. It does not climb either if it falls in between, like memory that is freed now and then.
-func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
+func DetectClimb(y []float64, limit float64, within float64) (Climb, bool) {
 	if len(y) < climbing || !(limit > 0) {
 		return Climb{}, false
 	}
@@ -64,8 +65,8 @@ func Climbing(y []float64, limit float64, within float64) (Climb, bool) {
 	return c, c.Steps <= within
 }
 
-// Unlike is a member of a group that differs from the others.
-type Unlike struct {
+// Outlier is a member of a group that differs from the others.
+type Outlier struct {
 	Index int
 	Value float64 // its median over time
 	Peers float64 // the median of the others
@@ -79,9 +80,9 @@ const (
 	unlike, most = 6.0, 0.8
 )
 
-// Peers returns the members of a group that differ from the others in nearly every step, always in the same direction.
+// FindOutliers returns the members of a group that differ from the others in nearly every step, always in the same direction.
 // lines holds the values of each member at the same steps; NaN means not recorded.
-func Peers(lines [][]float64) []Unlike {
+func FindOutliers(lines [][]float64) []Outlier {
 	if len(lines) < leastPeers || len(lines[0]) == 0 {
 		return nil
 	}
@@ -124,13 +125,13 @@ func Peers(lines [][]float64) []Unlike {
 	for _, l := range lines {
 		medians = append(medians, middleOf(l))
 	}
-	var out []Unlike
+	var out []Outlier
 	for i := range lines {
 		if 2*seen[i] < steps || float64(max(above[i], below[i])) < most*float64(seen[i]) {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Delete(slices.Clone(medians), i, i+1), math.IsNaN)
-		out = append(out, Unlike{Index: i, Value: medians[i], Peers: quantiles.Median(others), Far: far[i] / float64(seen[i])})
+		out = append(out, Outlier{Index: i, Value: medians[i], Peers: quantiles.Median(others), Far: far[i] / float64(seen[i])})
 	}
 	return out
 }

@@ -44,14 +44,14 @@ type mean struct {
 // mean of a run is the interval of its pods' means. figures is the number of simultaneous
 // comparisons, with a joint confidence level of 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
-	x, y := pods(a), pods(b)
+	x, y := meanOfSeries(a), meanOfSeries(b)
 	return welch(x, y, Welch, alpha, figures,
 		"the values resemble each other so much that they are worth fewer than three independent ones")
 }
 
 // Runs compares groups of runs by one value per run; these values are independent.
 func Runs(a, b []float64, alpha float64, figures int) Result {
-	x, y := independent(a), independent(b)
+	x, y := meanOf(a), meanOf(b)
 	switch {
 	case len(a) >= 2 && len(b) >= 2:
 		return welch(x, y, WelchRun, alpha, figures, "a group has fewer than three runs")
@@ -60,7 +60,7 @@ func Runs(a, b []float64, alpha float64, figures int) Result {
 	case len(b) == 1 && len(a) >= Least:
 		return oneRun(x, y, len(a), alpha, figures)
 	}
-	return untested(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
+	return resultWithoutTest(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
 }
 
 // Pairs compares paired values, such as values of the same pair of pods.
@@ -69,13 +69,13 @@ func Pairs(a, b []float64, alpha float64, figures int) Result {
 	for i := range a {
 		d[i] = b[i] - a[i]
 	}
-	x, y, m := independent(a), independent(b), independent(d)
+	x, y, m := meanOf(a), meanOf(b), meanOf(d)
 	m.effective = float64(len(d))
-	return judge(x, y, m, Paired, alpha, figures, "there are fewer than three pairs")
+	return testDifference(x, y, m, Paired, alpha, figures, "there are fewer than three pairs")
 }
 
-// independent returns the mean of independent values.
-func independent(x []float64) mean {
+// meanOf returns the mean of independent values.
+func meanOf(x []float64) mean {
 	n, sum := float64(len(x)), 0.0
 	for _, v := range x {
 		sum += v
@@ -90,13 +90,13 @@ func independent(x []float64) mean {
 	return m
 }
 
-// pods returns the mean of the means of series.
-func pods(series [][]float64) mean {
+// meanOfSeries returns the mean of the means of series.
+func meanOfSeries(series [][]float64) mean {
 	var out mean
 	k, squares := float64(len(series)), 0.0
 	out.effective = math.Inf(1)
 	for _, s := range series {
-		m := correlated(s)
+		m := correlatedMean(s)
 		part := m.variance / (k * k)
 		out.value += m.value / k
 		out.variance += part
@@ -107,12 +107,12 @@ func pods(series [][]float64) mean {
 	return out
 }
 
-// correlated returns the mean of an autocorrelated series and its effective number of values. That is the smaller of n
+// correlatedMean returns the mean of an autocorrelated series and its effective number of values. That is the smaller of n
 // (1-r) / (1+r), with the correlation r of neighbours, and n / (1 + 2 sum of r_k) over the lags up to the first pair
 // that is not positive (Geyer 1992). The estimate of r from a short series is too low by about (1 + 4r)/n (Marriott and
 // Pope 1954), so it adds that amount.
-func correlated(x []float64) mean {
-	m := independent(x)
+func correlatedMean(x []float64) mean {
+	m := meanOf(x)
 	n := float64(len(x))
 	squares := m.variance * n * (n - 1)
 	if n < 2 || squares == 0 {
@@ -148,7 +148,7 @@ func correlated(x []float64) mean {
 func welch(a, b mean, test string, alpha float64, figures int, few string) Result {
 	d := mean{value: b.value - a.value, variance: a.variance + b.variance, effective: min(a.effective, b.effective)}
 	d.df = d.variance * d.variance / (a.variance*a.variance/a.df + b.variance*b.variance/b.df)
-	return judge(a, b, d, test, alpha, figures, few)
+	return testDifference(a, b, d, test, alpha, figures, few)
 }
 
 // oneRun compares one value with several and uses their spread for both sides.
@@ -156,15 +156,15 @@ func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
 	// one of the two is 0; the other is the variance of a mean, n times smaller than a value's
 	d.variance = (a.variance + b.variance) * float64(n+1)
-	return judge(a, b, d, OneRun, alpha, figures, "")
+	return testDifference(a, b, d, OneRun, alpha, figures, "")
 }
 
-// judge tests whether d, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
+// testDifference tests whether d, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
 // that intervals and verdicts agree. few is the text for too few values.
-func judge(a, b, d mean, test string, alpha float64, figures int, few string) Result {
+func testDifference(a, b, d mean, test string, alpha float64, figures int, few string) Result {
 	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
 	if d.effective < Least || math.IsInf(d.variance, 0) {
-		return untested(a, b, few)
+		return resultWithoutTest(a, b, few)
 	}
 	if d.variance == 0 {
 		r.Test, r.Verdict = Constant, Noise
@@ -185,7 +185,7 @@ func judge(a, b, d mean, test string, alpha float64, figures int, few string) Re
 	return r
 }
 
-func untested(a, b mean, why string) Result {
+func resultWithoutTest(a, b mean, why string) Result {
 	return Result{A: a.value, B: b.value, Low: math.NaN(), High: math.NaN(), P: math.NaN(), Effective: min(a.effective, b.effective),
 		Verdict: Untested, Why: why}
 }

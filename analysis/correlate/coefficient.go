@@ -58,9 +58,9 @@ func Ranks(v []float64) []float64 {
 	return out
 }
 
-// effective returns the effective number of independent points of x and y. It is n divided by one plus twice the sum over lags of the
+// effectivePoints returns the effective number of independent points of x and y. It is n divided by one plus twice the sum over lags of the
 // products of both autocorrelations. The sum ends at the first lag with an autocorrelation below noise.
-func effective(x, y []float64) float64 {
+func effectivePoints(x, y []float64) float64 {
 	n := len(x)
 	noise := 2 / math.Sqrt(float64(n))
 	sum := 1.0
@@ -74,8 +74,8 @@ func effective(x, y []float64) float64 {
 	return min(max(float64(n)/sum, 2), float64(n))
 }
 
-// interval returns the 95 % confidence interval of a coefficient by Fisher's z.
-func interval(r, n float64) (low, high float64) {
+// confidenceInterval returns the 95 % confidence interval of a coefficient by Fisher's z.
+func confidenceInterval(r, n float64) (low, high float64) {
 	if math.IsNaN(r) {
 		return r, r
 	}

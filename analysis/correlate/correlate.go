@@ -115,21 +115,21 @@ func Pairs(columns []Column, o Options) (*Matrix, error) {
 			return nil, fmt.Errorf("column %s occurs twice: %w", c.Name, ErrInput)
 		}
 		m.Names = append(m.Names, c.Name)
-		if w := dull(c, o.MinPoints); w != "" {
+		if w := uselessReason(c, o.MinPoints); w != "" {
 			m.Warnings = append(m.Warnings, w)
 		}
 	}
-	run := runs(columns, o.Breaks)
+	run := numberRecordings(columns, o.Breaks)
 	for i := range columns {
 		for j := i + 1; j < len(columns); j++ {
-			m.Pairs = append(m.Pairs, relate(columns[i], columns[j], run, o))
+			m.Pairs = append(m.Pairs, correlatePair(columns[i], columns[j], run, o))
 		}
 	}
 	return m, nil
 }
 
-// dull returns why a column carries no information, or "".
-func dull(c Column, need int) string {
+// uselessReason returns why a column carries no information, or "".
+func uselessReason(c Column, need int) string {
 	n, lo, hi := 0, math.Inf(1), math.Inf(-1)
 	for _, v := range c.Values {
 		if finite(v) {
@@ -145,8 +145,8 @@ func dull(c Column, need int) string {
 	return ""
 }
 
-// runs returns, for each row, the number of the recording that it belongs to.
-func runs(columns []Column, breaks []int) []int {
+// numberRecordings returns, for each row, the number of the recording that it belongs to.
+func numberRecordings(columns []Column, breaks []int) []int {
 	if len(columns) == 0 || len(breaks) == 0 {
 		return nil
 	}
@@ -162,9 +162,9 @@ func runs(columns []Column, breaks []int) []int {
 	return run
 }
 
-func relate(a, b Column, run []int, o Options) Pair {
+func correlatePair(a, b Column, run []int, o Options) Pair {
 	p := Pair{A: a.Name, B: b.Name}
-	x, y := common(a.Values, b.Values, run, 0)
+	x, y := commonRows(a.Values, b.Values, run, 0)
 	nan := math.NaN()
 	p.Points = len(x)
 	p.Pearson, p.Spearman, p.Low, p.High, p.LagPearson = nan, nan, nan, nan, nan
@@ -173,14 +173,14 @@ func relate(a, b Column, run []int, o Options) Pair {
 	}
 	p.Pearson = Pearson(x, y)
 	p.Spearman = Pearson(Ranks(x), Ranks(y))
-	p.Effective = effective(x, y)
-	p.Low, p.High = interval(p.Pearson, p.Effective)
+	p.Effective = effectivePoints(x, y)
+	p.Low, p.High = confidenceInterval(p.Pearson, p.Effective)
 	p.LagPearson, p.LagPoints = p.Pearson, p.Points
 	// A lag must have at least half of the points that lag 0 has.
 	need := max(o.MinPoints, p.Points/2)
 	for lag := 1; lag <= o.MaxLag; lag++ {
 		for _, s := range [2]int{lag, -lag} {
-			x, y := common(a.Values, b.Values, run, s)
+			x, y := commonRows(a.Values, b.Values, run, s)
 			if len(x) < need {
 				continue
 			}
@@ -195,8 +195,8 @@ func relate(a, b Column, run []int, o Options) Pair {
 	return p
 }
 
-// common returns the values of the rows that have both a and b, with b taken lag rows later.
-func common(a, b []float64, run []int, lag int) (x, y []float64) {
+// commonRows returns the values of the rows that have both a and b, with b taken lag rows later.
+func commonRows(a, b []float64, run []int, lag int) (x, y []float64) {
 	for i := range a {
 		j := i + lag
 		if j < 0 || j >= len(b) || run != nil && run[i] != run[j] {

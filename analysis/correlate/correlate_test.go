@@ -115,11 +115,11 @@ func TestEffectivePoints(t *testing.T) {
 	for s := range uint64(100) {
 		x, y := walk(300, 2*s+100), walk(300, 2*s+101)
 		r := Pearson(x, y)
-		n := effective(x, y)
-		if lo, hi := interval(r, n); lo <= 0 && hi >= 0 {
+		n := effectivePoints(x, y)
+		if lo, hi := confidenceInterval(r, n); lo <= 0 && hi >= 0 {
 			hold++
 		}
-		if lo, hi := interval(r, 300); lo <= 0 && hi >= 0 {
+		if lo, hi := confidenceInterval(r, 300); lo <= 0 && hi >= 0 {
 			naive++
 		}
 	}

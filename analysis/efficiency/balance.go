@@ -10,35 +10,35 @@ import (
 // balance reports uneven work, memory or GPU use among the nodes.
 func (j *judge) balance() {
 	if j.u.Exactness["cpu_seconds"] == figure.Exact {
-		j.work()
+		j.compareNodes()
 		j.tasks()
 	}
 	if low, _, mean, ok := j.extremes(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled &&
 		j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
 			j.report("gpu_balance", Warning, share, "ratio", "balance.gpus",
-				phrase.Words{"node": low.Name, "share": phrase.Percent(share), "nodes": j.nodes()})
+				phrase.Words{"node": low.Name, "share": phrase.Percent(share), "nodes": j.nodeCount()})
 		}
 	}
 	if _, high, mean, ok := j.extremes(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 &&
 		j.u.memoryExact() == figure.Exact {
 		if times := *high.Memory / mean; times > 2 {
 			j.report("memory_balance", Info, times, "ratio", "balance.memory",
-				phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodes()})
+				phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodeCount()})
 		}
 	}
 }
 
-func (j *judge) nodes() phrase.Text { return phrase.Count(float64(len(j.u.PerNode))) }
+func (j *judge) nodeCount() phrase.Text { return phrase.Count(float64(len(j.u.PerNode))) }
 
-// work compares the nodes of a workload with their mean.
-func (j *judge) work() {
+// compareNodes compares the nodes of a workload with their mean.
+func (j *judge) compareNodes() {
 	least, _, mean, ok := j.extremes(func(n *Node) *float64 { return n.CPUSeconds })
 	if !ok || mean < settled {
 		return
 	}
 	share := *least.CPUSeconds / mean
-	words := phrase.Words{"node": least.Name, "share": phrase.Percent(share), "nodes": j.nodes()}
+	words := phrase.Words{"node": least.Name, "share": phrase.Percent(share), "nodes": j.nodeCount()}
 	if share < uneven {
 		j.report("balance", Warning, share, "ratio", "balance.uneven", words)
 		return

@@ -8,8 +8,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// empty reports an allocation without a process.
-func (j *judge) empty() bool {
+// reportEmpty reports an allocation without a process.
+func (j *judge) reportEmpty() bool {
 	span, ok := figure.Known(j.u.EmptySeconds)
 	if !ok || !j.u.Running || span < empty {
 		return false
@@ -43,11 +43,11 @@ func (j *judge) allocation() phrase.Text {
 // Idle reports whether a run did next to nothing for all of its time.
 func Idle(u Usage) bool {
 	j := judge{u: u}
-	return u.WallSeconds >= settled && j.idles()
+	return u.WallSeconds >= settled && j.reportIdling()
 }
 
-// idles reports an idle allocation of a run that is not short.
-func (j *judge) idles() bool {
+// reportIdling reports an idle allocation of a run that is not short.
+func (j *judge) reportIdling() bool {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
 	given, has := figure.Known(u.Cores)
@@ -63,7 +63,7 @@ func (j *judge) idles() bool {
 	case (cpu+wait)/u.WallSeconds >= none*min(given, 1),
 		sustained && p95 >= 2*none*min(given, 1) && (cpu+wait)/u.WallSeconds >= bursts*min(given, 1),
 		hasGPUs && (!onGPU || u.Exactness["gpu_seconds"] != figure.Exact || gpu >= none*gpus*u.WallSeconds),
-		j.storageShare() >= waiting || j.congested() || j.isDiskLimited():
+		j.storageShare() >= waiting || j.reportCongestion() || j.isDiskLimited():
 		return false
 	}
 	return true
@@ -71,13 +71,13 @@ func (j *judge) idles() bool {
 
 // Rested reports whether a run did next to nothing for the last half of its time or more.
 func Rested(u Usage) bool {
-	_, most := (&judge{u: u}).rested()
+	_, most := (&judge{u: u}).idleAtEnd()
 	return most
 }
 
-// rested returns the idle seconds at the end of a run, and whether they are at least half of its time. most requires a
+// idleAtEnd returns the idle seconds at the end of a run, and whether they are at least half of its time. most requires a
 // complete measurement of CPU time, and of GPU time if the run has GPUs.
-func (j *judge) rested() (seconds float64, most bool) {
+func (j *judge) idleAtEnd() (seconds float64, most bool) {
 	u := &j.u
 	v, ok := figure.Known(u.RestSeconds)
 	gpus, _ := figure.Known(u.GPUs)
@@ -88,8 +88,8 @@ func (j *judge) rested() (seconds float64, most bool) {
 // reportRest reports a run that was idle for the rest of its time. It does not repeat what a verdict on the time limit
 // contains.
 func (j *judge) reportRest() {
-	v, most := j.rested()
-	if !most || !j.u.Batch || j.u.State == "timeout" && !j.idles() {
+	v, most := j.idleAtEnd()
+	if !most || !j.u.Batch || j.u.State == "timeout" && !j.reportIdling() {
 		return
 	}
 	key, s := "rest", Info
@@ -99,9 +99,9 @@ func (j *judge) reportRest() {
 	j.report("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
 }
 
-// idle reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
-func (j *judge) idle() bool {
-	if !j.idles() {
+// reportIdle reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
+func (j *judge) reportIdle() bool {
+	if !j.reportIdling() {
 		return false
 	}
 	u := &j.u
@@ -170,7 +170,7 @@ func (j *judge) cores() {
 
 // ofCores describes the cores that use is compared with.
 func (j *judge) ofCores(given float64) phrase.Sentence {
-	w := phrase.Words{"cores": quantity(given, "core", "cores"), "was": j.was(), "nodes": "node"}
+	w := phrase.Words{"cores": quantity(given, "core", "cores"), "was": j.allocationVerb(), "nodes": "node"}
 	if !j.u.CoresImplied {
 		return texts.Sentence("of.given", w)
 	}
@@ -188,7 +188,7 @@ func (j *judge) gpus() {
 		return
 	}
 	share := used / (given * j.u.WallSeconds)
-	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": its(given, "GPU"),
+	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": withNoun(given, "GPU"),
 		"share": phrase.Join(format.Qualifier(j.u.Exactness["gpu_seconds"]), phrase.Percent(share))}
 	switch {
 	case j.u.Exactness["gpu_seconds"] != figure.Exact:

@@ -21,9 +21,9 @@ func (j *judge) diskLimit() {
 		return
 	}
 	d := j.u.DiskLimit
-	able, _ := j.able()
+	able, _ := j.usableCores()
 	j.report("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
-		"time": phrase.Time(d.Seconds), "share": phrase.Percent(d.Seconds / d.Observed), "its": j.its(d.Observed), "node": d.Node,
+		"time": phrase.Time(d.Seconds), "share": phrase.Percent(d.Seconds / d.Observed), "its": j.observedTime(d.Observed), "node": d.Node,
 		"device": d.Device,
 		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": phrase.Bytes(d.Rate),
 		"limit": phrase.Bytes(d.Limit),
@@ -33,5 +33,5 @@ func (j *judge) diskLimit() {
 // isDiskLimited reports whether it reached a limit on a disk for long while most of its cores slept.
 func (j *judge) isDiskLimited() bool {
 	d := j.u.DiskLimit
-	return d != nil && j.slowed(d.Seconds, d.Observed, d.Cores)
+	return d != nil && j.wasSlowed(d.Seconds, d.Observed, d.Cores)
 }

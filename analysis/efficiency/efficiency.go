@@ -163,9 +163,9 @@ func Judge(u Usage) []Verdict {
 		j.reportRequeue()
 		return j.out
 	}
-	j.ending()
+	j.reportEnding()
 	j.reportRequeue()
-	j.restarts()
+	j.reportRestarts()
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
 		return j.out // the use of a failed run is not judged
 	}
@@ -178,13 +178,13 @@ func Judge(u Usage) []Verdict {
 			key = "short.free"
 		}
 		j.report("short", Info, u.WallSeconds, "seconds", key,
-			phrase.Words{"ran": ran(u.Running), "wall": lasted(u.WallSeconds), "was": j.was()})
+			phrase.Words{"ran": runTimeStart(u.Running), "wall": durationText(u.WallSeconds), "was": j.allocationVerb()})
 		j.reportWaits() // seconds that it lost, whatever it used
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
 			j.report("unmeasured", Info, 0, "seconds", "unmeasured", nil)
 		}
-		if !j.empty() && !j.idle() {
+		if !j.reportEmpty() && !j.reportIdle() {
 			j.cores()
 			j.gpus()
 			j.gpuHost()
@@ -228,8 +228,8 @@ func (j *judge) report(kind string, s Severity, value float64, unit, key string,
 	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Sentence: of, Text: of.String(), Value: value, Unit: unit})
 }
 
-// was returns the verb for the way in which the workload got its resources.
-func (j *judge) was() string {
+// allocationVerb returns the verb for the way in which the workload got its resources.
+func (j *judge) allocationVerb() string {
 	if j.u.Batch {
 		return "was allocated"
 	}

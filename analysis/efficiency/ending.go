@@ -17,7 +17,7 @@ func (j *judge) neverRan() bool {
 	case u.CPUSeconds != nil:
 		return false
 	case u.State == "pending" && !u.Running:
-		j.queued()
+		j.reportQueueing()
 	case u.State == "started":
 		j.report("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
@@ -41,11 +41,11 @@ func (j *judge) canceller() string {
 	return " by " + j.u.EndedByUser
 }
 
-// ending reports an unsuccessful end of the run. It reports the state first, and an exit code only if the state does
+// reportEnding reports an unsuccessful end of the run. It reports the state first, and an exit code only if the state does
 // not explain it. A deliberate end is no failure.
-func (j *judge) ending() {
+func (j *judge) reportEnding() {
 	u := &j.u
-	wall := phrase.Words{"wall": lasted(u.WallSeconds), "by": j.canceller()}
+	wall := phrase.Words{"wall": durationText(u.WallSeconds), "by": j.canceller()}
 	say := func(kind string, s Severity, key string) { j.report(kind, s, u.WallSeconds, "seconds", key, wall) }
 	oom := j.outOfMemory()
 	if u.Running {
@@ -57,11 +57,11 @@ func (j *judge) ending() {
 	switch u.State {
 	case "timeout":
 		key, limit := "timeout", phrase.Text(nil)
-		rest, rested := j.rested()
+		rest, rested := j.idleAtEnd()
 		if rested {
 			key = "timeout.rest"
 		}
-		if j.idles() {
+		if j.reportIdling() {
 			key = "timeout.idle"
 		}
 		if v, ok := figure.Known(u.RequestSeconds); ok && v > 0 {
@@ -89,22 +89,22 @@ func (j *judge) ending() {
 	case "failed":
 		if !oom && !j.failedStep(Critical, "failed.step") {
 			j.stoppedStep()
-			j.failed()
+			j.reportFailure()
 		}
 	case "completed":
 		if !oom && !j.failedStep(Warning, "failed.hidden") {
 			j.stoppedStep()
-			j.exit()
+			j.reportExit()
 		}
 	default:
 		if !oom {
-			j.exit()
+			j.reportExit()
 		}
 	}
 }
 
-// restarts reports that containers of pods ended again and again, or do not start.
-func (j *judge) restarts() {
+// reportRestarts reports that containers of pods ended again and again, or do not start.
+func (j *judge) reportRestarts() {
 	u := &j.u
 	n, _ := figure.Known(u.Restarts)
 	waits := u.Running && u.Reason != "" && u.State == ""
@@ -172,7 +172,7 @@ func (j *judge) outOfMemory() bool {
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
 			}
-			j.report("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": lasted(s.WallSeconds)})
+			j.report("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": durationText(s.WallSeconds)})
 			return true
 		}
 	}
@@ -253,7 +253,7 @@ func (j *judge) stoppedStep() {
 		for i := range j.u.JobSteps {
 			if s := &j.u.JobSteps[i]; s.State == of.state && s.isUserStep() && (s.Early || of.state != "cancelled") {
 				j.report("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.text(),
-					"wall": lasted(s.WallSeconds)})
+					"wall": durationText(s.WallSeconds)})
 				return
 			}
 		}
@@ -271,20 +271,20 @@ func (j *judge) reportRequeue() {
 	if how == "" {
 		how = "ended (" + strings.ReplaceAll(cmp.Or(b.State, "how is unknown"), "_", " ") + ")"
 	}
-	j.report("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": lasted(b.WallSeconds)})
+	j.report("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": durationText(b.WallSeconds)})
 }
 
-// failed reports the failure of a job from its state.
-func (j *judge) failed() {
+// reportFailure reports the failure of a job from its state.
+func (j *judge) reportFailure() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		j.report("exit", Critical, 0, "code", "failed.state", nil)
 		return
 	}
-	j.code(*j.u.ExitCode, Critical, "failed")
+	j.reportExitCode(*j.u.ExitCode, Critical, "failed")
 }
 
-// exit reports the end of work without a batch system. A signal that requests termination counts as deliberate.
-func (j *judge) exit() {
+// reportExit reports the end of work without a batch system. A signal that requests termination counts as deliberate.
+func (j *judge) reportExit() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
 		return
 	}
@@ -292,12 +292,12 @@ func (j *judge) exit() {
 	if code := *j.u.ExitCode; code == 128+2 || code == 128+15 || code == 128+1 {
 		severity = Info
 	}
-	j.code(*j.u.ExitCode, severity, "exit")
+	j.reportExitCode(*j.u.ExitCode, severity, "exit")
 }
 
 func codeText(v int) phrase.Text { return phrase.Number(float64(v), "code", strconv.Itoa(v)) }
 
-func (j *judge) code(v int, severity Severity, key string) {
+func (j *judge) reportExitCode(v int, severity Severity, key string) {
 	words := phrase.Words{"code": codeText(v), "means": codeMeaning(v, j.u.Batch)}
 	if name := signalName(v); name != "" {
 		key += ".signal"

@@ -26,7 +26,7 @@ func (j *judge) gpuKind() {
 	if e == nil || e.BusySeconds < telling || !has || given <= 0 {
 		return
 	}
-	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": its(given, "GPU")}
+	w := phrase.Words{"gpus": quantity(given, "GPU", "GPUs"), "its": withNoun(given, "GPU")}
 	tensor, hasTensor := e.Shares["tensor"]
 	fp64, hasFP64 := e.Shares["fp64"]
 	sm, hasSM := e.Shares["sm"]
@@ -66,7 +66,7 @@ func (j *judge) gpuHost() {
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
 	if share < low && mean >= feeding*given {
 		j.report("gpu-host", Info, 1-share, "ratio", "gpu.host",
-			phrase.Words{"its": its(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": phrase.Percent(1 - share),
+			phrase.Words{"its": withNoun(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": phrase.Percent(1 - share),
 				"mean": counted1(mean, "core", "cores")})
 	}
 }

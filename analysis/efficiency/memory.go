@@ -28,7 +28,7 @@ func (j *judge) memory() {
 	}
 	need, measured := figure.Known(u.MemoryNeededPeakBytes)
 	peak, peaked := figure.Known(u.MemoryPeakBytes)
-	words := phrase.Words{"given": phrase.Bytes(given), "was": j.was()}
+	words := phrase.Words{"given": phrase.Bytes(given), "was": j.allocationVerb()}
 	if u.MemoryRequested {
 		words["was"] = "asked for"
 	}

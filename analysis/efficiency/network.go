@@ -25,15 +25,16 @@ const (
 
 // network reports that its network was full, or lost packets.
 func (j *judge) network() {
-	if j.congested() {
+	if j.reportCongestion() {
 		c := j.u.Congestion
-		able, _ := j.able()
+		able, _ := j.usableCores()
 		key := "network.others"
 		if c.Own >= mostlyOwn*c.Rate {
 			key = "network.own"
 		}
 		j.report("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
-			"time": phrase.Time(c.Seconds), "share": phrase.Percent(c.Seconds / c.Observed), "its": j.its(c.Observed), "node": c.Node,
+			"time": phrase.Time(c.Seconds), "share": phrase.Percent(c.Seconds / c.Observed), "its": j.observedTime(c.Observed),
+			"node":   c.Node,
 			"device": c.Device,
 			"rate":   phrase.BitRate(c.Rate), "speed": phrase.BitRate(c.Speed),
 			"moved": map[string]string{"receive": "received", "transmit": "sent"}[c.Direction],
@@ -51,32 +52,32 @@ func (j *judge) network() {
 	}
 }
 
-// congested reports whether a device of one of the nodes was full for long while most of the workload's cores slept.
-func (j *judge) congested() bool {
+// reportCongestion reports whether a device of one of the nodes was full for long while most of the workload's cores slept.
+func (j *judge) reportCongestion() bool {
 	c := j.u.Congestion
-	return c != nil && j.slowed(c.Seconds, c.Observed, c.Cores)
+	return c != nil && j.wasSlowed(c.Seconds, c.Observed, c.Cores)
 }
 
-// slowed reports whether a limit applied for a large part of the observed seconds while most usable cores were idle.
+// wasSlowed reports whether a limit applied for a large part of the observed seconds while most usable cores were idle.
 // seconds is the time for which it applied, and cores the mean number of busy cores.
-func (j *judge) slowed(seconds, observed, cores float64) bool {
+func (j *judge) wasSlowed(seconds, observed, cores float64) bool {
 	if seconds < worth || seconds < waiting*observed || j.u.Exactness["cpu_seconds"] != figure.Exact {
 		return false
 	}
-	able, ok := j.able()
+	able, ok := j.usableCores()
 	return ok && cores < low*able
 }
 
-// its describes the observed time: all of it, or the last part.
-func (j *judge) its(observed float64) phrase.Text {
+// observedTime describes the observed time: all of it, or the last part.
+func (j *judge) observedTime(observed float64) phrase.Text {
 	if observed < 0.99*j.u.WallSeconds {
 		return phrase.Join("its last ", phrase.Time(observed))
 	}
 	return phrase.Join("its time")
 }
 
-// able returns the number of cores that the workload can use on each of its nodes. This is the smaller of its cores and its threads.
-func (j *judge) able() (float64, bool) {
+// usableCores returns the number of cores that the workload can use on each of its nodes. This is the smaller of its cores and its threads.
+func (j *judge) usableCores() (float64, bool) {
 	given, ok := figure.Known(j.u.Cores)
 	if !ok || given <= 0 || j.u.Resized {
 		return 0, false

@@ -80,8 +80,8 @@ func Stuck(reason string) (why string, stuck bool) {
 	return r.text, r.never
 }
 
-// queued reports the waiting time of a workload and its reason.
-func (j *judge) queued() {
+// reportQueueing reports the waiting time of a workload and its reason.
+func (j *judge) reportQueueing() {
 	r, known := reasonOf(j.u.Reason)
 	if r.word == "BeginTime" && j.u.Before != nil { // job_requeue of slurmctld sets it
 		r.text = "Slurm starts a job that was queued again after two minutes at the earliest"

@@ -13,7 +13,7 @@ func (j *judge) reportWaits() {
 		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.report("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
-				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbours()})
+				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbourNames()})
 		}
 	}
 	if t, has := figure.Known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
@@ -40,8 +40,8 @@ func (j *judge) waitedFor(cpu float64) string {
 // shownNeighbours is the number of owners named.
 const shownNeighbours = 3
 
-// neighbours names the other owners that used the nodes meanwhile.
-func (j *judge) neighbours() phrase.Text {
+// neighbourNames names the other owners that used the nodes meanwhile.
+func (j *judge) neighbourNames() phrase.Text {
 	var names phrase.Text
 	shown := 0
 	for _, n := range j.u.Neighbours {

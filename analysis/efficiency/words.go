@@ -14,8 +14,8 @@ func positive(v *float64) bool {
 	return ok && x > 0
 }
 
-// ran returns the start of a sentence about the run time.
-func ran(running bool) string {
+// runTimeStart returns the start of a sentence about the run time.
+func runTimeStart(running bool) string {
 	if running {
 		return "it has run for"
 	}
@@ -43,8 +43,8 @@ func counted1(v float64, one, many string) phrase.Text {
 	return phrase.Number(v, "count", text+" "+many)
 }
 
-// its formats a number after the word "its": "GPU", "4 GPUs".
-func its(n float64, noun string) phrase.Text {
+// withNoun formats a number after the word "its": "GPU", "4 GPUs".
+func withNoun(n float64, noun string) phrase.Text {
 	if n == 1 {
 		return phrase.Number(1, "count", noun)
 	}
@@ -70,8 +70,8 @@ func cores(v float64) phrase.Text {
 	return phrase.Number(v, "cores", text)
 }
 
-// lasted formats a duration. Batch systems count whole seconds.
-func lasted(seconds float64) phrase.Text {
+// durationText formats a duration. Batch systems count whole seconds.
+func durationText(seconds float64) phrase.Text {
 	if seconds == 0 {
 		return phrase.Number(0, "seconds", "less than a second")
 	}

@@ -97,7 +97,7 @@ type Step struct {
 
 // Steps returns the steps that contribute to the score of an owner; the score is their sum.
 func Steps(t Trace, l Limits, owner string) (out []Step) {
-	walk(t, l, func(k int, s Step) {
+	eachUseAboveShare(t, l, func(k int, s Step) {
 		if t.Owners[k].Name == owner {
 			out = append(out, s)
 		}
@@ -108,7 +108,7 @@ func Steps(t Trace, l Limits, owner string) (out []Step) {
 // Scores returns the owners with a score above 0, in descending order.
 func Scores(t Trace, l Limits) []Score {
 	found := make([]*Score, len(t.Owners))
-	walk(t, l, func(k int, step Step) {
+	eachUseAboveShare(t, l, func(k int, step Step) {
 		s := found[k]
 		if s == nil {
 			s = &Score{Owner: t.Owners[k].Name, First: step.I, Why: map[string]int{}}
@@ -144,9 +144,9 @@ func Scores(t Trace, l Limits) []Score {
 	return out
 }
 
-// walk calls take for each step and each owner that uses more than its fair share of a contended resource. Steps are in
+// eachUseAboveShare calls take for each step and each owner that uses more than its fair share of a contended resource. Steps are in
 // order of time.
-func walk(t Trace, l Limits, take func(owner int, s Step)) {
+func eachUseAboveShare(t Trace, l Limits, take func(owner int, s Step)) {
 	if !(t.Capacity > 0) || !(t.Step > 0) {
 		return
 	}
@@ -190,7 +190,7 @@ func walk(t Trace, l Limits, take func(owner int, s Step)) {
 			if !(use > fair) || i < len(t.Owners[k].Inexact) && t.Owners[k].Inexact[i] {
 				continue
 			}
-			if why := t.contended(i, l, waiting >= 0 && (waiting != k || otherWaits(t.Owners, i, k))); why != "" {
+			if why := t.contentionCause(i, l, waiting >= 0 && (waiting != k || otherWaits(t.Owners, i, k))); why != "" {
 				take(k, Step{I: i, Use: use, Fair: fair, Held: held, Owners: n, Why: why, Seconds: (use - fair) / t.Capacity * t.Step})
 			}
 		}
@@ -254,8 +254,8 @@ func otherWaits(owners []Owner, i, k int) bool {
 	return false
 }
 
-// contended returns the cause of contention at a step; empty if there is none.
-func (t *Trace) contended(i int, l Limits, waits bool) string {
+// contentionCause returns the cause of contention at a step; empty if there is none.
+func (t *Trace) contentionCause(i int, l Limits, waits bool) string {
 	used := valueAt(t.Machine, i)
 	if t.Machine == nil || math.IsNaN(used) {
 		used = 0

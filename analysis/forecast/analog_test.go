@@ -54,11 +54,11 @@ func TestWithoutOrigin(t *testing.T) {
 		{"all", []int{50}, all, false}, {"the only one", []int{50}, 0, true},
 		{"the other shares a step", []int{49, 50}, 0, true}, {"the other shares none", []int{50, 52}, 1, false},
 	} {
-		tr := &trial{methods: methods()[:2], origins: c.origins, steps: 2, mae: []float64{1, 2}, forecast: make([][][]float64, 2)}
+		tr := &trial{methods: allMethods()[:2], origins: c.origins, steps: 2, mae: []float64{1, 2}, forecast: make([][][]float64, 2)}
 		for range c.origins {
 			tr.forecast[0], tr.forecast[1] = append(tr.forecast[0], good), append(tr.forecast[1], bad)
 		}
-		if w := tr.weigh(h, c.without); w[0] != 1 || (w[1] == 1) != c.equal {
+		if w := tr.methodWeights(h, c.without); w[0] != 1 || (w[1] == 1) != c.equal {
 			t.Errorf("without %s: %v", c.name, w)
 		}
 	}

@@ -18,7 +18,7 @@ type trial struct {
 
 // backtest runs all methods at the last origins, each on the history before it.
 func backtest(h *history, horizon int) *trial {
-	t := &trial{methods: methods()}
+	t := &trial{methods: allMethods()}
 	n := len(h.y)
 	t.steps = min(horizon, max(1, n/6))
 	if h.day > 0 && t.steps > h.day/2 && t.steps < h.day {
@@ -55,13 +55,13 @@ const all = -1
 // best one has an eighth of its weight.
 const sharpness = 3
 
-// weigh returns a weight for each method. It uses the mean logarithm of the errors at the origins, so that a single
+// methodWeights returns a weight for each method. It uses the mean logarithm of the errors at the origins, so that a single
 // unusual day, which every method misses, does not decide. If without is the index of an origin, it uses only origins
 // that share no step with that one, and equal weights if there are none. It returns nil if no method was tried.
-func (t *trial) weigh(h *history, without int) []float64 {
+func (t *trial) methodWeights(h *history, without int) []float64 {
 	score, least, n := make([]float64, len(t.methods)), math.Inf(1), 0.0
 	for i := range t.origins {
-		if !t.overlap(i, without) {
+		if !t.originsOverlap(i, without) {
 			n++
 		}
 	}
@@ -81,8 +81,8 @@ func (t *trial) weigh(h *history, without int) []float64 {
 	return score
 }
 
-// overlap reports whether two origins share a step; false with [all].
-func (t *trial) overlap(i, other int) bool {
+// originsOverlap reports whether two origins share a step; false with [all].
+func (t *trial) originsOverlap(i, other int) bool {
 	if other == all {
 		return false
 	}
@@ -99,7 +99,7 @@ func (t *trial) combined(weights []float64, i int) []float64 {
 func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
 	sum, small := 0.0, 1e-5*meanDeviation(h.y)+1e-300
 	for i := range t.origins {
-		if t.overlap(i, without) {
+		if t.originsOverlap(i, without) {
 			continue
 		}
 		if e := t.errorAt(h, i, of(i)); !math.IsNaN(e) {
@@ -156,25 +156,25 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 func (t *trial) combine(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
-	weights := t.weigh(h, all)
+	weights := t.methodWeights(h, all)
 	if weights == nil {
 		r.Origins = 0
 		r.Point, r.Models = t.methods[naive].run(h, horizon), []string{t.methods[naive].name}
 		return
 	}
 	for i := range t.origins {
-		t.honest = append(t.honest, t.combined(t.weigh(h, i), i))
+		t.honest = append(t.honest, t.combined(t.methodWeights(h, i), i))
 	}
 	r.NaiveMAE = t.mae[naive]
 	r.BacktestMAE = t.error(h, func(i int) []float64 { return t.honest[i] })
 	r.Point = combine(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
-	for _, m := range t.best(weights) {
+	for _, m := range t.bestMethods(weights) {
 		r.Models = append(r.Models, t.methods[m].name)
 	}
 }
 
-// best returns the indices of up to three methods with the highest weights, in descending order.
-func (t *trial) best(weights []float64) []int {
+// bestMethods returns the indices of up to three methods with the highest weights, in descending order.
+func (t *trial) bestMethods(weights []float64) []int {
 	var out []int
 	for m, w := range weights {
 		if w > 0 {

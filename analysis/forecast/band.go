@@ -21,7 +21,7 @@ func (rs *residuals) add(h *history, o int, f []float64, scale float64) {
 		if o+k < len(h.y) && !h.filled[o+k] {
 			e := h.y[o+k] - v
 			if h.log {
-				e = math.Log(h.y[o+k] / max(v, h.least()))
+				e = math.Log(h.y[o+k] / max(v, h.leastForecast()))
 			}
 			rs.e = append(rs.e, e*scale)
 			rs.at = append(rs.at, o+k)
@@ -56,11 +56,11 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 		up[i] = e / scale[rs.at[i]%len(scale)]
 		down[i] = -up[i]
 	}
-	rs.center(h, scale, r)
+	rs.setMean(h, scale, r)
 	// The errors of one forecast are correlated, so the effective sample size is closer to the
 	// number of forecasts. This is a first-order correction like that of Student's distribution.
-	few := (drift + sided*rs.bias()) * (1 + 1/rs.spans)
-	lo, hi := upper(down)*few, upper(up)*few
+	few := (bandDrift + bandOneSided*rs.bias()) * (1 + 1/rs.spans)
+	lo, hi := upperQuantile(down)*few, upperQuantile(up)*few
 	least, most := slices.Min(h.y), slices.Max(h.y)
 	room := widest * (most - least)
 	for k := range r.Point {
@@ -79,9 +79,9 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	}
 }
 
-// center sets the mean forecast of r to the point forecast plus the mean past error. The point forecast is near the
+// setMean sets the mean forecast of r to the point forecast plus the mean past error. The point forecast is near the
 // median, which differs much from the mean if use is bursty.
-func (rs *residuals) center(h *history, scale []float64, r *Result) {
+func (rs *residuals) setMean(h *history, scale []float64, r *Result) {
 	off := 0.0
 	for i, e := range rs.e {
 		if h.log {
@@ -99,12 +99,12 @@ func (rs *residuals) center(h *history, scale []float64, r *Result) {
 	}
 }
 
-// least returns the smallest forecast to compare, for a series above 0.
-func (h *history) least() float64 { return slices.Min(h.y) / 2 }
+// leastForecast returns the smallest forecast to compare, for a series above 0.
+func (h *history) leastForecast() float64 { return slices.Min(h.y) / 2 }
 
-// drift widens the band, because the future differs from the past slightly more than past days differ from each other.
-// sided widens the band further if most errors have the same sign, as in a series that keeps rising or falling.
-const drift, sided = 1.13, 0.3
+// bandDrift widens the band, because the future differs from the past slightly more than past days differ from each other.
+// bandOneSided widens the band further if most errors have the same sign, as in a series that keeps rising or falling.
+const bandDrift, bandOneSided = 1.13, 0.3
 
 // bias returns the one-sidedness of the errors: 0 if they cancel out, 1 if all have one sign.
 func (rs *residuals) bias() float64 {
@@ -131,7 +131,7 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	if h.day == 0 {
 		return rs
 	}
-	proxy, off := t.proxy(h)
+	proxy, off := t.proxyForecast(h)
 	if proxy == nil {
 		return rs
 	}
@@ -150,9 +150,9 @@ const clearly = 0.7
 // leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
 const leastScale = 0.1
 
-// proxy returns the simple forecast with the smallest error at the last origins, and that error. The candidates are the
+// proxyForecast returns the simple forecast with the smallest error at the last origins, and that error. The candidates are the
 // median profiles of the last days and of the last weeks. It returns nil if no candidate has an error above zero.
-func (t *trial) proxy(h *history) (best func(h *history, n int) []float64, off float64) {
+func (t *trial) proxyForecast(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{
 		medianProfile, func(h *history, n int) []float64 { return medians(h.y, h.week, 3, n) },
 	} {
@@ -200,8 +200,8 @@ func (rs *residuals) scales(day int) []float64 {
 	return out
 }
 
-// upper returns the conformal quantile for one side of the band.
-func upper(e []float64) float64 {
+// upperQuantile returns the conformal quantile for one side of the band.
+func upperQuantile(e []float64) float64 {
 	slices.Sort(e)
 	at := int(math.Ceil(float64(len(e)+1)*(1+coverage)/2)) - 1
 	return max(e[min(at, len(e)-1)], 0)

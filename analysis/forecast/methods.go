@@ -18,8 +18,8 @@ var (
 	naiveWeek = method{"seasonal naive of the week", func(h *history, n int) []float64 { return seasonal(h.y, h.week, n) }}
 )
 
-// methods returns all methods, the steadier first among equals; the last is the baseline that the others must beat.
-func methods() []method {
+// allMethods returns all methods, the steadier first among equals; the last is the baseline that the others must beat.
+func allMethods() []method {
 	return []method{
 		{"median of the last day", medianDay},
 		{"day level and 7-day median profile", medianProfile},
@@ -149,7 +149,7 @@ func medians(y []float64, m, cycles, n int) []float64 {
 
 func stlETS(h *history, n int) []float64 {
 	d := h.decompose()
-	lim := limit(d.adjusted)
+	lim := outlierLimit(d.adjusted)
 	if *h.tuned == nil {
 		p := fitDamped(d.adjusted, lim)
 		*h.tuned = &p
@@ -170,7 +170,7 @@ func stlETS(h *history, n int) []float64 {
 // with twice its curvature. In effect, this is smoothing with a drift of half the slope.
 func theta(h *history, n int) []float64 {
 	d := h.decompose()
-	alpha, level := simple(d.adjusted, limit(d.adjusted))
+	alpha, level := smoothSimply(d.adjusted, outlierLimit(d.adjusted))
 	line := detrend(d.adjusted)
 	last := len(line) - 1
 	slope := 0.0

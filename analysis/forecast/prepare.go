@@ -30,13 +30,13 @@ func prepare(in Input) prepared {
 	} else if p.day == 0 && len(values) > 1024 {
 		begin = len(values) - 1024
 	}
-	p.align(in, begin)
+	p.alignToClock(in, begin)
 	return p.clean(len(in.Values) > 0)
 }
 
-// align sets the values from begin on to the mean of the samples in each step of the wall clock. An hour occurs twice
+// alignToClock sets the values from begin on to the mean of the samples in each step of the wall clock. An hour occurs twice
 // when the clock is set back, and is missing when it is set forward.
-func (p *prepared) align(in Input, begin int) {
+func (p *prepared) alignToClock(in Input, begin int) {
 	if begin >= len(in.Values) {
 		return
 	}
@@ -118,12 +118,12 @@ func (p prepared) clean(any bool) prepared {
 	for math.IsNaN(p.y[0]) {
 		p.y, p.first = p.y[1:], p.first+1
 	}
-	p.flags |= p.trailing()
+	p.flags |= p.dropTrailing()
 	p.afterHole()
 	if share := float64(count(p.y)) / float64(len(p.y)); share <= 0.9 {
 		p.flags |= Gaps
 	}
-	p.spikes()
+	p.removeSpikes()
 	p.fillHoles()
 	if slices.Max(p.y) == slices.Min(p.y) {
 		p.flags |= Constant
@@ -134,8 +134,8 @@ func (p prepared) clean(any bool) prepared {
 	return p
 }
 
-// trailing drops unrecorded steps at the end; the forecast starts after the last recorded value.
-func (p *prepared) trailing() Flags {
+// dropTrailing drops unrecorded steps at the end; the forecast starts after the last recorded value.
+func (p *prepared) dropTrailing() Flags {
 	n := len(p.y)
 	for math.IsNaN(p.y[len(p.y)-1]) {
 		p.y = p.y[:len(p.y)-1]
@@ -181,8 +181,8 @@ func (p *prepared) afterHole() {
 // rare, one value in 200. They are removed, because they do not help to predict the future.
 const spikeFactor = 20
 
-// spikes removes values far beyond all others.
-func (p *prepared) spikes() {
+// removeSpikes removes values far beyond all others.
+func (p *prepared) removeSpikes() {
 	sorted := make([]float64, 0, len(p.y))
 	for _, v := range p.y {
 		if !math.IsNaN(v) {

@@ -49,7 +49,7 @@ func (c *clipper) clip(e float64) float64 {
 // fitDamped chooses the parameters by least squares.
 func fitDamped(y []float64, limit float64) dampedTrend {
 	of := func(x []float64) dampedTrend {
-		return dampedTrend{alpha: 0.01 + 0.98*unit(x[0]), beta: 0.5 * unit(x[1]), phi: 0.8 + 0.18*unit(x[2])}
+		return dampedTrend{alpha: 0.01 + 0.98*toUnitInterval(x[0]), beta: 0.5 * toUnitInterval(x[1]), phi: 0.8 + 0.18*toUnitInterval(x[2])}
 	}
 	x := nelderMead([]float64{0, -2, 0}, 60, func(x []float64) float64 {
 		sse, _, _ := of(x).run(y, limit)
@@ -58,11 +58,11 @@ func fitDamped(y []float64, limit float64) dampedTrend {
 	return of(x)
 }
 
-// unit maps a real number to (0, 1).
-func unit(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+// toUnitInterval maps a real number to (0, 1).
+func toUnitInterval(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// simple does simple exponential smoothing with alpha from a grid search. It returns alpha and the level.
-func simple(y []float64, limit float64) (alpha, level float64) {
+// smoothSimply does simple exponential smoothing with alpha from a grid search. It returns alpha and the level.
+func smoothSimply(y []float64, limit float64) (alpha, level float64) {
 	bestSSE := math.Inf(1)
 	for _, a := range []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95} {
 		l, sse, c := y[0], 0.0, clipper{limit: limit}
@@ -78,8 +78,8 @@ func simple(y []float64, limit float64) (alpha, level float64) {
 	return alpha, level
 }
 
-// limit returns the size above which a one-step change is an outlier: six median absolute changes.
-func limit(y []float64) float64 {
+// outlierLimit returns the size above which a one-step change is an outlier: six median absolute changes.
+func outlierLimit(y []float64) float64 {
 	d := make([]float64, 0, len(y))
 	for i := 1; i < len(y); i++ {
 		d = append(d, math.Abs(y[i]-y[i-1]))

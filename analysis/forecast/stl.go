@@ -77,7 +77,7 @@ func (s *stl) run(y []float64, m, window int) []float64 {
 		for i := range y {
 			s.detrended[i] = y[i] - trend[i]
 		}
-		s.cycles(m, window)
+		s.smoothPhases(m, window)
 		s.lowPass(m)
 		for i := range season {
 			season[i] = s.cycle[m+i] - s.low[i]
@@ -93,8 +93,8 @@ func (s *stl) run(y []float64, m, window int) []float64 {
 
 func odd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
 
-// cycles smooths the values of each phase of the period, extending one period beyond both ends.
-func (s *stl) cycles(m, window int) {
+// smoothPhases smooths the values of each phase of the period, extending one period beyond both ends.
+func (s *stl) smoothPhases(m, window int) {
 	n := len(s.detrended)
 	for place := range m {
 		s.sub, s.subWeights = s.sub[:0], s.subWeights[:0]

@@ -37,7 +37,7 @@ type sustainedRule struct {
 
 // findings judges the rate over the longest stretch above it or, if only the total is known, over the whole run.
 func (r sustainedRule) findings(w *Workload) []Finding {
-	s := interval{first: w.Start, last: w.Last, seconds: w.Wall(), mean: per(w.Figure(r.figure), w.Wall())}
+	s := interval{first: w.Start, last: w.Last, seconds: w.Wall(), mean: perSecond(w.Figure(r.figure), w.Wall())}
 	found := s.mean >= r.rate && !workload.Kind(w.Kind).Folded() // short work is a sum without a run of its own
 	if rates := w.Lines[r.figure]; rates != nil {
 		s, found = rates.stretchAbove(r.rate, time.Duration(r.minimum))
@@ -45,7 +45,7 @@ func (r sustainedRule) findings(w *Workload) []Finding {
 	if !found {
 		return nil
 	}
-	return []Finding{w.finding(r.rule, grave(Medium, s.mean >= r.high), r.part, r.key,
+	return []Finding{w.finding(r.rule, highIf(Medium, s.mean >= r.high), r.part, r.key,
 		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.period()},
 		Evidence{Text: r.what, Value: s.mean, Unit: "1/s", Limit: limit(r.rate)},
 		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(r.minimum.Seconds())})}

@@ -37,7 +37,7 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if *w.GPUSeconds == 0 {
 			key = "gpu-unused.never"
 		}
-		out = append(out, w.finding(GPUUnused, grave(Medium, held >= m.GPUHighHours*3600), "gpu", key,
+		out = append(out, w.finding(GPUUnused, highIf(Medium, held >= m.GPUHighHours*3600), "gpu", key,
 			phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": phrase.Percent(busy)},
 			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)},
 			Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},

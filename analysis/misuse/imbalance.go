@@ -44,7 +44,7 @@ func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if x := k.wasted(float64(idle), float64(len(k.by))); x.Value > 0 {
 			e = append(e, x)
 		}
-		out = append(out, w.finding(Imbalance, grave(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
+		out = append(out, w.finding(Imbalance, highIf(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
 			phrase.Words{"idle": phrase.Count(float64(idle)), "all": phrase.Count(float64(len(k.by))), "what": k.what}, e...))
 	}
 	return append(out, w.unevenTasks(b)...)
@@ -60,8 +60,8 @@ type StepTasks struct {
 // otherMean returns the mean CPU time of the tasks other than the busiest, seconds.
 func (t *StepTasks) otherMean() float64 { return max(t.CPUSeconds-t.Busiest, 0) / (t.Tasks - 1) }
 
-// unused returns the core-seconds that the other tasks left unused, compared with the busiest one.
-func (t *StepTasks) unused() float64 { return (t.Busiest - t.otherMean()) * (t.Tasks - 1) }
+// unusedCoreSeconds returns the core-seconds that the other tasks left unused, compared with the busiest one.
+func (t *StepTasks) unusedCoreSeconds() float64 { return (t.Busiest - t.otherMean()) * (t.Tasks - 1) }
 
 // mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
 const mostUnused = 0.5
@@ -78,7 +78,7 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 		if t.Tasks < 2 || t.Busiest/wall < b.Busy || t.otherMean() >= b.Tasks*t.Busiest {
 			continue
 		}
-		if unused += t.unused(); worst == nil || t.unused() > worst.unused() {
+		if unused += t.unusedCoreSeconds(); worst == nil || t.unusedCoreSeconds() > worst.unusedCoreSeconds() {
 			worst = t
 		}
 	}
@@ -86,7 +86,7 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 		return nil
 	}
 	share := worst.otherMean() / worst.Busiest
-	return []Finding{w.finding(Imbalance, grave(Medium, share < b.Idle), "tasks", "imbalance.tasks",
+	return []Finding{w.finding(Imbalance, highIf(Medium, share < b.Idle), "tasks", "imbalance.tasks",
 		phrase.Words{"tasks": phrase.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": phrase.Time(worst.Busiest),
 			"rest": phrase.Time(worst.otherMean())},
 		Evidence{Text: "CPU time of the other tasks, on average, beside the busiest's", Value: share, Unit: "ratio",

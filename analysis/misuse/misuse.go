@@ -151,7 +151,7 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 		})
 		out = append(out, dropCovered(slices.Clone(found))...)
 		if len(w.Stuck) == 0 && !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == OverRequested }) {
-			gather(small, w, p)
+			addSmallWork(small, w, p)
 		}
 	}
 	for i := range passed {
@@ -174,8 +174,8 @@ func isKnown(v *float64) bool { return v != nil && !math.IsNaN(*v) }
 
 func limit(v float64) *float64 { return &v }
 
-// grave returns s, or High if yes is true.
-func grave(s Severity, yes bool) Severity {
+// highIf returns s, or High if yes is true.
+func highIf(s Severity, yes bool) Severity {
 	if yes {
 		return High
 	}

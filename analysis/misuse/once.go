@@ -2,9 +2,9 @@ package misuse
 
 import "slices"
 
-// covered lists the findings that are redundant beside another finding of the same workload, by the rule and part of
+// redundantFindings lists the findings that are redundant beside another finding of the same workload, by the rule and part of
 // that other one. Their remedy is the same, or contradicts it.
-var covered = map[[2]string][][2]string{
+var redundantFindings = map[[2]string][][2]string{
 	// No process runs: unused cores, memory and GPUs are a consequence.
 	{IdleAllocation, "allocation"}: {{GPUUnused, "gpu"}, {GPUUnused, "cpu"}, {OverRequested, "cpu"}, {OverRequested, "memory"},
 		{IdleAllocation, "gpu"}, {Imbalance, "nodes"}, {Imbalance, "tasks"}, {Imbalance, "gpus"}},
@@ -23,7 +23,7 @@ var covered = map[[2]string][][2]string{
 func dropCovered(found []Finding) []Finding {
 	var drop [][2]string
 	for i := range found {
-		drop = append(drop, covered[[2]string{found[i].Rule, found[i].Part}]...)
+		drop = append(drop, redundantFindings[[2]string{found[i].Rule, found[i].Part}]...)
 	}
 	return slices.DeleteFunc(found, func(f Finding) bool { return slices.Contains(drop, [2]string{f.Rule, f.Part}) })
 }

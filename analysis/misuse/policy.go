@@ -91,9 +91,9 @@ type IdleAllocationRule struct {
 	ZombiesFor Duration `yaml:"zombies_for" of:"node"`
 }
 
-// Briefest returns the run time below which an ended workload without an allocation breaks no rule by itself. Such a
+// ShortRunTime returns the run time below which an ended workload without an allocation breaks no rule by itself. Such a
 // workload counts as short. The result is one minute or less.
-func (p *Policy) Briefest() time.Duration {
+func (p *Policy) ShortRunTime() time.Duration {
 	least := p.shortest(Duration(time.Minute), func(n Needs) bool { return !n.Running })
 	if p.ManySmallJobs.On {
 		least = min(least, p.ManySmallJobs.Short)
@@ -101,9 +101,9 @@ func (p *Policy) Briefest() time.Duration {
 	return time.Duration(least)
 }
 
-// Alone returns the run time below which a workload without an allocation breaks no rule by itself, up to an hour. It
-// may exceed [Policy.Briefest], because ManySmallJobs does not count longer workloads as short.
-func (p *Policy) Alone() time.Duration {
+// HarmlessRunTime returns the run time below which a workload without an allocation breaks no rule by itself, up to an hour. It
+// may exceed [Policy.ShortRunTime], because ManySmallJobs does not count longer workloads as short.
+func (p *Policy) HarmlessRunTime() time.Duration {
 	return time.Duration(p.shortest(Duration(time.Hour), func(Needs) bool { return true }))
 }
 

@@ -181,8 +181,8 @@ var firstNames = map[string]string{
 // Key returns the part of a finding's id that identifies its rule.
 func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
 
-// per returns a total divided by seconds, or NaN if the total is unknown.
-func per(total *float64, seconds float64) float64 {
+// perSecond returns a total divided by seconds, or NaN if the total is unknown.
+func perSecond(total *float64, seconds float64) float64 {
 	if !isKnown(total) {
 		return math.NaN()
 	}

@@ -16,15 +16,15 @@ type heap struct {
 	shortWall        float64
 }
 
-// gather adds a workload that breaks no rule by itself to its owner's.
-func gather(all map[[2]string]*heap, w *Workload, p *Policy) {
+// addSmallWork adds a workload that breaks no rule by itself to its owner's.
+func addSmallWork(all map[[2]string]*heap, w *Workload, p *Policy) {
 	v := p.ManySmallJobs
 	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
 		return
 	}
 	h := heapOf(all, w.Site, w.Owner, p, w.Start, w.Last)
 	// Requests too small to matter individually add up.
-	if share, wasted := waste(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
+	if share, wasted := unusedShare(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
 		h.wasted++
 		h.coreSeconds += wasted
 	}

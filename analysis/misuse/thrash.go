@@ -88,10 +88,10 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		limit              float64
 		mean               float64 // over the whole run; NaN if unknown
 	}{
-		{"faults", "major faults in that time", "1/s", Medium, w.Lines["major_faults"], t.FaultRate, per(w.MajorFaults, wall)},
+		{"faults", "major faults in that time", "1/s", Medium, w.Lines["major_faults"], t.FaultRate, perSecond(w.MajorFaults, wall)},
 		{"swap", "swapped out in that time", "ratio", Medium, w.Lines["swap_peak_bytes"], t.SwapShare, w.swapped()},
 		{"quota", "throttled by the quota in that time", "ratio", Low, w.Lines["cpu_throttled_seconds"], t.ThrottledShare,
-			per(w.ThrottledSeconds, wall)},
+			perSecond(w.ThrottledSeconds, wall)},
 	} {
 		s, found := whole, k.mean >= k.limit
 		s.mean = k.mean

@@ -63,15 +63,15 @@ func unit(resource int) (unit string, hour float64) {
 	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
 }
 
-// least returns the hours of cores, GPUs and GiB from which on they count.
-func (u *UnusedOverTimeRule) least(h *Holding) [resources]float64 {
+// leastHours returns the hours of cores, GPUs and GiB from which on they count.
+func (u *UnusedOverTimeRule) leastHours(h *Holding) [resources]float64 {
 	return [...]float64{u.CoreHours, u.GPUHours, cmp.Or(u.GiBHours, u.CoreHours*h.PerCore/(1<<30))}
 }
 
-// breaks returns the resources with more waste than the rule allows. pace scales the allowed amount, for a period of another
+// brokenResources returns the resources with more waste than the rule allows. pace scales the allowed amount, for a period of another
 // length.
-func (u *UnusedOverTimeRule) breaks(h *Holding, pace float64) (out []int) {
-	for i, least := range u.least(h) {
+func (u *UnusedOverTimeRule) brokenResources(h *Holding, pace float64) (out []int) {
+	for i, least := range u.leastHours(h) {
 		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
 			out = append(out, i)
 		}
@@ -136,11 +136,11 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			continue // all work of the owner is found
 		}
 		week := sums[0][of]
-		broken, at := of.rule.breaks(week, 1), 0
+		broken, at := of.rule.brokenResources(week, 1), 0
 		for i := 1; i < len(periods) && len(broken) == 0; i++ {
 			pace := periods[0].To.Sub(periods[0].From).Seconds() / periods[i].To.Sub(periods[i].From).Seconds()
-			if h := sums[i][of]; h != nil && len(of.rule.breaks(week, pace)) > 0 {
-				broken, at = of.rule.breaks(h, 1), i
+			if h := sums[i][of]; h != nil && len(of.rule.brokenResources(week, pace)) > 0 {
+				broken, at = of.rule.brokenResources(h, 1), i
 			}
 		}
 		if len(broken) == 0 {
@@ -154,20 +154,21 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		var amounts phrase.Text
 		for _, r := range broken {
 			name, hour := unit(r)
-			least := of.rule.least(h)[r]
-			f.Severity = grave(f.Severity, h.Unused[r] >= 10*least*hour)
+			least := of.rule.leastHours(h)[r]
+			f.Severity = highIf(f.Severity, h.Unused[r] >= 10*least*hour)
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
 				" of the ",
 				quantity(math.Round(h.Held[r]/hour), hourly[r]))
 			f.Evidence = append(f.Evidence,
-				Evidence{Text: "allocated and not used " + days(&periods[at]), Value: h.Unused[r], Unit: name, Limit: limit(least * hour),
+				Evidence{Text: "allocated and not used " + periodText(&periods[at]), Value: h.Unused[r], Unit: name,
+					Limit:  limit(least * hour),
 					Wasted: true},
 				Evidence{Text: "share of what was allocated that was not used", Value: min(h.Unused[r]/h.Held[r], 1), Unit: "ratio",
 					Limit: limit(of.rule.Share)})
 			for i := range periods {
 				if o := sums[i][of]; i != at && o != nil {
 					f.Evidence = append(f.Evidence,
-						Evidence{Text: "allocated and not used " + days(&periods[i]), Value: o.Unused[r], Unit: name})
+						Evidence{Text: "allocated and not used " + periodText(&periods[i]), Value: o.Unused[r], Unit: name})
 				}
 			}
 			cost += h.Unused[r] / (least * hour)
@@ -188,7 +189,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		if of.name != "" {
 			words["names"] = " of " + of.name
 		} else {
-			more, most := byName(sums[at], of, broken[0])
+			more, most := evidenceByName(sums[at], of, broken[0])
 			f.Evidence = append(f.Evidence, more...)
 			if len(more) > 1 {
 				_, hour := unit(broken[0])
@@ -213,7 +214,7 @@ var hourly = [...]string{"core-hour", "GPU-hour", "GiB-hour"}
 // AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner. For runs of one name, the part is that name.
 const AllOfOwner = "all"
 
-func days(p *Period) string {
+func periodText(p *Period) string {
 	if p.Report {
 		return "in imported time"
 	}
@@ -223,9 +224,9 @@ func days(p *Period) string {
 // mostNames is the number of names of runs that a finding lists.
 const mostNames = 5
 
-// byName lists the runs by which an owner left most of a resource unused, summed by name, with running ones first. most
+// evidenceByName lists the runs by which an owner left most of a resource unused, summed by name, with running ones first. most
 // is the name with the largest unused amount.
-func byName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most *Holding) {
+func evidenceByName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most *Holding) {
 	var list []*Holding
 	for u, h := range sums {
 		if u.name != "" && h.Unused[resource] > 0 && (u == unused{of.rule, of.site, of.owner, u.name}) {

@@ -136,8 +136,8 @@ type Need struct {
 	SizeCores, SizeGPUs          float64 // requested in all
 }
 
-// weighted returns the value that a share of the weight does not exceed; nil if most of the weight has unknown values.
-func weighted(runs []Run, q float64, of func(*Run) *float64) *float64 {
+// weightedQuantile returns the value that a share of the weight does not exceed; nil if most of the weight has unknown values.
+func weightedQuantile(runs []Run, q float64, of func(*Run) *float64) *float64 {
 	type pair struct{ v, w float64 }
 	var list []pair
 	known, all := 0.0, 0.0
@@ -170,16 +170,16 @@ func perNode(v *float64, nodes float64) *float64 {
 
 func needOf(runs []Run) Need {
 	value := func(of func(*Run) *float64) float64 {
-		if v := weighted(runs, 0.95, of); v != nil {
+		if v := weightedQuantile(runs, 0.95, of); v != nil {
 			return *v
 		}
 		return 0
 	}
 	return Need{
-		Cores:     weighted(runs, 0.95, func(r *Run) *float64 { return perNode(r.Cores, r.Nodes) }),
-		Memory:    weighted(runs, 0.95, func(r *Run) *float64 { return r.Memory }),
-		GPUs:      weighted(runs, 0.95, func(r *Run) *float64 { return new(r.GPUs / max(r.Nodes, 1)) }),
-		Seconds:   weighted(runs, 0.95, func(r *Run) *float64 { return new(r.Seconds) }),
+		Cores:     weightedQuantile(runs, 0.95, func(r *Run) *float64 { return perNode(r.Cores, r.Nodes) }),
+		Memory:    weightedQuantile(runs, 0.95, func(r *Run) *float64 { return r.Memory }),
+		GPUs:      weightedQuantile(runs, 0.95, func(r *Run) *float64 { return new(r.GPUs / max(r.Nodes, 1)) }),
+		Seconds:   weightedQuantile(runs, 0.95, func(r *Run) *float64 { return new(r.Seconds) }),
 		Nodes:     value(func(r *Run) *float64 { return new(r.Nodes) }),
 		SizeCores: value(func(r *Run) *float64 { return cmp.Or(r.Given, r.Cores) }),
 		SizeGPUs:  value(func(r *Run) *float64 { return new(r.GPUs) }),
@@ -242,12 +242,12 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	month := 30 * 24 / max(until.Sub(from).Hours(), 1)
 	j.FreedCores, j.FreedGPUs = j.FreedCores*month, j.GPUHours*month
 	j.Need, j.Here = needOf(j.here), waitHere(j.source, j.here)
-	j.JoulesHere = weighted(j.here, 0.5, func(r *Run) *float64 { return r.JoulesPerCoreHour })
+	j.JoulesHere = weightedQuantile(j.here, 0.5, func(r *Run) *float64 { return r.JoulesPerCoreHour })
 	slices.SortStableFunc(j.here, func(a, b Run) int { return cmp.Compare(b.Hours, a.Hours) })
 	for i := range min(len(j.here), 5) {
 		j.Top = append(j.Top, j.here[i].ID)
 	}
-	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.length, j.judgeSmall} {
+	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.judgeLength, j.judgeSmall} {
 		if err := rule(); err != nil || j.Rule != "" {
 			j.keepInPlace(until)
 			return j.Result, err
@@ -347,7 +347,7 @@ func (j *judge) chooseTarget(rule string, value float64, gpus bool, suits func(*
 			why = "account"
 		default:
 			there := j.wait(i, size)
-			if why = j.longer(there); why == "" {
+			if why = j.waitReason(there); why == "" {
 				j.To, j.There, j.Why = i, there, ""
 				return
 			}
@@ -365,8 +365,8 @@ func (j *judge) wait(i int, gpus float64) *Wait {
 	return j.shapes[i].FileWait
 }
 
-// longer reports whether waiting there is a reason to stay.
-func (j *judge) longer(there *Wait) string {
+// waitReason reports whether waiting there is a reason to stay.
+func (j *judge) waitReason(there *Wait) string {
 	switch {
 	case there == nil || j.Here == nil:
 		return "wait-unknown"

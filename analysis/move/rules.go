@@ -19,7 +19,7 @@ func (j *judge) gpuOff() error {
 			return err
 		}
 	}
-	busy := weighted(j.here, 0.95, func(r *Run) *float64 { return perNode(r.GPUBusy, max(r.GPUs, 1)) })
+	busy := weightedQuantile(j.here, 0.95, func(r *Run) *float64 { return perNode(r.GPUBusy, max(r.GPUs, 1)) })
 	j.chooseTarget(GPUOff, *busy, false, func(t *Shape) bool { return satisfies(t.GPUs, func(v float64) bool { return v == 0 }) })
 	return nil
 }
@@ -45,7 +45,7 @@ func (j *judge) gpuUp() error {
 		return memory || !full && satisfies(t.GPUs, greaterThan(*s.GPUs))
 	}
 	value := 0.0
-	if busy := weighted(j.here, 0.5, func(r *Run) *float64 { return r.GPUBusy }); busy != nil {
+	if busy := weightedQuantile(j.here, 0.5, func(r *Run) *float64 { return r.GPUBusy }); busy != nil {
 		value = *busy
 	}
 	if s.Bare {
@@ -84,7 +84,9 @@ func (j *judge) memory() error {
 	if s.Memory == nil || satisfies(s.GPUs, greaterThan(0)) {
 		return nil
 	}
-	need := func() float64 { return *weighted(j.here, 0.95, func(r *Run) *float64 { return r.Memory }) / *s.Memory }
+	need := func() float64 {
+		return *weightedQuantile(j.here, 0.95, func(r *Run) *float64 { return r.Memory }) / *s.Memory
+	}
 	if j.holdsForMost(func(r *Run) bool { return satisfies(r.Memory, greaterThan(nearlyAll**s.Memory)) }) {
 		j.chooseTarget(Memory, need(), true, func(t *Shape) bool {
 			return satisfies(t.Memory, greaterThan(*s.Memory)) && !satisfies(t.GPUs, greaterThan(0))
@@ -112,8 +114,8 @@ func (j *judge) nodes() error {
 	return nil
 }
 
-// length: runs end at the limit of the partition, or are short and would wait less elsewhere.
-func (j *judge) length() error {
+// judgeLength: runs end at the limit of the partition, or are short and would wait less elsewhere.
+func (j *judge) judgeLength() error {
 	s := j.source
 	if s.MaxTime == nil || j.Need.Seconds == nil {
 		return nil

@@ -47,11 +47,11 @@ func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	if len(terms) == 0 {
 		return powermodel.Part{}, errNoFeature
 	}
-	return robust(t, terms, t.weights(true)), nil
+	return fitRobustly(t, terms, t.weights(true)), nil
 }
 
-// robust fits terms with iterated weights that approach least absolute residuals, so that outlying rows count less.
-func robust(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
+// fitRobustly fits terms with iterated weights that approach least absolute residuals, so that outlying rows count less.
+func fitRobustly(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	p := fitTerms(t, terms, w)
 	again := slices.Clone(w)
 	for range 8 {

@@ -115,7 +115,7 @@ const fewRows = 40
 // dropped data and the reason.
 func prepare(d Data, o *Options) (*table, []string, error) {
 	n := len(d.Watts)
-	if err := shape(d); err != nil {
+	if err := checkShape(d); err != nil {
 		return nil, nil, err
 	}
 	if o.Prior == nil {
@@ -130,7 +130,7 @@ func prepare(d Data, o *Options) (*table, []string, error) {
 	warn = append(warn, w...)
 	if len(rows) < minRows {
 		return nil, nil, fmt.Errorf("%d of %d rows are usable, at least %d are needed%s: %w",
-			len(rows), n, minRows, because(warn), ErrData)
+			len(rows), n, minRows, warningText(warn), ErrData)
 	}
 	t := &table{}
 	pickFloat := func(v []float64) []float64 {
@@ -170,15 +170,15 @@ func prepare(d Data, o *Options) (*table, []string, error) {
 	return t, warn, nil
 }
 
-func because(warn []string) string {
+func warningText(warn []string) string {
 	if len(warn) == 0 {
 		return ""
 	}
 	return " (" + strings.Join(warn, "; ") + ")"
 }
 
-// shape checks that all columns have one entry per row and unique names.
-func shape(d Data) error {
+// checkShape checks that all columns have one entry per row and unique names.
+func checkShape(d Data) error {
 	n := len(d.Watts)
 	seen := make(map[string]bool)
 	for _, c := range d.Features {
@@ -360,15 +360,15 @@ func (t *table) sortByTime(when []float64, runs []string) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmpFloat(when[a], when[b]) })
-	permute(order, t.y)
-	permute(order, when)
-	permute(order, runs)
+	reorder(order, t.y)
+	reorder(order, when)
+	reorder(order, runs)
 	for f := range t.x {
-		permute(order, t.x[f])
+		reorder(order, t.x[f])
 	}
 }
 
-func permute[T any](order []int, v []T) {
+func reorder[T any](order []int, v []T) {
 	old := slices.Clone(v)
 	for k, i := range order {
 		v[k] = old[i]

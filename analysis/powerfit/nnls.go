@@ -31,8 +31,8 @@ func (g *gram) add(x []float64, y, w float64) {
 	g.c += w * y * y
 }
 
-// mirror fills the lower triangle.
-func (g *gram) mirror() {
+// fillLower fills the lower triangle.
+func (g *gram) fillLower() {
 	for i := range g.n {
 		for j := range i {
 			g.a[i*g.n+j] = g.a[j*g.n+i]
@@ -110,7 +110,7 @@ func (g *gram) nnls() []float64 {
 			return v
 		}
 		in[at] = true
-		if !g.inner(v, in) {
+		if !g.moveFeasible(v, in) {
 			in[at] = false
 			return v
 		}
@@ -118,8 +118,8 @@ func (g *gram) nnls() []float64 {
 	return v
 }
 
-// inner moves v to the best point on the active columns, and drops columns that would become negative on the way.
-func (g *gram) inner(v []float64, in []bool) bool {
+// moveFeasible moves v to the best point on the active columns, and drops columns that would become negative on the way.
+func (g *gram) moveFeasible(v []float64, in []bool) bool {
 	for {
 		var set []int
 		for i, ok := range in {

@@ -125,21 +125,21 @@ func Fit(d Data, o Options) (*Result, error) {
 	if len(t.names) < 2 {
 		return nil, fmt.Errorf("nothing to validate on: %w", ErrData)
 	}
-	r := choose(t, &o)
+	r := chooseModel(t, &o)
 	r.Warnings = append(warn, r.Warnings...)
 	return r, nil
 }
 
-// choose validates the families on t and fits the best.
-func choose(t *table, o *Options) *Result {
+// chooseModel validates the families on t and fits the best.
+func chooseModel(t *table, o *Options) *Result {
 	r := &Result{Protocol: t.protocol, Folds: t.names}
 	out := validate(t, o)
 	best := out.choose(t)
 	for _, c := range out.candidates {
 		r.Candidates = append(r.Candidates, c.Candidate)
 	}
-	r.Chosen, r.Score = best.Family, stated(t, best.pred)
-	r.Baseline = stated(t, out.candidates[0].pred)
+	r.Chosen, r.Score = best.Family, reportedScore(t, best.pred)
+	r.Baseline = reportedScore(t, out.candidates[0].pred)
 	parts, err := best.fitAll(t, o)
 	if err != nil {
 		// The fit of the whole failed although every fold succeeded: the mean always fits.
@@ -150,16 +150,16 @@ func choose(t *table, o *Options) *Result {
 	if r.Chosen == Mean {
 		r.Warnings = append(r.Warnings, "no feature explains the power better than its mean: the model is a constant")
 	}
-	r.Model = assemble(t, o, parts, r, best.pred)
+	r.Model = buildModel(t, o, parts, r, best.pred)
 	return r
 }
 
-// assemble builds the model file from the chosen parts, keeping only used features.
-func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []float64) *powermodel.Model {
+// buildModel builds the model file from the chosen parts, keeping only used features.
+func buildModel(t *table, o *Options, parts []powermodel.Part, r *Result, pred []float64) *powermodel.Model {
 	m := &powermodel.Model{Format: powermodel.Format, Version: powermodel.Version,
 		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
 	}
-	in, kept, _ := inner(t, pred)
+	in, kept, _ := innerLevels(t, pred)
 	m.Band = band(in.y, kept, in.weights(false))
 	if m.Name == "" {
 		m.Name = r.Chosen
@@ -167,7 +167,7 @@ func assemble(t *table, o *Options, parts []powermodel.Part, r *Result, pred []f
 	if m.Domain == "" {
 		m.Domain = "node"
 	}
-	m.Features = prune(m.Parts, t.feats)
+	m.Features = renumberFeatures(m.Parts, t.feats)
 	m.Version = 1 // older agents can read it if it has no newer features
 	for _, f := range m.Features {
 		if f.Lag > 0 {
@@ -231,8 +231,8 @@ func band(y, pred, w []float64) powermodel.Band {
 	return b
 }
 
-// prune renumbers the features of parts to those in use and returns them.
-func prune(parts []powermodel.Part, feats []powermodel.Feature) []powermodel.Feature {
+// renumberFeatures renumbers the features of parts to those in use and returns them.
+func renumberFeatures(parts []powermodel.Part, feats []powermodel.Feature) []powermodel.Feature {
 	to := make([]int, len(feats))
 	for i := range to {
 		to[i] = -1

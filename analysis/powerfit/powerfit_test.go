@@ -341,7 +341,7 @@ func TestNNLSOptimal(t *testing.T) {
 			}
 			g.add(x, rapid.Float64Range(-5, 5).Draw(t, "y"), 1)
 		}
-		g.mirror()
+		g.fillLower()
 		got := g.loss(g.nnls())
 		best := g.loss(make([]float64, n))
 		for mask := 1; mask < 1<<n; mask++ {
@@ -473,7 +473,7 @@ func TestTrendBeyondTrees(t *testing.T) {
 	law := func(u float64) float64 { return 30*u/0.6 + 20*math.Sqrt(u/0.6) }
 	part := extrapolation(tab, &trend)
 	part.Base += 100 // a model is never below zero
-	m := bare(tab, part)
+	m := modelOfParts(tab, part)
 	for _, c := range []struct{ u, want, within float64 }{
 		{0.2, 0, 1e-9}, {0.35, 0, 1e-9}, {0.6, 0, 1e-9},
 		{0, law(0) - law(0.2), 1e-9}, {0.1, law(0.1) - law(0.2), 1.5}, {0.19, law(0.19) - law(0.2), 0.2},

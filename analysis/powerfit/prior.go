@@ -99,8 +99,8 @@ func NewPrior(source string, curves []Curve) (*Prior, error) {
 	return p, nil
 }
 
-// hat returns the weights of the two knots around u.
-func (p *Prior) hat(u float64) (i int, left, right float64) {
+// knotWeights returns the weights of the two knots around u.
+func (p *Prior) knotWeights(u float64) (i int, left, right float64) {
 	n := len(p.Knots)
 	i = min(max(0, int(u*float64(n-1))), n-2)
 	t := (u - p.Knots[i]) / (p.Knots[i+1] - p.Knots[i])
@@ -109,13 +109,13 @@ func (p *Prior) hat(u float64) (i int, left, right float64) {
 
 // covariance returns the prior covariance of log power at u and v.
 func (p *Prior) covariance(u, v float64) float64 {
-	i, il, ir := p.hat(u)
-	j, jl, jr := p.hat(v)
+	i, il, ir := p.knotWeights(u)
+	j, jl, jr := p.knotWeights(v)
 	return il*(jl*p.Cov[i][j]+jr*p.Cov[i][j+1]) + ir*(jl*p.Cov[i+1][j]+jr*p.Cov[i+1][j+1])
 }
 
 func (p *Prior) value(u float64) float64 {
-	i, l, r := p.hat(u)
+	i, l, r := p.knotWeights(u)
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
 
@@ -156,14 +156,14 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 		}
 		out[j] = math.Exp(v)
 	}
-	if rises(load, watts) {
+	if isRising(load, watts) {
 		isotonic(out)
 	}
 	return out, nil
 }
 
-// rises reports whether the power never falls by more than 1 % as the load grows.
-func rises(load, watts []float64) bool {
+// isRising reports whether the power never falls by more than 1 % as the load grows.
+func isRising(load, watts []float64) bool {
 	order := make([]int, len(load))
 	for i := range order {
 		order[i] = i

@@ -32,7 +32,7 @@ func fitTerms(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 		}
 		g.add(x, t.y[i], w[i])
 	}
-	g.mirror()
+	g.fillLower()
 	v := g.nnls()
 	p := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1, Base: v[0]}
 	for k, term := range terms {
@@ -43,7 +43,7 @@ func fitTerms(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
 	return p
 }
 
-func linear(t *table, f int) powermodel.Term {
+func linearTerm(t *table, f int) powermodel.Term {
 	return powermodel.Term{Feature: f, Shape: powermodel.ShapeLinear, Scale: scaleOf(t, f)}
 }
 
@@ -54,7 +54,7 @@ func fitRoot(t *table, _ *Options) (powermodel.Part, error) {
 		return powermodel.Part{}, errNoFeature
 	}
 	root := powermodel.Term{Feature: t.primary, Shape: powermodel.ShapePower, Exponent: 0.5, Scale: scaleOf(t, t.primary)}
-	return robust(t, []powermodel.Term{linear(t, t.primary), root}, t.weights(true)), nil
+	return fitRobustly(t, []powermodel.Term{linearTerm(t, t.primary), root}, t.weights(true)), nil
 }
 
 // termsAt evaluates a part of terms for row i.

@@ -33,7 +33,7 @@ var errFewRows = errors.New("too few rows or workloads for trees (200 rows and 4
 // features, and starting from none predicts unfamiliar workloads worse. Outside of the observed range, trees are
 // constant, so a busier machine would seem to draw no more power. There, the additive model continues.
 func fitTrees(t *table, o *Options) ([]powermodel.Part, error) {
-	return boost(t, len(t.feats), fitAdditive, o)
+	return fitBoosted(t, len(t.feats), fitAdditive, o)
 }
 
 // forest is the state while an ensemble grows.
@@ -50,8 +50,8 @@ type forest struct {
 	cn     []int
 }
 
-// boost fits trees to the first features of t, on top of the trend from fit.
-func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, error), o *Options) ([]powermodel.Part, error) {
+// fitBoosted fits trees to the first features of t, on top of the trend from fit.
+func fitBoosted(t *table, features int, fit func(*table, *Options) (powermodel.Part, error), o *Options) ([]powermodel.Part, error) {
 	present := make(map[int]bool)
 	for _, g := range t.group {
 		present[g] = true
@@ -66,7 +66,7 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 		res: make([]float64, len(t.y)), out: &powermodel.Trees{},
 		sw: make([]float64, treeBins), sr: make([]float64, treeBins), cn: make([]int, treeBins)}
 	for j := range features {
-		code, edge := bin(t.x[j])
+		code, edge := binValues(t.x[j])
 		f.code, f.edge = append(f.code, code), append(f.edge, edge)
 	}
 	trend, err := fit(t, o)
@@ -92,7 +92,7 @@ func boost(t *table, features int, fit func(*table, *Options) (powermodel.Part, 
 	for i := range f.out.Value {
 		f.out.Value[i] /= treeBags
 	}
-	round(f.out)
+	roundValues(f.out)
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
@@ -135,13 +135,13 @@ func (f *forest) ensemble(left []float64) {
 		root := f.growTree(rows, treeDepth)
 		f.out.Roots = append(f.out.Roots, root)
 		for i := range t.y {
-			f.res[i] -= f.leaf(root, i)
+			f.res[i] -= f.leafValue(root, i)
 		}
 	}
 }
 
-// leaf returns the value of the tree at root n for training row i.
-func (f *forest) leaf(n, i int) float64 {
+// leafValue returns the value of the tree at root n for training row i.
+func (f *forest) leafValue(n, i int) float64 {
 	for f.out.Left[n] != 0 {
 		if f.t.x[f.out.Feature[n]][i] <= f.out.Split[n] {
 			n = f.out.Left[n]
@@ -171,7 +171,7 @@ func (f *forest) growTree(rows []int, depth int) int {
 	if depth == 0 || len(rows) < 2*treeMinLeaf {
 		return n
 	}
-	feat, cut := f.split(rows, sw, sr, pull)
+	feat, cut := f.bestSplit(rows, sw, sr, pull)
 	if feat < 0 {
 		return n
 	}
@@ -184,8 +184,8 @@ func (f *forest) growTree(rows []int, depth int) int {
 	return n
 }
 
-// split returns the feature and the bin after which to split, or -1.
-func (f *forest) split(rows []int, sw, sr, pull float64) (feat, cut int) {
+// bestSplit returns the feature and the bin after which to split, or -1.
+func (f *forest) bestSplit(rows []int, sw, sr, pull float64) (feat, cut int) {
 	feat, best := -1, 1e-12
 	whole := sr * sr / (sw + pull)
 	for j := range f.code {
@@ -236,9 +236,9 @@ func partition(rows []int, left func(int) bool) int {
 	return at
 }
 
-// bin divides the values v into quantile bins. code is the bin of each value. edge b is halfway between the largest
+// binValues divides the values v into quantile bins. code is the bin of each value. edge b is halfway between the largest
 // value of bin b and the smallest value of the next.
-func bin(v []float64) (code []uint8, edge []float64) {
+func binValues(v []float64) (code []uint8, edge []float64) {
 	s := slices.Clone(v)
 	slices.Sort(s)
 	for b := 1; b < treeBins; b++ {
@@ -271,8 +271,8 @@ func bin(v []float64) (code []uint8, edge []float64) {
 	return code, edge
 }
 
-// round rounds the values of trees to five digits. That is finer than any meter, and keeps files small.
-func round(t *powermodel.Trees) {
+// roundValues rounds the values of trees to five digits. That is finer than any meter, and keeps files small.
+func roundValues(t *powermodel.Trees) {
 	for i, v := range t.Value {
 		if v != 0 {
 			k := math.Pow(10, 5-math.Ceil(math.Log10(math.Abs(v))))

@@ -23,8 +23,8 @@ type family struct {
 	fit  func(*table, *Options) ([]powermodel.Part, error)
 }
 
-// single adapts a fit that returns a single part.
-func single(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
+// adaptSingle adapts a fit that returns a single part.
+func adaptSingle(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *Options) ([]powermodel.Part, error) {
 	return func(t *table, o *Options) ([]powermodel.Part, error) {
 		p, err := fit(t, o)
 		if err != nil {
@@ -36,7 +36,7 @@ func single(fit func(*table, *Options) (powermodel.Part, error)) func(*table, *O
 
 func families() []family {
 	return []family{
-		{Mean, single(fitMean)}, {Root, single(fitRoot)}, {CurveFam, single(fitCurve)}, {Additive, single(fitAdditive)},
+		{Mean, adaptSingle(fitMean)}, {Root, adaptSingle(fitRoot)}, {CurveFam, adaptSingle(fitCurve)}, {Additive, adaptSingle(fitAdditive)},
 		{TreesFam, fitTrees},
 	}
 }
@@ -197,7 +197,7 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 		if err != nil {
 			return nil, err
 		}
-		m := bare(t, parts...)
+		m := modelOfParts(t, parts...)
 		for i := range t.y {
 			if t.group[i] == g {
 				t.row(i, x)
@@ -208,8 +208,8 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 	return pred, nil
 }
 
-// bare returns a model of parts over all features of t, without a band.
-func bare(t *table, parts ...powermodel.Part) *powermodel.Model {
+// modelOfParts returns a model of parts over all features of t, without a band.
+func modelOfParts(t *table, parts ...powermodel.Part) *powermodel.Model {
 	return &powermodel.Model{Features: t.feats, Parts: parts}
 }
 
@@ -231,17 +231,17 @@ func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
 	return s, folds
 }
 
-// stated returns the score to report. For a calibration it covers the inner levels; the lowest and highest have a separate score.
-func stated(t *table, pred []float64) powermodel.Score {
-	in, kept, outside := inner(t, pred)
+// reportedScore returns the score to report. For a calibration it covers the inner levels; the lowest and highest have a separate score.
+func reportedScore(t *table, pred []float64) powermodel.Score {
+	in, kept, outside := innerLevels(t, pred)
 	s, _ := foldScore(in, kept)
 	s.Outside = outside
 	return s
 }
 
-// inner returns t and pred without the lowest and the highest level of a calibration. outside is the mean error at
+// innerLevels returns t and pred without the lowest and the highest level of a calibration. outside is the mean error at
 // these two levels, as a ratio. A model fitted without such a level extrapolates there, but the final model does not.
-func inner(t *table, pred []float64) (in *table, kept []float64, outside float64) {
+func innerLevels(t *table, pred []float64) (in *table, kept []float64, outside float64) {
 	if t.protocol != ByLevel || len(t.names) < fewestParts {
 		return t, pred, 0
 	}
@@ -330,7 +330,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 			return nil, fmt.Errorf("fit %s without %s: %w", c.Family, t.names[g], err)
 		}
 		r.Chosen = append(r.Chosen, c.Family)
-		m, b := bare(t, parts...), meanPart(train).Base
+		m, b := modelOfParts(t, parts...), meanPart(train).Base
 		for i := range t.y {
 			if t.group[i] == g {
 				t.row(i, x)
@@ -340,7 +340,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 	}
 	_, r.Errors = foldScore(t, pred)
 	_, r.BaselineErrors = foldScore(t, base)
-	r.Score, r.Baseline = stated(t, pred), stated(t, base)
+	r.Score, r.Baseline = reportedScore(t, pred), reportedScore(t, base)
 	return r, nil
 }
 
@@ -362,7 +362,7 @@ func (t *table) renumber() *table {
 // Evaluate scores a model on a data set that it was not fitted to. The baseline of the score is the mean power of the
 // model's training data.
 func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
-	if err := shape(d); err != nil {
+	if err := checkShape(d); err != nil {
 		return powermodel.Score{}, err
 	}
 	pred, y, err := Replay(m, d)

@@ -21,7 +21,7 @@ const (
 // squares over the hours of the node's load. It returns 0 if there are too few hours, GPU use is constant or collinear
 // with core use, or power does not rise.
 func GPUWatts(loads []Load) float64 {
-	loads = usable(loads)
+	loads = usableLoads(loads)
 	var n, mx, mg, mw float64
 	for _, l := range loads {
 		n++
@@ -51,7 +51,7 @@ func GPUWatts(loads []Load) float64 {
 // each twentieth of use, made monotone (isotonic regression), with straight lines outside the observed range. ok is
 // false if there are too few hours or all have the same load.
 func FitCurve(loads []Load) (Curve, bool) {
-	loads = usable(loads)
+	loads = usableLoads(loads)
 	gpu := GPUWatts(loads)
 	for i := range loads {
 		loads[i].Watts = max(loads[i].Watts-gpu*loads[i].GPUs, 0)
@@ -64,7 +64,7 @@ func FitCurve(loads []Load) (Curve, bool) {
 	if high-low < leastSpread {
 		return Curve{}, false
 	}
-	bins := pool(loads)
+	bins := poolLoads(loads)
 	if len(bins) < 2 {
 		return Curve{}, false
 	}
@@ -76,8 +76,8 @@ func FitCurve(loads []Load) (Curve, bool) {
 	return c, c.Known()
 }
 
-// usable returns the loads that are usable for a curve.
-func usable(loads []Load) []Load {
+// usableLoads returns the loads that are usable for a curve.
+func usableLoads(loads []Load) []Load {
 	return slices.DeleteFunc(slices.Clone(loads), func(l Load) bool {
 		return !(l.Share >= 0 && l.Share <= 1.1 && l.Watts > 0 && l.GPUs >= 0) || math.IsInf(l.Watts, 0)
 	})
@@ -89,8 +89,8 @@ type bin struct {
 	n float64
 }
 
-// pool averages loads by twentieths of use and merges neighbours until power rises with use.
-func pool(loads []Load) []bin {
+// poolLoads averages loads by twentieths of use and merges neighbours until power rises with use.
+func poolLoads(loads []Load) []bin {
 	var bins []bin
 	for i := 0; i < len(loads); {
 		end := (math.Floor(loads[i].Share*20) + 1) / 20

@@ -144,9 +144,9 @@ func Rank(c Config, w Work, nodes []Node, out []Place) []Place {
 	out = out[:0]
 	most, data, large := math.NaN(), 0.0, largeMemory(nodes)
 	for i := range nodes {
-		p := judge(&c, &w, &nodes[i])
+		p := judgeNode(&c, &w, &nodes[i])
 		p.Node, p.Data = i, orZero(nodes[i].Data)
-		if !c.WattsOnly && w.strands(&nodes[i], large) {
+		if !c.WattsOnly && w.wastesScarce(&nodes[i], large) {
 			p.Why |= Strands
 		}
 		data = max(data, p.Data)
@@ -188,8 +188,8 @@ func largeMemory(nodes []Node) float64 {
 	return 2 * math.Exp(sum/n) // NaN, which nothing reaches, without any
 }
 
-// strands reports whether the work would waste resources that others need: free GPUs, or three quarters of a large memory.
-func (w *Work) strands(n *Node, large float64) bool {
+// wastesScarce reports whether the work would waste resources that others need: free GPUs, or three quarters of a large memory.
+func (w *Work) wastesScarce(n *Node, large float64) bool {
 	return w.GPUs == 0 && n.GPUs > orZero(n.HeldGPUs) || w.Memory > 0 && n.Memory >= large && w.Memory < n.Memory/4
 }
 
@@ -217,7 +217,7 @@ func comparePlaces(a, b *Place, nodes []Node) int {
 	return cmp.Compare(nodes[a.Node].Name, nodes[b.Node].Name)
 }
 
-func judge(c *Config, w *Work, n *Node) Place {
+func judgeNode(c *Config, w *Work, n *Node) Place {
 	p := Place{Watts: math.NaN(), Headroom: math.NaN()}
 	p.fit(w, n)
 	p.load(c, w, n)

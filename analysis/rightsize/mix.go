@@ -114,9 +114,9 @@ func (m *mix) cappedSum(v float64) float64 {
 	return sum
 }
 
-// knee returns the request that minimises its size plus price times the share of time with more use. The result is the
+// bestRequest returns the request that minimises its size plus price times the share of time with more use. The result is the
 // upper bound of a bucket, for which that share is exact.
-func (m *mix) knee(price float64) float64 {
+func (m *mix) bestRequest(price float64) float64 {
 	best, least := 0.0, price*(m.total-m.zero)/m.total
 	left := 0.0
 	for i := len(m.buckets) - 1; i >= 0; i-- {

@@ -67,7 +67,7 @@ func Patch(kind string, list []Container) string {
 		}
 		containers = append(containers, object{"name": c.Name, "resources": resources})
 	}
-	return text(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
+	return encodeStrings(object{"spec": object{"template": object{"spec": object{"containers": containers}}}})
 }
 
 // VPA formats the advice as a VerticalPodAutoscaler object (autoscaling.k8s.io/v1) in mode Off, with a policy that
@@ -85,7 +85,7 @@ func VPA(kind, id string, list []Container) string {
 			found = append(found, object{"containerName": c.Name, "minAllowed": advised, "maxAllowed": advised})
 		}
 	}
-	return text(object{
+	return encodeStrings(object{
 		"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler",
 		"metadata": object{"name": words[2], "namespace": words[1]},
 		"spec": object{"targetRef": object{"apiVersion": "apps/v1", "kind": target, "name": words[2]},
@@ -105,8 +105,8 @@ func (c *Container) quantities() object {
 	return out
 }
 
-// text encodes a map of strings, which cannot fail.
-func text(v object) string {
+// encodeStrings encodes a map of strings, which cannot fail.
+func encodeStrings(v object) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return ""

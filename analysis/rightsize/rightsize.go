@@ -140,13 +140,14 @@ func (a *Advice) memory(runs []Run) {
 	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
 		v := roundMemory(floor * raised)
 		a.Memory = &v
-		a.addReason("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].mention(killed, phrase.Bytes(floor)),
-			"run": subject(runs, killed)})
+		a.addReason("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].markOtherRun(killed, phrase.Bytes(floor)),
+			"run": nameRun(runs, killed)})
 	case slow > 0 && slow*enlarged > peak*memoryMargin:
 		v := roundMemory(slow * enlarged)
 		a.Memory = &v
-		a.addReason("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].mention(squeezed, phrase.Bytes(slow)),
-			"run": subject(runs, squeezed)})
+		a.addReason("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].markOtherRun(squeezed,
+			phrase.Bytes(slow)),
+			"run": nameRun(runs, squeezed)})
 	case whole && bound <= peak*memoryMargin:
 		v := roundMemory(peak * memoryMargin)
 		a.Memory = &v
@@ -158,7 +159,7 @@ func (a *Advice) memory(runs []Run) {
 			key = "memory.most"
 		}
 		a.addReason(sentenceKey(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n),
-			"peak": runs[largest].mention(largest, phrase.Bytes(peak))})
+			"peak": runs[largest].markOtherRun(largest, phrase.Bytes(peak))})
 	}
 }
 
@@ -259,16 +260,16 @@ func (r *Run) wantedCores(p95 float64) (float64, bool) {
 	return v, true
 }
 
-// subject names one of the runs in a sentence about the first.
-func subject(runs []Run, i int) phrase.Text {
+// nameRun names one of the runs in a sentence about the first.
+func nameRun(runs []Run, i int) phrase.Text {
 	if i == 0 || runs[i].ID == "" {
 		return phrase.Join("it")
 	}
 	return phrase.Join("a run (", phrase.Text{{Name: "run", Text: runs[i].ID}}, ")")
 }
 
-// mention marks a statement about a run other than the first.
-func (r *Run) mention(i int, said phrase.Text) phrase.Text {
+// markOtherRun marks a statement about a run other than the first.
+func (r *Run) markOtherRun(i int, said phrase.Text) phrase.Text {
 	if i == 0 {
 		return said
 	}
@@ -295,18 +296,18 @@ func (a *Advice) time(runs []Run) {
 	case floor > 0 && floor*raised > longest*timeMargin:
 		v := roundTime(floor * raised)
 		a.Seconds = &v
-		a.addReason("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].mention(limited, phrase.Time(floor)),
-			"run": subject(runs, limited)})
+		a.addReason("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].markOtherRun(limited, phrase.Time(floor)),
+			"run": nameRun(runs, limited)})
 	case n > 0 && going > longest:
 		v := roundTime(going * timeMargin)
 		a.Seconds = &v
-		a.addReason("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].mention(over, phrase.Time(going)),
-			"run": subject(runs, over)})
+		a.addReason("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].markOtherRun(over, phrase.Time(going)),
+			"run": nameRun(runs, over)})
 	case n > 0:
 		v := roundTime(longest * timeMargin)
 		a.Seconds = &v
 		a.addReason(sentenceKey("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
-			"longest": runs[slowest].mention(slowest, phrase.Time(longest))})
+			"longest": runs[slowest].markOtherRun(slowest, phrase.Time(longest))})
 	}
 }
 

@@ -179,7 +179,7 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 	if use.days < LeastDays || use.total <= 0 {
 		return 0, false
 	}
-	v := use.knee(c.Price * use.mean)
+	v := use.bestRequest(c.Price * use.mean)
 	return min(max(v, use.ceiling(c.LeastShare)), use.ceiling(c.MostShare)), true
 }
 

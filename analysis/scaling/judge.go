@@ -70,7 +70,7 @@ func (j *judge) judgeSingle() (spare bool) {
 		j.report("cores", "info", 0, "cores", "waiting", nil)
 	default:
 		spare = j.hasSpareCores()
-		j.causes(spare)
+		j.reportCauses(spare)
 	}
 	return spare
 }
@@ -89,7 +89,7 @@ func (j *judge) hasSpareCores() (spare bool) {
 		j.report("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": secondsText(u.WallSeconds)})
 		return false
 	}
-	of := sized(given, "core")
+	of := withNoun(given, "core")
 	if u.GivenBy != "" {
 		of = phrase.Join(of, " "+u.GivenBy)
 	}
@@ -117,8 +117,8 @@ func (j *judge) hasSpareCores() (spare bool) {
 	return false
 }
 
-// causes reports the limits of the run, and thus the possible improvements.
-func (j *judge) causes(spare bool) {
+// reportCauses reports the limits of the run, and thus the possible improvements.
+func (j *judge) reportCauses(spare bool) {
 	u := j.u
 	if u.Killed {
 		j.report("cause", "warning", 1, "count", "cause.killed", nil)
@@ -152,7 +152,7 @@ func (j *judge) causes(spare bool) {
 	}
 	if gpus, ok := figure.Known(u.GPUs); ok && gpus > 0 {
 		if s := over(u.GPUSeconds, gpus*u.WallSeconds); s >= 0.7 {
-			because("info", s, "cause.gpus", phrase.Words{"gpus": sized(gpus, "GPU")})
+			because("info", s, "cause.gpus", phrase.Words{"gpus": withNoun(gpus, "GPU")})
 		}
 	}
 	if s := over(u.StorageStalledSeconds, u.WallSeconds); s >= 0.1 {
@@ -172,8 +172,8 @@ func (j *judge) causes(spare bool) {
 	}
 }
 
-// sized formats a number with its noun: 1 core, 4 GPUs.
-func sized(n float64, noun string) phrase.Text {
+// withNoun formats a number with its noun: 1 core, 4 GPUs.
+func withNoun(n float64, noun string) phrase.Text {
 	text := "1 " + noun
 	if n != 1 {
 		text = format.Count(n) + " " + noun + "s"

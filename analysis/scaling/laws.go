@@ -43,8 +43,8 @@ type Result struct {
 const (
 	// loose is the typical relative distance of runs from a law above which the law is rejected.
 	loose = 0.15
-	// clearly is the maximum ratio of errors for preferring the richer law.
-	clearly = 0.8
+	// clearRatio is the maximum ratio of errors for preferring the richer law.
+	clearRatio = 0.8
 	// sameWork is the maximum ratio between the CPU times of runs of the same work.
 	sameWork = 1.5
 	// seen is the maximum ratio of a speed-up to the observed busy cores: the error of a fit.
@@ -56,7 +56,7 @@ const (
 // betterLaw returns the law that describes the runs better. That is the Universal Scalability Law if its error is known
 // and clearly smaller, else Amdahl's law.
 func betterLaw(amdahl, usl *Fit) *Fit {
-	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearly*amdahl.Error {
+	if usl != nil && !math.IsNaN(usl.Error) && usl.Crosstalk > 0 && usl.Error < clearRatio*amdahl.Error {
 		return usl
 	}
 	return amdahl
@@ -73,9 +73,9 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 	c := comparison{judge: &j, runs: runs, unit: unit, sizes: sizesOf(runs)}
 	r := c.laws()
 	if r.Law != nil {
-		c.claim(r.Law)
+		c.reportLaw(r.Law)
 		if !spare && unit == Cores { // more of an unused resource cannot help, whatever the law
-			c.double(r.Law)
+			c.reportDoubling(r.Law)
 		}
 	}
 	if r.Law == nil && r.Weak == nil && unit == Cores {
@@ -102,18 +102,18 @@ func (c *comparison) laws() (r Result) {
 		c.reportTooFew()
 		return r
 	}
-	words := phrase.Words{"behind": c.basis(), "unit": string(c.unit), "used": c.unit.timeName()}
+	words := phrase.Words{"behind": c.basisText(), "unit": string(c.unit), "used": c.unit.timeName()}
 	if c.dropUnmeasured(); len(c.sizes) < 2 {
 		c.report("work", "info", 0, "ratio", "refuse.unknown", words)
 		return r
 	}
-	words["behind"], words["few"], words["most"] = c.basis(), sized(c.sizes[0], string(c.unit)),
-		sized(c.sizes[len(c.sizes)-1], string(c.unit))
-	if weak, ok := seeWeak(c.runs); ok {
+	words["behind"], words["few"], words["most"] = c.basisText(), withNoun(c.sizes[0], string(c.unit)),
+		withNoun(c.sizes[len(c.sizes)-1], string(c.unit))
+	if weak, ok := detectWeak(c.runs); ok {
 		c.weak(weak, words)
 		return Result{Weak: &weak}
 	}
-	if ratio := c.differ(); ratio > sameWork {
+	if ratio := c.useRatio(); ratio > sameWork {
 		words["ratio"], words["limit"] = amount(ratio, "ratio"), amount(sameWork, "ratio")
 		c.report("work", "warning", ratio, "ratio", "refuse.work", words)
 		return r
@@ -137,8 +137,8 @@ func (c *comparison) laws() (r Result) {
 		c.report("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
 		return Result{}
 	}
-	if n, claim, busy := c.unseen(r.Law); n > 0 {
-		words["size"], words["claim"], words["busy"] = sized(n, string(c.unit)), amount(claim, "ratio"), amount(busy, "ratio")
+	if n, claim, busy := c.unsupportedClaim(r.Law); n > 0 {
+		words["size"], words["claim"], words["busy"] = withNoun(n, string(c.unit)), amount(claim, "ratio"), amount(busy, "ratio")
 		c.report("law", "warning", claim/busy, "ratio", "refuse.seen", words)
 		return Result{}
 	}
@@ -149,7 +149,7 @@ func (c *comparison) laws() (r Result) {
 func (c *comparison) reportTooFew() {
 	what := texts.Sentence("runs.none", nil)
 	if len(c.sizes) == 1 {
-		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": sized(c.sizes[0], string(c.unit))})
+		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": withNoun(c.sizes[0], string(c.unit))})
 	} else if c.u.Waits {
 		c.report("runs", "info", 0, "count", "runs.none", nil)
 		return
@@ -166,12 +166,13 @@ func (c *comparison) reportTooFew() {
 		one, two = 2*try, 4*try
 	}
 	c.report("runs", "info", float64(len(c.sizes)), "count", "runs.try",
-		phrase.Words{"seen": what, "one": sized(one, string(c.unit)), "two": sized(two, string(c.unit))})
+		phrase.Words{"seen": what, "one": withNoun(one, string(c.unit)), "two": withNoun(two, string(c.unit))})
 }
 
-// unseen returns a size at which the law claims more speed-up than the number of busy cores shows, the claim, and that number. It returns
+// unsupportedClaim returns a size at which the law claims more speed-up than the number of busy cores shows, the claim, and that number.
+// It returns
 // 0 if there is no such size. If the work also ran on one core, the speed-up is relative to the utilisation of that core.
-func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
+func (c *comparison) unsupportedClaim(law *Fit) (size, claim, busy float64) {
 	one := min(c.busy(1), 1)
 	if !(one > 0) {
 		one = 1
@@ -185,10 +186,10 @@ func (c *comparison) unseen(law *Fit) (size, claim, busy float64) {
 	return 0, 0, 0
 }
 
-// claim reports the meaning of the law of the runs.
-func (c *comparison) claim(law *Fit) {
+// reportLaw reports the meaning of the law of the runs.
+func (c *comparison) reportLaw(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
-	words := phrase.Words{"behind": c.basis(), "unit": string(c.unit), "most": sized(most, string(c.unit)),
+	words := phrase.Words{"behind": c.basisText(), "unit": string(c.unit), "most": withNoun(most, string(c.unit)),
 		"serial": phrase.Percent(law.Serial), "error": phrase.Percent(law.Error),
 		"speed": amount(law.Speedup(most), "ratio"), "between": "", "beyond": ""}
 	limit, best := law.Limit()
@@ -197,7 +198,7 @@ func (c *comparison) claim(law *Fit) {
 		if best > most {
 			words["beyond"] = texts.Sentence("law.beyond", nil)
 		}
-		words["best"], words["speed"] = sized(math.Max(1, math.Round(best)), string(c.unit)), amount(limit, "ratio")
+		words["best"], words["speed"] = withNoun(math.Max(1, math.Round(best)), string(c.unit)), amount(limit, "ratio")
 		c.report("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
 	case law.Serial == 0:
 		c.report("law", "good", 0, "ratio", "law.parallel", words)
@@ -211,14 +212,14 @@ func (c *comparison) claim(law *Fit) {
 	}
 }
 
-// double reports the effect of twice the cores.
-func (c *comparison) double(law *Fit) {
+// reportDoubling reports the effect of twice the cores.
+func (c *comparison) reportDoubling(law *Fit) {
 	given, ok := figure.Known(c.u.Given)
 	if !ok || given < 1 || c.u.GivenBy != "" {
 		return
 	}
 	gain := law.Speedup(2*given)/law.Speedup(given) - 1
-	words := phrase.Words{"given": sized(given, "core"), "gain": faster(gain)}
+	words := phrase.Words{"given": withNoun(given, "core"), "gain": faster(gain)}
 	if gain >= 0.1 {
 		c.report("limit", "info", gain, "ratio", "double.yes", words)
 		return
@@ -244,7 +245,7 @@ func (j *judge) serial() {
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
 	j.report("serial", "info", share, "ratio", "serial",
-		phrase.Words{"mean": amount(mean, "cores"), "given": sized(given, "core"), "serial": phrase.Percent(share)})
+		phrase.Words{"mean": amount(mean, "cores"), "given": withNoun(given, "core"), "serial": phrase.Percent(share)})
 }
 
 // dropUnmeasured drops the runs without measured use.
@@ -258,8 +259,8 @@ func (c *comparison) dropUnmeasured() {
 	c.runs, c.sizes = runs, sizesOf(runs)
 }
 
-// differ returns the ratio between the largest and the smallest use of the runs.
-func (c *comparison) differ() float64 {
+// useRatio returns the ratio between the largest and the smallest use of the runs.
+func (c *comparison) useRatio() float64 {
 	least, most := math.Inf(1), 0.0
 	for _, r := range c.runs {
 		least, most = min(least, *r.Used), max(most, *r.Used)
@@ -301,11 +302,11 @@ func (c *comparison) waited() (n int) {
 	return n
 }
 
-// basis describes the runs that a sentence is based on.
-func (c *comparison) basis() phrase.Text {
+// basisText describes the runs that a sentence is based on.
+func (c *comparison) basisText() phrase.Text {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
 	return phrase.Join(plural(len(c.runs)), " at ", amount(float64(len(c.sizes)), "count"), " sizes, ", amount(first, "count"), " to ",
-		sized(last, string(c.unit)))
+		withNoun(last, string(c.unit)))
 }
 
 func faster(gain float64) phrase.Text {
@@ -324,4 +325,4 @@ func sizesOf(runs []Run) []float64 {
 	return slices.Compact(out)
 }
 
-func plural(runs int) phrase.Text { return sized(float64(runs), "run") }
+func plural(runs int) phrase.Text { return withNoun(float64(runs), "run") }

@@ -105,7 +105,7 @@ func solve(runs []Run, parameters int) Fit {
 		}
 		sum := 0.0
 		for _, r := range runs {
-			d := c[0]*term(r, 0) + c[1]*term(r, 1) + c[2]*term(r, 2) - 1
+			d := c[0]*equationTerm(r, 0) + c[1]*equationTerm(r, 1) + c[2]*equationTerm(r, 2) - 1
 			sum += d * d
 		}
 		if sum < least {
@@ -117,8 +117,8 @@ func solve(runs []Run, parameters int) Fit {
 	return best
 }
 
-// term returns a column of the equation for a run, divided by its n T.
-func term(r Run, column int) float64 {
+// equationTerm returns a column of the equation for a run, divided by its n T.
+func equationTerm(r Run, column int) float64 {
 	w := 1 / (r.Size * r.Seconds)
 	switch column {
 	case 1:
@@ -139,7 +139,7 @@ func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 	for j, column := range use {
 		q[j] = make([]float64, len(runs))
 		for i := range runs {
-			q[j][i] = term(runs[i], column)
+			q[j][i] = equationTerm(runs[i], column)
 		}
 		whole := norm(q[j])
 		for p := range j {

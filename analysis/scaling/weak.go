@@ -29,9 +29,9 @@ const (
 	level  = 0.25
 )
 
-// seeWeak returns the weak scaling of runs. ok is false if the work of the runs does not grow with the cores, or if
+// detectWeak returns the weak scaling of runs. ok is false if the work of the runs does not grow with the cores, or if
 // fewer than two sizes have CPU times.
-func seeWeak(runs []Run) (w Weak, ok bool) {
+func detectWeak(runs []Run) (w Weak, ok bool) {
 	by := map[float64][2][]float64{}
 	for _, r := range runs {
 		used, ok := figure.Known(r.Used)

@@ -35,7 +35,7 @@ func TestWeak(t *testing.T) {
 		"no CPU time":         {runs(steady, func(float64) float64 { return 0 }, 2, 8), false},
 		"nothing":             {nil, false},
 	} {
-		if w, ok := seeWeak(c.runs); ok != c.want {
+		if w, ok := detectWeak(c.runs); ok != c.want {
 			t.Errorf("%s: %v, %+v", name, ok, w)
 		}
 	}
@@ -57,7 +57,7 @@ func TestWeakEdges(t *testing.T) {
 		for _, n := range []float64{1, 2, 4, 8} {
 			runs = append(runs, Run{Size: n, Seconds: 100 * math.Pow(n, c.seconds), Used: at(100 * math.Pow(n, c.cpu))})
 		}
-		if w, ok := seeWeak(runs); ok != c.want {
+		if w, ok := detectWeak(runs); ok != c.want {
 			t.Errorf("CPU time by %g, time by %g: %v, %+v", c.cpu, c.seconds, ok, w)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWeakIsFinite(t *testing.T) {
 		for _, r := range list {
 			runs = append(runs, Run{Size: math.Abs(r[0]), Seconds: math.Abs(r[1]), Used: at(math.Abs(r[2]))})
 		}
-		w, ok := seeWeak(runs)
+		w, ok := detectWeak(runs)
 		return !ok || !math.IsNaN(w.Growth+w.Efficiency) && w.To > w.From && w.Sizes >= 2
 	}
 	if err := quick.Check(f, nil); err != nil {

@@ -172,7 +172,7 @@ func (f *Frame) Tidy() (warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("%d rows repeat the time of another row with the same labels and were dropped", n))
 	}
 	f.selectRows(kept)
-	return append(warnings, f.doubts()...)
+	return append(warnings, f.contentWarnings()...)
 }
 
 func (f *Frame) selectRows(rows []int) {
@@ -193,8 +193,8 @@ func selectValues[T any](v []T, rows []int) []T {
 	return out
 }
 
-// doubts returns warnings about the contents of the columns.
-func (f *Frame) doubts() (warnings []string) {
+// contentWarnings returns warnings about the contents of the columns.
+func (f *Frame) contentWarnings() (warnings []string) {
 	for _, c := range f.Columns {
 		n, lo, hi := c.span()
 		switch {

@@ -202,7 +202,7 @@ func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
 				case l.label:
 					l.words = append(l.words, textOf(v))
 				default:
-					l.values = append(l.values, number(v))
+					l.values = append(l.values, numberOf(v))
 				}
 			}
 		}
@@ -226,7 +226,7 @@ func (l *leaf) time(v parquet.Value, row int) (int64, error) {
 		}
 		return t[0], nil
 	}
-	n := number(v)
+	n := numberOf(v)
 	if math.IsNaN(n) {
 		return 0, fmt.Errorf("read data set: row %d has no time: %w", row, ErrData)
 	}
@@ -251,7 +251,7 @@ func textOf(v parquet.Value) string {
 	return string(bytes.Clone(v.ByteArray()))
 }
 
-func number(v parquet.Value) float64 {
+func numberOf(v parquet.Value) float64 {
 	n := math.NaN()
 	if v.IsNull() {
 		return n

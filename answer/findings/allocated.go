@@ -98,8 +98,8 @@ func allocationsOf(r *reading, rows []store.Workload) map[nodeKey]map[allocation
 	return out
 }
 
-// join adds allocations from catalogue rows to those that the node reports.
-func (m *machine) join(by map[allocation]line, steps int) {
+// addAllocations adds allocations from catalogue rows to those that the node reports.
+func (m *machine) addAllocations(by map[allocation]line, steps int) {
 	for k, l := range by {
 		mine := m.allocations[k]
 		for i, v := range l {

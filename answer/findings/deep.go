@@ -34,9 +34,9 @@ const (
 	fine = time.Minute
 )
 
-// deepen adds figures over time to suspect workloads. For running ones, it adds the time since their last process
+// addDetails adds figures over time to suspect workloads. For running ones, it adds the time since their last process
 // ended.
-func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
+func (e *Evaluator) addDetails(ctx context.Context, r *reading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("query single workloads: %w", err)
@@ -69,18 +69,18 @@ func (e *Evaluator) deepen(ctx context.Context, r *reading) error {
 			return err
 		}
 	}
-	if err := e.squeezed(ctx, r); err != nil {
+	if err := e.findSqueezed(ctx, r); err != nil {
 		return err
 	}
 	if err := e.tasks(ctx, r); err != nil {
 		return err
 	}
-	return e.empty(ctx, r)
+	return e.findEmpty(ctx, r)
 }
 
-// squeezed reads more series of workloads that filled their memory, and finds the ones that lacked memory although they
+// findSqueezed reads more series of workloads that filled their memory, and finds the ones that lacked memory although they
 // might seem to have too much. It also adds refaults to workloads that read much.
-func (e *Evaluator) squeezed(ctx context.Context, r *reading) error {
+func (e *Evaluator) findSqueezed(ctx context.Context, r *reading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0
 	for i := range r.list {
@@ -148,7 +148,7 @@ func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.
 					continue
 				}
 			}
-			if i == 0 || gauge(lines[i-1].Key) {
+			if i == 0 || isGauge(lines[i-1].Key) {
 				p.gauge(it, func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }, nil)
 			} else {
 				p.counter(it, func(i int, v, _ float64) { to.add(steps, i, v) }, nil)
@@ -163,8 +163,8 @@ func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.
 	}
 	for i, l := range lines {
 		values := read[i+1]
-		if gauge(l.Key) {
-			values = values.divideBy(read[0].plus(values))
+		if isGauge(l.Key) {
+			values = values.divideBy(read[0].addLine(values))
 		} else {
 			values = values.scaled(1 / fine.Seconds())
 		}
@@ -180,16 +180,16 @@ func sourceOf(key string) figure.Source {
 	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].From[0]
 }
 
-// gauge reports whether a figure is computed from a gauge.
-func gauge(key string) bool {
+// isGauge reports whether a figure is computed from a gauge.
+func isGauge(key string) bool {
 	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
 }
 
 // longest is the time over which the last process of an allocation is searched.
 const longest = 6 * time.Hour
 
-// empty finds allocations that are reported as running but had no process recently.
-func (e *Evaluator) empty(ctx context.Context, r *reading) error {
+// findEmpty finds allocations that are reported as running but had no process recently.
+func (e *Evaluator) findEmpty(ctx context.Context, r *reading) error {
 	running := map[workloadKey]int{}
 	for i := range r.list {
 		if w := &r.list[i]; w.Running && w.State == "running" && w.Reports && w.CPUSeconds != nil {

@@ -122,7 +122,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	}
 	var mu sync.Mutex // machines are read and judged two at a time
 	err = e.machines(ctx, r, names, wide, func(m *machine) {
-		m.join(given[m.nodeKey], r.steps())
+		m.addAllocations(given[m.nodeKey], r.steps())
 		traces := m.traces(r, waits.waitersFor(m))
 		for i, p := range policies {
 			mu.Lock()
@@ -151,7 +151,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	for i := range rows {
 		r.list = append(r.list, all.workload(r, &rows[i], wide))
 	}
-	if err := e.deepen(ctx, r); err != nil {
+	if err := e.addDetails(ctx, r); err != nil {
 		return nil, err
 	}
 	over, err := e.overTime(ctx, to, policies)
@@ -172,7 +172,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 		}))
 	}
 	for i := range out {
-		out[i] = e.absorb(out[i], over[i], r.list, to)
+		out[i] = e.mergeSingles(out[i], over[i], r.list, to)
 		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
 	}
 	return out, ctx.Err()
@@ -305,7 +305,7 @@ func (a *machines) workload(r *reading, w *store.Workload, wide map[workloadKey]
 	// Work without a responsible person causes no finding.
 	if workload.Kind(w.Kind).Sum() {
 		m.Nodes, m.GPUNodes = nil, 0
-		return m // connections of short work count nevertheless: [Evaluator.deepen]
+		return m // connections of short work count nevertheless: [Evaluator.addDetails]
 	}
 	a.markInexact(&m)
 	k := workloadKey{w.Site, w.ID}

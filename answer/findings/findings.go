@@ -78,7 +78,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.Evaluator.mute(muted)
+	k.Evaluator.setMuted(muted)
 	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, work, policy)
 	if err != nil {
 		return err

@@ -43,8 +43,8 @@ func (l line) divideBy(by line) line {
 	return out
 }
 
-// plus adds two lines by step. A step is unknown if it is unknown in either line.
-func (l line) plus(o line) line {
+// addLine adds two lines by step. A step is unknown if it is unknown in either line.
+func (l line) addLine(o line) line {
 	if l == nil || o == nil {
 		return nil
 	}

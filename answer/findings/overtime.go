@@ -54,10 +54,10 @@ type nodeDays struct {
 	cores, memory, heldCores, heldMemory float64
 }
 
-// limit determines whether jobs run out of memory before they run out of cores, and sets p.perCore in that case. At
+// setLimit determines whether jobs run out of memory before they run out of cores, and sets p.perCore in that case. At
 // least a quarter of the memory must be allocated, and its share must exceed that of the cores by a tenth. A batch
 // system that allocates more memory than exists does not track memory.
-func (p *pool) limit() {
+func (p *pool) setLimit() {
 	var sum nodeDays
 	for _, n := range p.nodes {
 		sum.cores, sum.memory = sum.cores+n.cores, sum.memory+n.memory
@@ -75,8 +75,8 @@ type sparedRun struct {
 	resource          int
 }
 
-// mute sets the muted findings. Their runs do not count again in sums over days.
-func (e *Evaluator) mute(list []store.Finding) {
+// setMuted sets the muted findings. Their runs do not count again in sums over days.
+func (e *Evaluator) setMuted(list []store.Finding) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	same := func(a, b store.Finding) bool { return a.ID == b.ID }
@@ -168,7 +168,7 @@ func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	for i, p := range policies {
 		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
 		for k := range out[i] {
-			e.price(&out[i][k], h.watts)
+			e.addCost(&out[i][k], h.watts)
 		}
 	}
 	return out
@@ -213,7 +213,7 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 			return nil, fmt.Errorf("read the runs: %w", err)
 		}
 		for _, p := range h.pools {
-			p.limit()
+			p.setLimit()
 		}
 	}
 	for i := range h.sums {
@@ -239,8 +239,8 @@ func power(nodes []store.NodeUse) float64 {
 	return joules / seconds
 }
 
-// price adds the cost of the machines' energy for unused cores, if there is a tariff.
-func (e *Evaluator) price(f *misuse.Finding, watts float64) {
+// addCost adds the cost of the machines' energy for unused cores, if there is a tariff.
+func (e *Evaluator) addCost(f *misuse.Finding, watts float64) {
 	unused, unit := f.Wasted()
 	if e.Tariff == nil || watts == 0 || unit != "core-seconds" {
 		return
@@ -383,9 +383,9 @@ var replaced = map[[2]string]int{
 // mostSingles is the maximum number of findings about single runs that a finding over days lists.
 const mostSingles = 10
 
-// absorb adds findings about single runs as evidence to findings over several days, and returns all remaining findings.
+// mergeSingles adds findings about single runs as evidence to findings over several days, and returns all remaining findings.
 // Findings about running work come first, then by cost. Muted findings stay separate.
-func (e *Evaluator) absorb(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
+func (e *Evaluator) mergeSingles(single, over []misuse.Finding, list []misuse.Workload, now time.Time) []misuse.Finding {
 	names := make(map[workloadKey]string, len(list))
 	for i := range list {
 		names[workloadKey{list[i].Site, list[i].ID}] = list[i].Name

@@ -300,20 +300,20 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 	switch name {
 	case workloadCPU:
-		counted := p.counter2(it, func(i int, v, _ float64) { o.cpu.add(p.steps, i, v) })
+		counted := p.counterWithTime(it, func(i int, v, _ float64) { o.cpu.add(p.steps, i, v) })
 		if w != nil {
 			w.cpu += counted.last
 		}
 	case workloadWait:
 		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
 	case workloadIO:
-		w.addWritten(l.Get("direction"), p.counter2(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
+		w.addWritten(l.Get("direction"), p.counterWithTime(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
 	case workloadIOWait:
 		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:
 		p.gauge(it, func(i int, v, seconds float64) { o.memory.add(p.steps, i, v*seconds) }, nil)
 	case workloadGPU:
-		counted := p.counter2(it, func(i int, v, _ float64) { o.gpu.add(p.steps, i, v) })
+		counted := p.counterWithTime(it, func(i int, v, _ float64) { o.gpu.add(p.steps, i, v) })
 		w.gpus[l.Get("device")] += counted.last
 		w.used, w.seen = max(w.used, counted.used), max(w.seen, counted.at)
 	case gpuMemory:
@@ -381,8 +381,8 @@ func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds fl
 	return t0
 }
 
-// counter2 is like counter and also returns the total increase.
-func (p *pass) counter2(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
+// counterWithTime is like counter and also returns the total increase.
+func (p *pass) counterWithTime(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
 	w := &watched{Iterator: it}
 	c.at = p.counter(w, take, func(t int64, rate float64) {
 		if rate > idleGPU {

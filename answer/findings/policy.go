@@ -41,9 +41,9 @@ type Policy struct {
 	alone, short time.Duration
 }
 
-// include widens the limits of p so that they also cover the given rules about single workloads.
-func (p *Policy) include(rules *misuse.Policy) {
-	p.briefest, p.alone = min(p.briefest, rules.Briefest()), min(p.alone, rules.Alone())
+// includeRules widens the limits of p so that they also cover the given rules about single workloads.
+func (p *Policy) includeRules(rules *misuse.Policy) {
+	p.briefest, p.alone = min(p.briefest, rules.ShortRunTime()), min(p.alone, rules.HarmlessRunTime())
 	if rules.ManySmallJobs.On {
 		p.short = max(p.short, time.Duration(rules.ManySmallJobs.Short))
 	}
@@ -68,29 +68,29 @@ type file struct {
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
 	var f file
-	if err := strict(DefaultPolicy(), &f); err != nil {
+	if err := decodeStrictly(DefaultPolicy(), &f); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
-	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.Briefest(), alone: base.Alone()}
-	p.include(base)
+	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.ShortRunTime(), alone: base.HarmlessRunTime()}
+	p.includeRules(base)
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, nil
 	}
 	f = file{}
-	if err := strict(text, &f); err != nil {
+	if err := decodeStrictly(text, &f); err != nil {
 		return nil, err
 	}
 	if err := merge(base, &f.Rules); err != nil {
 		return nil, err
 	}
-	if err := check(base); err != nil {
+	if err := checkThresholds(base); err != nil {
 		return nil, err
 	}
-	p.briefest, p.alone, p.short = base.Briefest(), base.Alone(), 0
-	p.include(base)
+	p.briefest, p.alone, p.short = base.ShortRunTime(), base.HarmlessRunTime(), 0
+	p.includeRules(base)
 	for i, o := range f.Overrides {
 		if o.Partition == "" && o.Node == "" {
 			return nil, fmt.Errorf("override %d: no partition or node given", i+1)
@@ -108,10 +108,10 @@ func ReadPolicy(text []byte) (*Policy, error) {
 		if err := merge(&probe, &o.Rules); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
-		if err := check(&probe); err != nil {
+		if err := checkThresholds(&probe); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
-		p.include(&probe)
+		p.includeRules(&probe)
 		p.rules = append(p.rules, override{o.Partition, o.Node, o.Rules})
 	}
 	return p, nil
@@ -160,7 +160,7 @@ func ofNodes(rules *yaml.Node) string {
 	return ""
 }
 
-func strict(text []byte, into any) error {
+func decodeStrictly(text []byte, into any) error {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) {
@@ -181,7 +181,7 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 	if err != nil {
 		return shortError(err)
 	}
-	return strict(text, p)
+	return decodeStrictly(text, p)
 }
 
 // done marks durations that are already converted.
@@ -215,8 +215,8 @@ func isDuration(key string) bool {
 	})
 }
 
-// check rejects implausible thresholds.
-func check(p *misuse.Policy) error {
+// checkThresholds rejects implausible thresholds.
+func checkThresholds(p *misuse.Policy) error {
 	for _, t := range thresholds(p) {
 		var v float64
 		switch value := t.value.Interface().(type) {

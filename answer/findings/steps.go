@@ -105,14 +105,14 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 		if m.site != site {
 			return
 		}
-		m.join(given[m.nodeKey], r.steps())
+		m.addAllocations(given[m.nodeKey], r.steps())
 		traces := m.traces(r, wait.waitersFor(m))
 		mu.Lock()
 		defer mu.Unlock()
 		rule := &p.For("", []string{m.node}).OverShare
 		for i := range traces {
 			if t := &traces[i]; t.part == part && rule.On {
-				out = append(out, merged(r, t, fairshare.Steps(t.trace, limits(rule), owner))...)
+				out = append(out, mergeSteps(r, t, fairshare.Steps(t.trace, limits(rule), owner))...)
 			}
 		}
 	})
@@ -125,8 +125,8 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 	return out, err
 }
 
-// merged merges consecutive steps with the same reason.
-func merged(r *reading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
+// mergeSteps merges consecutive steps with the same reason.
+func mergeSteps(r *reading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
 	n := 0.0 // steps in the last one
 	mean := func(old, v float64) float64 { return old + (v-old)/n }
 	for _, s := range steps {

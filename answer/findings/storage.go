@@ -56,14 +56,14 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 			}
 		}
 		t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want,
-			Inexact: either(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
+			Inexact: orFlags(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
 		waited = append(waited, o.ioWait)
 	}
 	return t, waited
 }
 
-// either returns true for the steps at which a or b is.
-func either(a, b []bool) []bool {
+// orFlags returns true for the steps at which a or b is.
+func orFlags(a, b []bool) []bool {
 	if a == nil {
 		return b
 	}

@@ -68,7 +68,7 @@ func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
 		Runnable: m.tasks.divideBy(m.tasksWatched),
 	}, func(o *owner) (use, want line) {
 		use = o.cpu.scaled(second)
-		return use, use.plus(o.wait.scaled(second))
+		return use, use.addLine(o.wait.scaled(second))
 	})
 	available := m.free.divideBy(m.total)
 	inUse := make(line, len(available))
@@ -311,16 +311,16 @@ func (w *waiting) waitersFor(m *machine) (out waiters) {
 			if !need.couldRun(cores, m.size, gpus) {
 				continue
 			}
-			out.any = join(out.any, owners)
+			out.any = orMaps(out.any, owners)
 			if need.gpus > 0 {
-				out.gpu = join(out.gpu, owners)
+				out.gpu = orMaps(out.gpu, owners)
 			}
 		}
 	}
 	return out
 }
 
-func join(into, from map[string][]bool) map[string][]bool {
+func orMaps(into, from map[string][]bool) map[string][]bool {
 	if into == nil {
 		into = map[string][]bool{}
 	}

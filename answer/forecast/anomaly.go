@@ -37,7 +37,7 @@ const (
 func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	end, err := k.end(ctx)
+	end, err := k.completeUntil(ctx)
 	if err != nil || end.IsZero() || end.Equal(k.oddAt) {
 		return k.odd, err
 	}
@@ -49,12 +49,12 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 		climbs: map[subject]misuse.Finding{}}
 	if err := k.runningServices(ctx, end, func(w *store.Workload) error {
 		x.owners[w.Owner] = true
-		return k.recent(ctx, end, w, x.scan)
+		return k.recent(ctx, end, w, x.scanSeries)
 	}); err != nil {
 		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
 	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners} {
-		if err := of(ctx, end, x.scan); err != nil {
+		if err := of(ctx, end, x.scanSeries); err != nil {
 			return nil, fmt.Errorf("detect anomalies: %w", err)
 		}
 	}
@@ -82,8 +82,8 @@ type search struct {
 	climbs   map[subject]misuse.Finding
 }
 
-// scan examines series.
-func (x *search) scan(list []series) error {
+// scanSeries examines series.
+func (x *search) scanSeries(list []series) error {
 	for i := range list {
 		s := &list[i]
 		if s.subject == Owner && !x.owners[s.owner] {
@@ -91,19 +91,19 @@ func (x *search) scan(list []series) error {
 		}
 		// The power of a service depends on its share of the machine's idle power, and thus on others.
 		if s.figure != "watts" || s.subject == Site || s.subject == Node {
-			x.events(s)
+			x.noteEvents(s)
 		}
-		x.climb(s)
+		x.noteClimb(s)
 		if s.subject == Node && s.figure == "watts" {
-			like := s.site + ": " + x.limits.likeness(s)
+			like := s.site + ": " + x.limits.hardwareOf(s)
 			x.peers[like] = append(x.peers[like], *s)
 		}
 	}
 	return nil
 }
 
-// events records the events of the last day.
-func (x *search) events(s *series) {
+// noteEvents records the events of the last day.
+func (x *search) noteEvents(s *series) {
 	at := func(i int) time.Time { return x.end.Add(-time.Duration(len(s.values)-i) * time.Hour) }
 	of := subject{s.subject, s.site, s.owner, s.name}
 	for _, e := range anomaly.Detect(s.values, anomaly.Config{Day: 24, Threshold: odd}) {
@@ -131,8 +131,8 @@ func (s *series) matters(e *anomaly.Event) bool {
 	return far >= leastOdd[s.figure] && (far >= usual/2 || e.Value < nothingLeft*e.Expected)
 }
 
-// climb records that memory will reach its limit.
-func (x *search) climb(s *series) {
+// noteClimb records that memory will reach its limit.
+func (x *search) noteClimb(s *series) {
 	limit := s.capacity
 	if s.subject == Workload {
 		limit = s.limit
@@ -140,7 +140,7 @@ func (x *search) climb(s *series) {
 	if s.figure != "memory_bytes" || s.subject != Node && s.subject != Workload || limit == 0 {
 		return
 	}
-	c, ok := anomaly.Climbing(s.values, limit, fullWithin)
+	c, ok := anomaly.DetectClimb(s.values, limit, fullWithin)
 	if !ok {
 		return
 	}
@@ -195,7 +195,7 @@ func (x *search) findings() (out []misuse.Finding) {
 	out = slices.AppendSeq(out, maps.Values(x.climbs))
 	for like, group := range x.peers {
 		_, like, _ = strings.Cut(like, ": ")
-		out = append(out, unlike(group, like, x.end)...)
+		out = append(out, findUnlike(group, like, x.end)...)
 	}
 	return out
 }
@@ -231,15 +231,15 @@ func (of subject) finding(part string, first, last time.Time) misuse.Finding {
 	return f
 }
 
-// unlike returns the nodes with unusual power among nodes of the same kind.
-func unlike(group []series, like string, end time.Time) []misuse.Finding {
+// findUnlike returns the nodes with unusual power among nodes of the same kind.
+func findUnlike(group []series, like string, end time.Time) []misuse.Finding {
 	var lines [][]float64
 	for i := range group {
 		v := group[i].values
 		lines = append(lines, v[len(v)-peerHours:])
 	}
 	var out []misuse.Finding
-	for _, u := range anomaly.Peers(lines) {
+	for _, u := range anomaly.FindOutliers(lines) {
 		s := &group[u.Index]
 		f := subject{s.subject, s.site, s.owner, s.name}.finding("unlike-peers", end.Add(-peerHours*time.Hour), end)
 		f.SetText(misuse.PeersText(u.Value, u.Peers, len(group)-1, like))

@@ -99,7 +99,7 @@ type Catalogue interface {
 func (k *Keeper) Look(ctx context.Context) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	end, err := k.end(ctx)
+	end, err := k.completeUntil(ctx)
 	if err != nil || end.IsZero() {
 		return 0, err
 	}
@@ -146,8 +146,8 @@ func (k *Keeper) write(ctx context.Context) error {
 	return nil
 }
 
-// end returns the hour up to which the roll-ups are complete; zero if there are none.
-func (k *Keeper) end(ctx context.Context) (time.Time, error) {
+// completeUntil returns the hour up to which the roll-ups are complete; zero if there are none.
+func (k *Keeper) completeUntil(ctx context.Context) (time.Time, error) {
 	mark, err := k.Catalogue.Watermark(ctx)
 	if err != nil || mark.IsZero() {
 		return time.Time{}, err
@@ -171,7 +171,7 @@ func (k *Keeper) dueHours(ctx context.Context, end time.Time) (int, error) {
 		}
 	}
 	switch {
-	case last["daily"].Before(k.daily(end)):
+	case last["daily"].Before(k.lastDaily(end)):
 		return DailySteps, nil
 	case !last["hourly"].Before(end) || !last["daily"].Before(end):
 		return 0, nil
@@ -197,8 +197,8 @@ func (k *Keeper) upSeconds(ctx context.Context, end time.Time) (sum float64, err
 	return sum, err
 }
 
-// daily returns the hour of the latest scheduled daily run.
-func (k *Keeper) daily(end time.Time) time.Time {
+// lastDaily returns the hour of the latest scheduled daily run.
+func (k *Keeper) lastDaily(end time.Time) time.Time {
 	where := k.Location
 	if where == nil {
 		where = time.UTC
@@ -296,7 +296,7 @@ func (k *Keeper) extrapolate(s *series, end time.Time, steps int) store.Forecast
 // Now forecasts the figures of one subject from the current data and does not store the result. owner applies to workloads. It omits
 // figures with fewer than [Least] measured hours. measured is the largest number of measured hours of any figure.
 func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, steps int) (out []store.Forecast, measured int, err error) {
-	end, err := k.end(ctx)
+	end, err := k.completeUntil(ctx)
 	if err != nil || end.IsZero() {
 		return nil, 0, err
 	}

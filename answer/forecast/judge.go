@@ -103,7 +103,7 @@ func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, 
 
 func (kept *Kept) add(f store.Forecast) {
 	if len(f.Point) < DailySteps {
-		kept.overlay(&f)
+		kept.replaceHours(&f)
 		return
 	}
 	kept.Forecast = f
@@ -115,8 +115,8 @@ func (kept *Kept) add(f store.Forecast) {
 	}
 }
 
-// overlay replaces hours by a later hourly forecast's.
-func (kept *Kept) overlay(f *store.Forecast) {
+// replaceHours replaces hours by a later hourly forecast's.
+func (kept *Kept) replaceHours(f *store.Forecast) {
 	if kept.Step != f.Step || kept.Step <= 0 {
 		return
 	}

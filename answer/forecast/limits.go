@@ -50,7 +50,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 		if l.sites[u.Site] == nil {
 			l.sites[u.Site] = map[string]float64{}
 		}
-		for _, r := range rates() {
+		for _, r := range nodeRates() {
 			if r.capacity == nil {
 				continue
 			}
@@ -122,8 +122,8 @@ func largest(values []float64) float64 {
 	return m
 }
 
-// likeness describes the hardware of a node, for comparison with equal nodes.
-func (l *limits) likeness(s *series) string {
+// hardwareOf describes the hardware of a node, for comparison with equal nodes.
+func (l *limits) hardwareOf(s *series) string {
 	words := []string{fmt.Sprintf("%g cores", math.Round(s.cores))}
 	if g := l.gpus[machine{s.site, s.name}]; g.count > 0 {
 		models := strings.Split(g.models, ", ")

@@ -40,7 +40,7 @@ type rate[T any] struct {
 	of, capacity func(*T) *float64
 }
 
-func rates() []rate[store.NodeUse] {
+func nodeRates() []rate[store.NodeUse] {
 	sum := func(a, b *float64) *float64 {
 		switch {
 		case a == nil:
@@ -118,7 +118,7 @@ func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) e
 		return err
 	}
 	dropBorders(rows)
-	list := lines(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour })
+	list := seriesOfRows(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour })
 	l.setCapacity(list)
 	return take(list)
 }
@@ -180,7 +180,7 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 	if err != nil {
 		return err
 	}
-	list := lines(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
+	list := seriesOfRows(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
 		if u.UpSeconds == nil || *u.UpSeconds < settled {
 			return 0
 		}
@@ -198,8 +198,8 @@ func measuredHour(interpolated, used *float64) bool {
 	return interpolated == nil || used == nil || *interpolated <= guessed**used
 }
 
-// lines returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
-func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUse) float64) []series {
+// seriesOfRows returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
+func seriesOfRows(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUse) float64) []series {
 	type key struct{ site, node, figure string }
 	all, order := map[key]*series{}, []key{}
 	for i := range rows {
@@ -209,7 +209,7 @@ func lines(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUs
 		if !ok || seconds == 0 || !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds) {
 			continue
 		}
-		for _, r := range rates() {
+		for _, r := range nodeRates() {
 			v := r.of(u)
 			if v == nil {
 				continue

@@ -59,7 +59,7 @@ type bothQuerier struct {
 
 // Select implements storage.Querier.
 func (q bothQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	if concerns(ms) {
+	if mayMatch(ms) {
 		return q.Querier.Select(ctx, sorted, hints, ms...)
 	}
 	return q.others.Select(ctx, sorted, hints, ms...)
@@ -84,7 +84,7 @@ func (viewQuerier) Close() error { return nil }
 
 // Select implements storage.Querier.
 func (q viewQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	if !concerns(ms) {
+	if !mayMatch(ms) {
 		return storage.EmptySeriesSet()
 	}
 	from, to := q.mint, q.maxt
@@ -112,8 +112,8 @@ func (q viewQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHi
 	return newSet(list, from, to, ms)
 }
 
-// concerns reports whether the matchers may select the metric. They must name it, so that other queries do not pay for the view.
-func concerns(ms []*labels.Matcher) bool {
+// mayMatch reports whether the matchers may select the metric. They must name it, so that other queries do not pay for the view.
+func mayMatch(ms []*labels.Matcher) bool {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel {
 			return m.Matches(Metric) && (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp)
@@ -242,7 +242,7 @@ func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms .
 func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string,
 	annotations.Annotations, error) {
 	named := slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
-	if named && !concerns(ms) {
+	if named && !mayMatch(ms) {
 		return nil, nil, nil
 	}
 	if !named {

@@ -18,16 +18,16 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 	w := &conditions{d: c.d}
 	text := ""
 	if len(kinds) > 0 {
-		w.interval(from, to)
-		w.and("(start_ms >= " + w.param(from.UnixMilli()) + " OR kind IN " + w.list(kinds) + ")")
+		w.selectInterval(from, to)
+		w.addCondition("(start_ms >= " + w.placeholder(from.UnixMilli()) + " OR kind IN " + w.placeholders(kinds) + ")")
 		text = beganColumns + w.sql()
 	} else { // each part by an index of starts, because nearly all workloads ended since a time long ago
-		w.and("start_ms >= " + w.param(from.UnixMilli()) + " AND start_ms < " + w.param(to.UnixMilli()))
+		w.addCondition("start_ms >= " + w.placeholder(from.UnixMilli()) + " AND start_ms < " + w.placeholder(to.UnixMilli()))
 		text = beganColumns + w.sql() + " AND submit_ms IS NOT NULL UNION ALL " + beganColumns + w.sql() + " AND submit_ms IS NULL"
 	}
 	rows, err := c.db.QueryContext(ctx, text+" ORDER BY start_ms, key", w.args...)
 	if err != nil {
-		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
+		return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	var run store.Workload
@@ -37,7 +37,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		&submit, &run.CPUSeconds, &run.RequestCores, &key}
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
-			return fmt.Errorf("list what began: %w", c.explain(ctx, err))
+			return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
 		}
 		run.Start, run.Seen, run.Submit, run.End = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC(), time.Time{}, time.Time{}
 		if submit.Valid {
@@ -50,7 +50,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		f(&run)
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("list what began: %w", c.explain(ctx, err))
+		return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
 	}
 	return nil
 }

@@ -37,9 +37,9 @@ import (
 //go:embed schema/*.sql
 var files embed.FS
 
-// schema is the version of the tables in the folder schema, which the table migrations records. Programs up to commit
+// schemaVersion is the version of the tables in the folder schema, which the table migrations records. Programs up to commit
 // ad0587d9 (2026-11-26) reached the same tables through 18 migrations.
-const schema = 18
+const schemaVersion = 18
 
 // Catalogue is a database of workloads.
 type Catalogue struct {
@@ -55,7 +55,7 @@ type Catalogue struct {
 
 	inserts *inserts // by the figures of a row; nil if parameters are not taken one by one
 
-	lists *lists // nil if the database has an index for each list
+	lists *listCache // nil if the database has an index for each list
 
 	settler *settler // nil in PostgreSQL
 
@@ -127,7 +127,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 			deep = true // the last process did not close it
 		}
 	}
-	private(path)
+	restrictMode(path)
 	db, err := sql.Open(driver, dsn(path))
 	if err != nil {
 		return nil, err
@@ -153,9 +153,9 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	return c, nil
 }
 
-// private makes the database file unreadable for other users, because it shows who ran what. SQLite gives its auxiliary
+// restrictMode makes the database file unreadable for other users, because it shows who ran what. SQLite gives its auxiliary
 // files the same mode. It ignores errors, because SQLite reports them. It does not change a file of another user.
-func private(path string) {
+func restrictMode(path string) {
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640); err == nil {
 		_ = f.Close() // nothing was written
 		return
@@ -227,7 +227,7 @@ func (c *Catalogue) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, func(tx *sql.Tx) error { // exclusively: creating the same table concurrently fails
+	return c.changeSchema(ctx, func(tx *sql.Tx) error { // exclusively: creating the same table concurrently fails
 		if _, err := tx.ExecContext(ctx, createMigrations); err != nil {
 			return err
 		}
@@ -236,19 +236,19 @@ func (c *Catalogue) create(ctx context.Context) error {
 			return err
 		}
 		switch {
-		case has == schema:
+		case has == schemaVersion:
 			if c.d.indexes {
 				return nil
 			}
 			_, err := tx.ExecContext(ctx, createStarts)
 			return err
-		case has > schema:
+		case has > schemaVersion:
 			return fmt.Errorf("schema %d is newer than %d, the newest that this program supports, and was left unchanged: "+
-				"install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", has, schema)
+				"install the newer reckon again, or restore the data from before the upgrade (`reckon restore`)", has, schemaVersion)
 		case has > 0:
 			return fmt.Errorf("schema %d is older than %d, the oldest that this program reads, and was left unchanged: "+
 				"open it once with the last program that knows it (reckon of commit ad0587d9), or move it away and start an empty one: "+
-				"runs and hours are read again from the series. %s", has, schema, onlyInBackups)
+				"runs and hours are read again from the series. %s", has, schemaVersion, onlyInBackups)
 		}
 		if !c.d.indexes {
 			text = append(text, createStarts...)
@@ -256,7 +256,7 @@ func (c *Catalogue) create(ctx context.Context) error {
 		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
 			return fmt.Errorf("create the tables: %w", err)
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, 'schema_1', $2)`, schema,
+		_, err := tx.ExecContext(ctx, `INSERT INTO migrations (version, name, applied_ms) VALUES ($1, 'schema_1', $2)`, schemaVersion,
 			time.Now().UnixMilli())
 		return err
 	})
@@ -269,8 +269,8 @@ const createStarts = `CREATE INDEX IF NOT EXISTS workloads_unsubmitted ON worklo
 const createMigrations = `CREATE TABLE IF NOT EXISTS migrations (
 	version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, applied_ms BIGINT NOT NULL)`
 
-// change changes the schema in a separate transaction.
-func (c *Catalogue) change(ctx context.Context, f func(*sql.Tx) error) error {
+// changeSchema changes the schema in a separate transaction.
+func (c *Catalogue) changeSchema(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := c.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 	}
 	var at int64
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
-		if at, err = c.lists.begin(ctx, tx); err != nil {
+		if at, err = c.lists.countWrite(ctx, tx); err != nil {
 			return err
 		}
 		for _, table := range tables {
@@ -336,7 +336,7 @@ func (c *Catalogue) Drop(ctx context.Context) error {
 		}
 		return nil
 	})
-	c.lists.end(at, nil, err)
+	c.lists.applyWrite(at, nil, err)
 	if err != nil {
 		return fmt.Errorf("empty catalogue: %w", err)
 	}
@@ -372,11 +372,11 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 			err = errors.Join(err, tx.Rollback())
 		}
 	}
-	return c.explain(ctx, err)
+	return c.translateError(ctx, err)
 }
 
-// explain translates an error of the database into one of package store.
-func (c *Catalogue) explain(ctx context.Context, err error) error {
+// translateError translates an error of the database into one of package store.
+func (c *Catalogue) translateError(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, store.ErrDamaged), errors.Is(err, store.ErrFull), errors.Is(err, store.ErrUnavailable):
 		// explained before
@@ -431,7 +431,7 @@ func (c *Catalogue) State(ctx context.Context, key string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read state %s of catalogue: %w", key, c.explain(ctx, err))
+		return nil, fmt.Errorf("read state %s of catalogue: %w", key, c.translateError(ctx, err))
 	}
 	return raw, nil
 }

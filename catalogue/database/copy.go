@@ -47,7 +47,7 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 		rows, err := c.db.QueryContext(ctx,
 			fmt.Sprintf("SELECT key, %s FROM workloads WHERE key > $1 ORDER BY key LIMIT %d", strings.Join(rowColumns, ", "), page), last)
 		if err != nil {
-			return copied, c.explain(ctx, err)
+			return copied, c.translateError(ctx, err)
 		}
 		var list []store.Workload
 		at, before := map[int64]int{}, last
@@ -59,7 +59,7 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 			at[last], list = len(list), append(list, w)
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return copied, c.explain(ctx, err)
+			return copied, c.translateError(ctx, err)
 		}
 		if len(list) == 0 {
 			return copied, c.allThere(ctx, to)
@@ -70,7 +70,7 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 			}
 		}, " WHERE steps.key > $1 AND steps.key <= $2", before, last)
 		if err != nil {
-			return copied, c.explain(ctx, err)
+			return copied, c.translateError(ctx, err)
 		}
 		if err := to.Upsert(ctx, list); err != nil {
 			return copied, err
@@ -82,13 +82,13 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
 	here, err := c.total(ctx, store.Filter{})
 	if err != nil {
-		return c.explain(ctx, err)
+		return c.translateError(ctx, err)
 	}
 	there, err := to.total(ctx, store.Filter{})
 	if err == nil && there < here {
 		err = fmt.Errorf("%d workloads are here and %d there", here, there)
 	}
-	return to.explain(ctx, err)
+	return to.translateError(ctx, err)
 }
 
 func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, err error) {
@@ -97,7 +97,7 @@ func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, 
 		`SELECT min(at_ms), max(at_ms) FROM (SELECT at_ms FROM uses WHERE span = 'h' UNION ALL SELECT at_ms FROM node_uses WHERE span = `+
 			`'h') AS h`).Scan(&first, &last)
 	if err != nil || !first.Valid {
-		return 0, c.explain(ctx, err)
+		return 0, c.translateError(ctx, err)
 	}
 	end := time.UnixMilli(last.Int64).Add(time.Hour)
 	for at := time.UnixMilli(first.Int64); at.Before(end); at = at.Add(24 * time.Hour) {
@@ -130,7 +130,7 @@ func (c *Catalogue) copyRollups(ctx context.Context, to *Catalogue) (hours int, 
 func (c *Catalogue) copyState(ctx context.Context, to *Catalogue) error {
 	rows, err := c.db.QueryContext(ctx, `SELECT key, value FROM state`)
 	if err != nil {
-		return c.explain(ctx, err)
+		return c.translateError(ctx, err)
 	}
 	defer rows.Close()
 	for rows.Next() {

@@ -42,9 +42,9 @@ type dialect struct {
 	corrupt, full, unopened, gone, away func(error) bool
 }
 
-func identity(s string) string { return s }
+func unchangedText(s string) string { return s }
 
-func never(error) bool { return false }
+func neverRetry(error) bool { return false }
 
 func sqliteDialect() *dialect {
 	return &dialect{
@@ -59,17 +59,17 @@ func sqliteDialect() *dialect {
 			return "EXISTS (SELECT 1 FROM json_each(" + column + ") AS k WHERE k.key IN " + list + ")"
 		},
 		pattern: func(column, param string) string { return column + " GLOB " + param },
-		glob:    identity,
+		glob:    unchangedText,
 		indexed: func(index string) string { return " INDEXED BY " + index },
 		down:    " DESC",
-		put:     identity,
-		get:     identity,
+		put:     unchangedText,
+		get:     unchangedText,
 		// SQLITE_CORRUPT, SQLITE_NOTADB
 		corrupt:  func(err error) bool { code, ok := errorCode(err); return ok && (code == 11 || code == 26) },
 		full:     func(err error) bool { code, ok := errorCode(err); return ok && code == 13 }, // SQLITE_FULL
 		unopened: func(err error) bool { code, ok := errorCode(err); return ok && code == 14 }, // SQLITE_CANTOPEN
-		gone:     never,
-		away:     never,
+		gone:     neverRetry,
+		away:     neverRetry,
 	}
 }
 

@@ -26,7 +26,7 @@ func (c *Catalogue) EachRun(ctx context.Context, q store.RunQuery, next func(*st
 	if !c.d.indexes {
 		table, err := c.eachTable(ctx, q.Held)
 		if err != nil {
-			return fmt.Errorf("read runs: %w", c.explain(ctx, err))
+			return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 		}
 		if table != nil {
 			eachOfColumns(table, f, places, next)
@@ -36,7 +36,7 @@ func (c *Catalogue) EachRun(ctx context.Context, q store.RunQuery, next func(*st
 	w := &conditions{d: c.d}
 	w.filter(f)
 	if q.Held {
-		w.and("(allocated_cores IS NOT NULL OR request_cores IS NOT NULL)")
+		w.addCondition("(allocated_cores IS NOT NULL OR request_cores IS NOT NULL)")
 	}
 	return c.eachOfRows(ctx, w, places, next)
 }
@@ -58,7 +58,7 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 	}
 	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(read, ", ")+" FROM workloads"+w.sql(), w.args...)
 	if err != nil {
-		return fmt.Errorf("read runs: %w", c.explain(ctx, err))
+		return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -79,7 +79,7 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 			err = json.Unmarshal([]byte(exactness), &run.Exactness)
 		}
 		if err != nil {
-			return fmt.Errorf("read runs: %w", c.explain(ctx, err))
+			return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 		}
 		run.Start, run.Seen = timeOf(start), timeOf(seen)
 		if until < waiting {
@@ -91,7 +91,7 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 		c.d.mapTexts(&run, c.d.get)
 		next(&run)
 	}
-	return c.explain(ctx, rows.Err())
+	return c.translateError(ctx, rows.Err())
 }
 
 // eachOfColumns passes the rows of a table.
@@ -110,7 +110,7 @@ func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next fun
 	}
 	degrees, lists, exact := map[int]figure.Degrees{}, map[int][]string{}, math.NaN() // by their numbers
 	at := func(v []float64, i uint16) float64 { return v[min(int(i), len(v)-1)] }
-	table.Scan(question(f, "start_ms", false), words, numbers, func(b *columns.Batch, x columns.Texts) {
+	table.Scan(columnsQuery(f, "start_ms", false), words, numbers, func(b *columns.Batch, x columns.Texts) {
 		texts, known := make([]int, 0, len(into)), make([]int, 0, len(slots)) // columns to read of each row
 		for k, p := range into {
 			if texts = append(texts, k); len(b.Words[k]) == 1 {

@@ -56,7 +56,7 @@ func (c *Catalogue) addColumns(ctx context.Context) error {
 	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
 		return err
 	}
-	return c.change(ctx, func(tx *sql.Tx) error {
+	return c.changeSchema(ctx, func(tx *sql.Tx) error {
 		lacking, err := c.d.lacking(ctx, tx) // another process may have been faster
 		if err != nil {
 			return err

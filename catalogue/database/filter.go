@@ -85,8 +85,8 @@ func columnRow(key int64, w *store.Workload, until int64) columns.Row {
 	return r
 }
 
-// question converts a filter, an order and a page for the columns.
-func question(f store.Filter, order string, down bool) *columns.Query {
+// columnsQuery converts a filter, an order and a page for the columns.
+func columnsQuery(f store.Filter, order string, down bool) *columns.Query {
 	q := &columns.Query{Names: f.Nodes, Down: down, Then: -1, Offset: max(f.Offset, 0), Limit: max(f.Limit, 0)}
 	words := func(column int, values []string) {
 		if len(values) > 0 {
@@ -109,7 +109,7 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	words(wordState, f.States)
 	words(wordSite, f.Sites)
 	pattern := func(column int, p string) {
-		if name, one := exact(p); one {
+		if name, one := exactName(p); one {
 			words(column, []string{name})
 		} else {
 			q.Words = append(q.Words, columns.Words{Column: column, Match: parseGlob(p).matches})
@@ -160,8 +160,8 @@ func question(f store.Filter, order string, down bool) *columns.Query {
 	return q
 }
 
-// selects reports whether a filter still selects a row that the columns returned, which may have changed meanwhile.
-func selects(q *columns.Query, r *columns.Row) bool {
+// stillSelects reports whether a filter still selects a row that the columns returned, which may have changed meanwhile.
+func stillSelects(q *columns.Query, r *columns.Row) bool {
 	for _, w := range q.Words {
 		if s := r.Words[w.Column]; !slices.Contains(w.Values, s) && (w.Match == nil || !w.Match(s)) {
 			return false

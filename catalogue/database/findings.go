@@ -70,7 +70,7 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 	w := &conditions{d: c.d}
 	for column, value := range map[string]string{"id": f.ID, "workload": f.Workload, "node": f.Node} {
 		if value != "" {
-			w.and(column + " = " + w.param(value))
+			w.addCondition(column + " = " + w.placeholder(value))
 		}
 	}
 	w.addIn("rule", f.Rules)
@@ -78,18 +78,18 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 	w.addIn("owner", f.Owners)
 	w.addIn("state", f.States)
 	if !f.Since.IsZero() {
-		w.and("seen_ms >= " + w.param(f.Since.UnixMilli()))
+		w.addCondition("seen_ms >= " + w.placeholder(f.Since.UnixMilli()))
 	}
 	if f.Muted != nil {
 		sign := " <= "
 		if *f.Muted {
 			sign = " > "
 		}
-		w.and("muted_until_ms" + sign + w.param(f.Now.UnixMilli()))
+		w.addCondition("muted_until_ms" + sign + w.placeholder(f.Now.UnixMilli()))
 	}
 	var total int
 	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM findings"+w.sql(), w.args...).Scan(&total); err != nil {
-		return nil, 0, fmt.Errorf("count findings: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("count findings: %w", c.translateError(ctx, err))
 	}
 	text := "SELECT " + findingColumns + " FROM findings" + w.sql() +
 		" ORDER BY CASE severity WHEN 'high' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END, last_ms DESC, id"
@@ -98,7 +98,7 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 	}
 	rows, err := c.db.QueryContext(ctx, text, w.args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list findings: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("list findings: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	var out []store.Finding

@@ -49,7 +49,7 @@ func (c *Catalogue) PutForecasts(ctx context.Context, list []store.Forecast) err
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("write %d forecasts: %w", len(list), c.explain(ctx, err))
+		return fmt.Errorf("write %d forecasts: %w", len(list), c.translateError(ctx, err))
 	}
 	return nil
 }
@@ -96,18 +96,18 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	w := &conditions{d: c.d}
 	for _, by := range [][2]string{{"subject", f.Subject}, {"site", f.Site}, {"name", f.Name}} {
 		if by[1] != "" {
-			w.and(by[0] + " = " + w.param(c.d.put(by[1])))
+			w.addCondition(by[0] + " = " + w.placeholder(c.d.put(by[1])))
 		}
 	}
 	w.addIn("figure", f.Figures)
 	if !f.Since.IsZero() {
-		w.and("made_ms >= " + w.param(f.Since.UnixMilli()))
+		w.addCondition("made_ms >= " + w.placeholder(f.Since.UnixMilli()))
 	}
 	if !f.Until.IsZero() {
-		w.and("made_ms < " + w.param(f.Until.UnixMilli()))
+		w.addCondition("made_ms < " + w.placeholder(f.Until.UnixMilli()))
 	}
 	if f.Unjudged {
-		w.and("judged_steps IS NULL")
+		w.addCondition("judged_steps IS NULL")
 	}
 	text := "SELECT " + forecastColumns + " FROM forecasts" + w.sql()
 	if f.Newest {
@@ -121,7 +121,7 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	}
 	rows, err := c.db.QueryContext(ctx, text, w.args...)
 	if err != nil {
-		return nil, fmt.Errorf("list forecasts: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("list forecasts: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	var out []store.Forecast
@@ -181,7 +181,7 @@ func (c *Catalogue) TrimForecasts(ctx context.Context, before time.Time, short i
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("forget forecasts made before %s: %w", before.UTC().Format(time.RFC3339), c.explain(ctx, err))
+		return fmt.Errorf("forget forecasts made before %s: %w", before.UTC().Format(time.RFC3339), c.translateError(ctx, err))
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func (c *Catalogue) copyForecasts(ctx context.Context, to *Catalogue) error {
 	var first, last sql.NullInt64
 	if err := c.db.QueryRowContext(ctx, `SELECT min(made_ms), max(made_ms) FROM forecasts`).Scan(&first, &last); err != nil ||
 		!first.Valid {
-		return c.explain(ctx, err)
+		return c.translateError(ctx, err)
 	}
 	end := time.UnixMilli(last.Int64)
 	for at := time.UnixMilli(first.Int64); !at.After(end); at = at.Add(24 * time.Hour) {

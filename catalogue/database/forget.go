@@ -17,7 +17,7 @@ func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 	defer c.write.Unlock()
 	var at int64
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
-		if at, err = c.lists.begin(ctx, tx); err != nil {
+		if at, err = c.lists.countWrite(ctx, tx); err != nil {
 			return err
 		}
 		for _, l := range lives {
@@ -37,7 +37,7 @@ func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 		}
 		return c.recount(ctx, tx)
 	})
-	c.lists.end(at, nil, err)
+	c.lists.applyWrite(at, nil, err)
 	if err != nil {
 		return fmt.Errorf("forget %d workloads: %w", len(lives), err)
 	}

@@ -20,7 +20,7 @@ type step struct {
 func parseGlob(pattern string) glob {
 	pattern, _, _ = strings.Cut(pattern, "\x00") // SQLite ends a text there
 	var g glob
-	for p := letters(pattern); len(p) > 0; {
+	for p := charactersOf(pattern); len(p) > 0; {
 		switch p[0] {
 		case '*':
 			g.steps = append(g.steps, step{many: true})
@@ -39,8 +39,8 @@ func parseGlob(pattern string) glob {
 	return g
 }
 
-// letters returns the characters of a text. Each invalid byte is a separate character.
-func letters(s string) []rune {
+// charactersOf returns the characters of a text. Each invalid byte is a separate character.
+func charactersOf(s string) []rune {
 	out := make([]rune, 0, len(s))
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)

@@ -68,7 +68,7 @@ func (c *Catalogue) workloads(ctx context.Context, f store.Filter) ([]store.Work
 	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have their own index in both databases
 		table, err := c.lists.table(ctx)
 		if err != nil {
-			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+			return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 		}
 		if table != nil {
 			return c.fromColumns(ctx, table, f, order, down)
@@ -83,7 +83,7 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 	if !all {
 		var err error
 		if total, err = c.total(ctx, f); err != nil {
-			return nil, 0, fmt.Errorf("count workloads: %w", c.explain(ctx, err))
+			return nil, 0, fmt.Errorf("count workloads: %w", c.translateError(ctx, err))
 		}
 		if total == 0 || f.Offset >= total {
 			return nil, total, nil
@@ -92,12 +92,12 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 	q, args := c.d.listSQL(f, order, down, total)
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	out, err := c.d.scanAll(rows)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 	}
 	if all {
 		total = len(out)
@@ -108,23 +108,24 @@ func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, 
 // Lasting implements [store.Facts].
 func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error) {
 	w := &conditions{d: c.d}
-	w.interval(since, until)
-	group := "kind <> " + w.param(string(workload.Group)) + " OR start_ms <= " + w.param(now.Add(-groups.Ran).UnixMilli()) +
-		" AND until_ms - start_ms >= " + w.param(groups.Ran.Milliseconds())
+	w.selectInterval(since, until)
+	group := "kind <> " + w.placeholder(string(workload.Group)) + " OR start_ms <= " + w.placeholder(now.Add(-groups.Ran).UnixMilli()) +
+		" AND until_ms - start_ms >= " + w.placeholder(groups.Ran.Milliseconds())
 	if groups.CPUSeconds > 0 || groups.MemoryPeakBytes > 0 {
-		group += " AND (cpu_seconds IS NULL OR cpu_seconds >= " + w.param(groups.CPUSeconds) +
-			" OR memory_peak_bytes IS NULL OR memory_peak_bytes >= " + w.param(groups.MemoryPeakBytes) + " OR gpu_seconds IS NOT NULL)"
+		group += " AND (cpu_seconds IS NULL OR cpu_seconds >= " + w.placeholder(groups.CPUSeconds) +
+			" OR memory_peak_bytes IS NULL OR memory_peak_bytes >= " + w.placeholder(groups.MemoryPeakBytes) +
+			" OR gpu_seconds IS NOT NULL)"
 	}
-	w.and("(" + group + ")")
+	w.addCondition("(" + group + ")")
 	rows, err := c.db.QueryContext(ctx,
 		"SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
 	if err != nil {
-		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	out, err := c.d.scanAll(rows)
 	if err != nil {
-		return nil, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 	}
 	return out, nil
 }
@@ -132,15 +133,15 @@ func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, gr
 // Passed implements [store.Facts].
 func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error) {
 	w := &conditions{d: c.d}
-	w.interval(since, until)
-	w.and("kind = " + w.param(string(workload.Group)) + " AND until_ms < " + w.param(until.Add(group).UnixMilli()) +
-		" AND until_ms - start_ms < " + w.param(group.Milliseconds()))
+	w.selectInterval(since, until)
+	w.addCondition("kind = " + w.placeholder(string(workload.Group)) + " AND until_ms < " + w.placeholder(until.Add(group).UnixMilli()) +
+		" AND until_ms - start_ms < " + w.placeholder(group.Milliseconds()))
 	rows, err := c.db.QueryContext(ctx,
 		"SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), "+
 			"MIN(start_ms), MAX(until_ms) FROM workloads"+
 			w.sql()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
 	if err != nil {
-		return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("sum up process groups: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	var out []store.Passed
@@ -150,7 +151,7 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 		var wall float64
 		var first, last int64
 		if err := rows.Scan(&p.Site, &p.Owner, &nodes, &p.Count, &p.CPUSeconds, &wall, &first, &last); err != nil {
-			return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+			return nil, fmt.Errorf("sum up process groups: %w", c.translateError(ctx, err))
 		}
 		if err := json.Unmarshal([]byte(nodes), &p.Nodes); err != nil {
 			return nil, fmt.Errorf("sum up process groups of %s: nodes: %w", p.Owner, err)
@@ -159,7 +160,7 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 		out = append(out, p)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("sum up process groups: %w", c.explain(ctx, err))
+		return nil, fmt.Errorf("sum up process groups: %w", c.translateError(ctx, err))
 	}
 	return out, nil
 }
@@ -226,8 +227,8 @@ func (w *conditions) sql() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-// param adds an argument and returns its placeholder.
-func (w *conditions) param(v any) string {
+// placeholder adds an argument and returns its placeholder.
+func (w *conditions) placeholder(v any) string {
 	if text, ok := v.(string); ok {
 		v = w.d.put(text)
 	}
@@ -237,28 +238,28 @@ func (w *conditions) param(v any) string {
 
 // pattern returns the condition that a column matches a shell pattern.
 func (w *conditions) pattern(column, p string) string {
-	return w.d.pattern(column, w.param(w.d.glob(p)))
+	return w.d.pattern(column, w.placeholder(w.d.glob(p)))
 }
 
-func (w *conditions) and(cond string) { w.conds = append(w.conds, cond) }
+func (w *conditions) addCondition(cond string) { w.conds = append(w.conds, cond) }
 
-// list returns values as a list of placeholders.
-func (w *conditions) list(values []string) string {
+// placeholders returns values as a list of placeholders.
+func (w *conditions) placeholders(values []string) string {
 	names := make([]string, len(values))
 	for i, v := range values {
-		names[i] = w.param(v)
+		names[i] = w.placeholder(v)
 	}
 	return "(" + strings.Join(names, ", ") + ")"
 }
 
 func (w *conditions) addIn(column string, values []string) {
 	if len(values) > 0 {
-		w.and(column + " IN " + w.list(values))
+		w.addCondition(column + " IN " + w.placeholders(values))
 	}
 }
 
-// grouped reports whether a filter uses only the columns that workload_counts counts by.
-func grouped(f store.Filter) bool {
+// usesOnlyCounts reports whether a filter uses only the columns that workload_counts counts by.
+func usesOnlyCounts(f store.Filter) bool {
 	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() &&
 		f.Until.IsZero() && f.MinCPU <= 0
 }
@@ -269,30 +270,30 @@ func (w *conditions) filter(f store.Filter) {
 	w.groups(f)
 	w.addIn("site", f.Sites)
 	if f.Running != nil {
-		w.and("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.param(int64(running)))
+		w.addCondition("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.placeholder(int64(running)))
 	}
 	switch {
 	case len(f.Nodes) == 0:
 	case w.d.indexes:
-		w.and("key IN (SELECT key FROM workload_nodes WHERE node IN " + w.list(f.Nodes) + ")")
+		w.addCondition("key IN (SELECT key FROM workload_nodes WHERE node IN " + w.placeholders(f.Nodes) + ")")
 	default:
-		w.and("EXISTS (SELECT 1 FROM json_each(nodes) WHERE value IN " + w.list(f.Nodes) + ")")
+		w.addCondition("EXISTS (SELECT 1 FROM json_each(nodes) WHERE value IN " + w.placeholders(f.Nodes) + ")")
 	}
-	switch name, one := exact(f.Name); {
+	switch name, one := exactName(f.Name); {
 	case f.Name == "":
 	case one:
-		w.and("name = " + w.param(name))
+		w.addCondition("name = " + w.placeholder(name))
 	case w.d.indexes:
-		w.and("name IN (SELECT name FROM workload_names WHERE " + w.pattern("name", f.Name) + ")")
+		w.addCondition("name IN (SELECT name FROM workload_names WHERE " + w.pattern("name", f.Name) + ")")
 	default:
-		w.and(w.pattern("name", f.Name))
+		w.addCondition(w.pattern("name", f.Name))
 	}
 	if f.MinCPU > 0 {
-		w.and("cpu_seconds >= " + w.param(f.MinCPU))
+		w.addCondition("cpu_seconds >= " + w.placeholder(f.MinCPU))
 	}
-	w.interval(f.Since, f.Until)
+	w.selectInterval(f.Since, f.Until)
 	if f.Within {
-		w.and("start_ms >= " + w.param(f.Since.UnixMilli()) + " AND until_ms < " + w.param(f.Until.UnixMilli()))
+		w.addCondition("start_ms >= " + w.placeholder(f.Since.UnixMilli()) + " AND until_ms < " + w.placeholder(f.Until.UnixMilli()))
 	}
 }
 
@@ -302,13 +303,14 @@ func (w *conditions) family(id string) {
 	if id == "" {
 		return
 	}
-	p := func(s string) string { return w.param(s) }
-	w.and("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") + " OR id >= " + p(id+"_") + " AND id < " + p(id+"`") +
+	p := func(s string) string { return w.placeholder(s) }
+	w.addCondition("(id = " + p(id) + " OR id >= " + p(id+"+") + " AND id < " + p(id+",") +
+		" OR id >= " + p(id+"_") + " AND id < " + p(id+"`") +
 		")")
 }
 
-// exact returns the single name that a shell pattern matches; false if it can match others.
-func exact(pattern string) (string, bool) {
+// exactName returns the single name that a shell pattern matches; false if it can match others.
+func exactName(pattern string) (string, bool) {
 	name := strings.NewReplacer("[*]", "\x00", "[?]", "\x01", "[[]", "\x02").Replace(pattern)
 	if strings.ContainsAny(name, "*?[") || strings.ContainsAny(pattern, "\x00\x01\x02") {
 		return "", false
@@ -320,49 +322,49 @@ func exact(pattern string) (string, bool) {
 func (w *conditions) groups(f store.Filter) {
 	w.addIn("kind", f.Kinds)
 	if len(f.Owners) > 0 {
-		w.and("(owner IN " + w.list(f.Owners) + " OR " + w.shared(f.Owners) + ")")
+		w.addCondition("(owner IN " + w.placeholders(f.Owners) + " OR " + w.sharedCondition(f.Owners) + ")")
 	}
 	w.addIn("account", f.Accounts)
 	w.addIn("partition_name", f.Partitions)
 	w.addIn("state", f.States)
-	switch command, one := exact(f.Command); {
+	switch command, one := exactName(f.Command); {
 	case f.Command == "":
 	case one:
-		w.and("command = " + w.param(command))
+		w.addCondition("command = " + w.placeholder(command))
 	default:
-		w.and(w.pattern("command", f.Command))
+		w.addCondition(w.pattern("command", f.Command))
 	}
 }
 
-// shared returns the condition that one of the owners has a share in a process group of several users.
-func (w *conditions) shared(owners []string) string {
-	return "shares <> '' AND " + w.d.key("shares", w.list(owners))
+// sharedCondition returns the condition that one of the owners has a share in a process group of several users.
+func (w *conditions) sharedCondition(owners []string) string {
+	return "shares <> '' AND " + w.d.key("shares", w.placeholders(owners))
 }
 
-// short is the longest time range for which two queries are faster than one. The first selects workloads that started
+// maxSplitSpan is the longest time range for which two queries are faster than one. The first selects workloads that started
 // in the range or within a day before. The second selects workloads longer than a day.
-const short = 7 * day
+const maxSplitSpan = 7 * day
 
-// interval selects workloads that existed between since and until.
-func (w *conditions) interval(since, until time.Time) {
-	if !w.d.indexes || since.IsZero() || until.IsZero() || until.Sub(since) > short {
+// selectInterval selects workloads that existed between since and until.
+func (w *conditions) selectInterval(since, until time.Time) {
+	if !w.d.indexes || since.IsZero() || until.IsZero() || until.Sub(since) > maxSplitSpan {
 		if !until.IsZero() {
-			w.and("start_ms < " + w.param(until.UnixMilli()))
+			w.addCondition("start_ms < " + w.placeholder(until.UnixMilli()))
 		}
 		if !since.IsZero() {
-			w.and("until_ms >= " + w.param(since.UnixMilli()))
+			w.addCondition("until_ms >= " + w.placeholder(since.UnixMilli()))
 		}
 		return
 	}
-	s, u, d := w.param(since.UnixMilli()), w.param(until.UnixMilli()), w.param(since.Add(-day).UnixMilli())
-	w.and("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s +
+	s, u, d := w.placeholder(since.UnixMilli()), w.placeholder(until.UnixMilli()), w.placeholder(since.Add(-day).UnixMilli())
+	w.addCondition("key IN (SELECT key FROM workloads WHERE start_ms >= " + d + " AND start_ms < " + u + " AND until_ms >= " + s +
 		" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
 }
 
 // total counts the workloads that a filter selects.
 func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
 	w := &conditions{d: c.d}
-	if !c.d.indexes || !grouped(f) {
+	if !c.d.indexes || !usesOnlyCounts(f) {
 		w.filter(f)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
 		return n, err
@@ -371,8 +373,8 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 	if len(f.Owners) > 0 { // rows are counted by their own owner
 		x := &conditions{d: c.d}
 		x.filter(f)
-		x.and("NOT owner IN " + x.list(f.Owners))
-		x.and(x.shared(f.Owners))
+		x.addCondition("NOT owner IN " + x.placeholders(f.Owners))
+		x.addCondition(x.sharedCondition(f.Owners))
 		if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+x.sql(), x.args...).Scan(&split); err != nil {
 			return 0, err
 		}
@@ -385,7 +387,7 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 		if *f.Running {
 			run = 1
 		}
-		w.and("running = " + w.param(run))
+		w.addCondition("running = " + w.placeholder(run))
 	}
 	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
 	return n + split, err

@@ -13,12 +13,12 @@ import (
 
 func TestExact(t *testing.T) {
 	for pattern, want := range map[string]string{"": "", "train": "train", "a b": "a b", "[*]x[?][[]y]": "*x?[y]", "100%": "100%"} {
-		if got, one := exact(pattern); !one || got != want {
+		if got, one := exactName(pattern); !one || got != want {
 			t.Errorf("%q: %q %v", pattern, got, one)
 		}
 	}
 	for _, pattern := range []string{"*", "tr?in", "[ab]", "x\x00", "[", "[*]*"} {
-		if got, one := exact(pattern); one {
+		if got, one := exactName(pattern); one {
 			t.Errorf("%q stands for %q alone", pattern, got)
 		}
 	}

@@ -30,9 +30,9 @@ const (
 
 var errTooMany = fmt.Errorf("there are more than %d workloads; keep less history", mostRows)
 
-// lists keeps columns of the table in memory. It reads them at the first list and then applies this program's writes. A
+// listCache keeps columns of the table in memory. It reads them at the first list and then applies this program's writes. A
 // counter of writes in the database shows whether other programs wrote; after that, it reads the columns again.
-type lists struct {
+type listCache struct {
 	db    *sql.DB
 	log   *slog.Logger
 	many  int
@@ -64,13 +64,13 @@ type write struct {
 	changes []columns.Change
 }
 
-func newLists(db *sql.DB, write *sync.Mutex, log *slog.Logger) *lists {
-	l := &lists{db: db, write: write, log: log, many: manyRows, counted: -1}
+func newLists(db *sql.DB, write *sync.Mutex, log *slog.Logger) *listCache {
+	l := &listCache{db: db, write: write, log: log, many: manyRows, counted: -1}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
-func (l *lists) close() {
+func (l *listCache) close() {
 	if l != nil {
 		l.stop()
 		l.done.Wait()
@@ -81,13 +81,13 @@ const generationSQL = `SELECT n FROM generation`
 
 // table returns the current columns, and reads them first if the table has many rows. It returns nil if there are few
 // rows or the columns cannot be read.
-func (l *lists) table(ctx context.Context) (*columns.Table, error) {
+func (l *listCache) table(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.lastWrite(ctx)
 		if err != nil {
 			return nil, err
 		}
-		table, r, err := l.current(ctx, now)
+		table, r, err := l.currentColumns(ctx, now)
 		if err != nil || r == nil {
 			return table, err
 		}
@@ -100,13 +100,13 @@ func (l *lists) table(ctx context.Context) (*columns.Table, error) {
 }
 
 // lastWrite returns the number of the newest write.
-func (l *lists) lastWrite(ctx context.Context) (n int64, err error) {
+func (l *listCache) lastWrite(ctx context.Context) (n int64, err error) {
 	err = l.db.QueryRowContext(ctx, generationSQL).Scan(&n)
 	return n, err
 }
 
-// current returns the columns, or the running reading that builds them.
-func (l *lists) current(ctx context.Context, now int64) (*columns.Table, *reading, error) {
+// currentColumns returns the columns, or the running reading that builds them.
+func (l *listCache) currentColumns(ctx context.Context, now int64) (*columns.Table, *reading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.columns != nil {
@@ -137,7 +137,7 @@ func (l *lists) current(ctx context.Context, now int64) (*columns.Table, *readin
 }
 
 // read builds the columns.
-func (l *lists) read(r *reading) {
+func (l *listCache) read(r *reading) {
 	begin := time.Now()
 	l.write.Lock()
 	l.mu.Lock()
@@ -175,7 +175,7 @@ func (l *lists) read(r *reading) {
 }
 
 // tracksWrites reports whether writes must be applied to the columns; the caller holds the lock of writers.
-func (l *lists) tracksWrites() bool {
+func (l *listCache) tracksWrites() bool {
 	if l == nil {
 		return false
 	}
@@ -184,8 +184,8 @@ func (l *lists) tracksWrites() bool {
 	return l.columns != nil || l.reading != nil
 }
 
-// begin counts a write in its transaction.
-func (l *lists) begin(ctx context.Context, tx *sql.Tx) (at int64, err error) {
+// countWrite counts a write in its transaction.
+func (l *listCache) countWrite(ctx context.Context, tx *sql.Tx) (at int64, err error) {
 	if l == nil {
 		return 0, nil
 	}
@@ -198,8 +198,8 @@ func (l *lists) begin(ctx context.Context, tx *sql.Tx) (at int64, err error) {
 	return at, nil
 }
 
-// end applies a write, if err is nil. Nil changes mean all rows.
-func (l *lists) end(at int64, changes []columns.Change, err error) {
+// applyWrite applies a write, if err is nil. Nil changes mean all rows.
+func (l *listCache) applyWrite(at int64, changes []columns.Change, err error) {
 	if l == nil {
 		return
 	}
@@ -328,7 +328,7 @@ func text(v sqldriver.Value) string {
 // fromColumns selects and orders in memory, and reads the rows of the page.
 func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload, int,
 	error) {
-	q := question(f, order, down)
+	q := columnsQuery(f, order, down)
 	keys, total := table.Select(q)
 	out := make([]store.Workload, 0, len(keys))
 	const page = 500
@@ -336,14 +336,14 @@ func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f sto
 		n := min(page, len(keys))
 		rows, err := c.fetch(ctx, keys[:n])
 		if err != nil {
-			return nil, 0, fmt.Errorf("list workloads: %w", c.explain(ctx, err))
+			return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 		}
 		for _, key := range keys[:n] {
 			w, there := rows[key]
 			if !there { // deleted since
 				continue
 			}
-			if r := columnRow(key, &w.Workload, w.until); selects(q, &r) {
+			if r := columnRow(key, &w.Workload, w.until); stillSelects(q, &r) {
 				out = append(out, w.Workload)
 			}
 		}
@@ -388,10 +388,10 @@ func (c *Catalogue) Warm(ctx context.Context) error {
 	}
 	now, err := c.lists.lastWrite(ctx)
 	if err == nil {
-		_, _, err = c.lists.current(ctx, now)
+		_, _, err = c.lists.currentColumns(ctx, now)
 	}
 	if err != nil {
-		return fmt.Errorf("read the columns of lists: %w", c.explain(ctx, err))
+		return fmt.Errorf("read the columns of lists: %w", c.translateError(ctx, err))
 	}
 	return nil
 }

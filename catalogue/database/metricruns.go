@@ -44,7 +44,7 @@ func (c *Catalogue) PutMetricRun(ctx context.Context, r store.MetricRun, pods []
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("write the run %s/%s: %w", r.Namespace, r.Name, c.explain(ctx, err))
+		return fmt.Errorf("write the run %s/%s: %w", r.Namespace, r.Name, c.translateError(ctx, err))
 	}
 	return nil
 }
@@ -59,13 +59,13 @@ func (c *Catalogue) MetricRuns(ctx context.Context, f store.MetricRunFilter) (ou
 		w.addIn(by.column, by.list)
 	}
 	if !f.Since.IsZero() {
-		w.and("started_ms >= " + w.param(f.Since.UnixMilli()))
+		w.addCondition("started_ms >= " + w.placeholder(f.Since.UnixMilli()))
 	}
 	if !f.Until.IsZero() {
-		w.and("started_ms < " + w.param(f.Until.UnixMilli()))
+		w.addCondition("started_ms < " + w.placeholder(f.Until.UnixMilli()))
 	}
 	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM metric_runs"+w.sql(), w.args...).Scan(&total); err != nil {
-		return nil, 0, fmt.Errorf("list runs of MetricSets: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("list runs of MetricSets: %w", c.translateError(ctx, err))
 	}
 	text := `SELECT namespace, name, site, set_name, outcome, started_ms, finished_ms, document,
 		(SELECT coalesce(sum(samples), 0) FROM metric_run_pods AS p WHERE p.namespace = metric_runs.namespace AND p.name = metric_runs.name)
@@ -75,7 +75,7 @@ func (c *Catalogue) MetricRuns(ctx context.Context, f store.MetricRunFilter) (ou
 	}
 	rows, err := c.db.QueryContext(ctx, text, w.args...)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list runs of MetricSets: %w", c.explain(ctx, err))
+		return nil, 0, fmt.Errorf("list runs of MetricSets: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -102,7 +102,7 @@ func (c *Catalogue) MetricRunPods(ctx context.Context, namespace, name string) (
 		`SELECT uid, samples, document FROM metric_run_pods WHERE namespace = $1 AND name = $2 ORDER BY uid`, c.d.put(namespace),
 		c.d.put(name))
 	if err != nil {
-		return nil, fmt.Errorf("read the run %s/%s: %w", namespace, name, c.explain(ctx, err))
+		return nil, fmt.Errorf("read the run %s/%s: %w", namespace, name, c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -122,7 +122,7 @@ func (c *Catalogue) MetricRunSamples(ctx context.Context, namespace, name string
 		`SELECT uid, seq, from_us, to_us, document FROM metric_run_samples WHERE namespace = $1 AND name = $2 ORDER BY uid, seq`,
 		c.d.put(namespace), c.d.put(name))
 	if err != nil {
-		return nil, fmt.Errorf("read the samples of %s/%s: %w", namespace, name, c.explain(ctx, err))
+		return nil, fmt.Errorf("read the samples of %s/%s: %w", namespace, name, c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -158,7 +158,7 @@ func (c *Catalogue) TrimMetricRuns(ctx context.Context, before time.Time) (n int
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("forget runs of MetricSets before %s: %w", before.UTC().Format(time.RFC3339), c.explain(ctx, err))
+		return 0, fmt.Errorf("forget runs of MetricSets before %s: %w", before.UTC().Format(time.RFC3339), c.translateError(ctx, err))
 	}
 	return n, nil
 }

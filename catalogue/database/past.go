@@ -19,7 +19,7 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 	ms := t.UnixMilli()
 	var at int64
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
-		if at, err = c.lists.begin(ctx, tx); err != nil {
+		if at, err = c.lists.countWrite(ctx, tx); err != nil {
 			return err
 		}
 		if err := c.dropRows(ctx, tx, "seen_ms >= $1", ms); err != nil {
@@ -35,17 +35,17 @@ func (c *Catalogue) DropSince(ctx context.Context, t time.Time) error {
 				return err
 			}
 		}
-		return c.d.resum(ctx, tx, hour)
+		return c.d.recomputeSums(ctx, tx, hour)
 	})
-	c.lists.end(at, nil, err)
+	c.lists.applyWrite(at, nil, err)
 	if err != nil {
 		return fmt.Errorf("empty the catalogue from %s on: %w", t.UTC().Format(time.RFC3339), err)
 	}
 	return nil
 }
 
-// resum computes the sums that include hours from ms on again.
-func (d *dialect) resum(ctx context.Context, tx *sql.Tx, ms int64) error {
+// recomputeSums computes the sums that include hours from ms on again.
+func (d *dialect) recomputeSums(ctx context.Context, tx *sql.Tx, ms int64) error {
 	month := store.SpanStart(store.SpanMonth, time.UnixMilli(ms))
 	day := store.SpanStart(store.SpanDay, time.UnixMilli(ms))
 	for _, table := range []string{"uses", "node_uses"} {
@@ -71,7 +71,7 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 			return err
 		}
 		if n > 0 {
-			if at, err = c.lists.begin(ctx, tx); err != nil {
+			if at, err = c.lists.countWrite(ctx, tx); err != nil {
 				return err
 			}
 			if err := c.dropRows(ctx, tx, "until_ms < $1", ms); err != nil {
@@ -87,7 +87,7 @@ func (c *Catalogue) Trim(ctx context.Context, t time.Time) (int, error) {
 		return err
 	})
 	if at > 0 {
-		c.lists.end(at, nil, err)
+		c.lists.applyWrite(at, nil, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("delete rows older than %s: %w", t.UTC().Format(time.DateOnly), err)
@@ -136,7 +136,7 @@ func (c *Catalogue) Snapshot(ctx context.Context, file string) error {
 		return fmt.Errorf("copy the catalogue in %s: back it up by the means of PostgreSQL, such as pg_dump", c.path)
 	}
 	if _, err := c.db.ExecContext(ctx, "VACUUM INTO '"+strings.ReplaceAll(file, "'", "''")+"'"); err != nil {
-		return fmt.Errorf("copy the catalogue to %s: %w", file, c.explain(ctx, err))
+		return fmt.Errorf("copy the catalogue to %s: %w", file, c.translateError(ctx, err))
 	}
 	return durable.NewPages(file).NoteClosed()
 }

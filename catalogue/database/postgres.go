@@ -43,17 +43,17 @@ func postgresDialect() *dialect {
 			return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\U000f0000")
 		},
 		get:      func(s string) string { return strings.ReplaceAll(s, "\U000f0000", "\x00") },
-		corrupt:  never,
-		full:     func(err error) bool { return state(err) == "53100" },
-		unopened: never,
-		gone:     func(err error) bool { return state(err) == "42P01" },
+		corrupt:  neverRetry,
+		full:     func(err error) bool { return sqlState(err) == "53100" },
+		unopened: neverRetry,
+		gone:     func(err error) bool { return sqlState(err) == "42P01" },
 		away:     postgresAway,
 	}
 }
 
-// state returns the SQLSTATE of a PostgreSQL error
+// sqlState returns the SQLSTATE of a PostgreSQL error
 // (https://www.postgresql.org/docs/current/errcodes-appendix.html).
-func state(err error) string {
+func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return e.Code
@@ -64,7 +64,7 @@ func state(err error) string {
 func postgresAway(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
-	switch s := state(err); {
+	switch s := sqlState(err); {
 	case strings.HasPrefix(s, "57P"), strings.HasPrefix(s, "08"), strings.HasPrefix(s, "53"), strings.HasPrefix(s, "28"), s == "3D000",
 		s == "55P03":
 		return true
@@ -80,7 +80,7 @@ func postgresAway(err error) bool {
 // (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database must exist; OpenURL
 // creates the tables. It logs repairs to log, unless that is nil.
 func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
-	c, err := dial(address, log, "")
+	c, err := newConnections(address, log, "")
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 	return c, nil
 }
 
-// onMember sets connection parameters for a server that shares the database with others. With them, PostgreSQL releases
+// memberSettings sets connection parameters for a server that shares the database with others. With them, PostgreSQL releases
 // the locks of a stopped or disconnected server within seconds.
-const onMember = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET ` +
+const memberSettings = `SET idle_in_transaction_session_timeout = '5s'; SET tcp_user_timeout = '5s'; SET tcp_keepalives_idle = 5; SET ` +
 	`tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3`
 
 // DialMember returns a connection pool for a server that shares the database with others; see [OpenURL] for the
 // address. It does not connect yet.
 func DialMember(address string) (*sql.DB, error) {
-	c, err := dial(address, nil, onMember)
+	c, err := newConnections(address, nil, memberSettings)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func DialMember(address string) (*sql.DB, error) {
 // OpenMember is like [OpenURL] for a catalogue that several servers write to. Every write transaction calls fence first
 // and fails if fence returns an error.
 func OpenMember(ctx context.Context, address string, log *slog.Logger, fence func(context.Context, *sql.Tx) error) (*Catalogue, error) {
-	c, err := dial(address, log, onMember)
+	c, err := newConnections(address, log, memberSettings)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func OpenMember(ctx context.Context, address string, log *slog.Logger, fence fun
 	return c, nil
 }
 
-// dial creates the connections of a catalogue. It runs setting on each of them.
-func dial(address string, log *slog.Logger, setting string) (*Catalogue, error) {
+// newConnections creates the connections of a catalogue. It runs setting on each of them.
+func newConnections(address string, log *slog.Logger, setting string) (*Catalogue, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -154,7 +154,7 @@ func (c *Catalogue) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := c.prepare(ctx); err != nil {
-		return errors.Join(fmt.Errorf("open the catalogue: %w", c.explain(ctx, err)), c.db.Close())
+		return errors.Join(fmt.Errorf("open the catalogue: %w", c.translateError(ctx, err)), c.db.Close())
 	}
 	return nil
 }

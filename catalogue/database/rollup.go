@@ -19,11 +19,11 @@ var groupColumns = map[string]string{
 	"site": "site", "kind": "kind", "owner": "owner", "account": "account", "partition": "partition_name", "command": "command",
 }
 
-// sums writes sum(a), sum(b), ...
-func sums(names []string) string { return "sum(" + strings.Join(names, "), sum(") + ")" }
+// sumClauses writes sum(a), sum(b), ...
+func sumClauses(names []string) string { return "sum(" + strings.Join(names, "), sum(") + ")" }
 
-// added returns the clause that adds a row to an existing one; NULL is unknown.
-func added(table string, names []string) string {
+// addClause returns the clause that adds a row to an existing one; NULL is unknown.
+func addClause(table string, names []string) string {
 	set := make([]string, len(names))
 	for i, n := range names {
 		set[i] = fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s IS NULL THEN %[2]s.%[1]s ELSE coalesce(%[2]s.%[1]s, 0) + excluded.%[1]s END",
@@ -44,8 +44,8 @@ var worst = func() string {
 	return b.String()
 }()
 
-// doubted returns the clause that merges the exactness of a row into an existing one's: the worse of each figure.
-func doubted(table string) string {
+// exactnessClause returns the clause that merges the exactness of a row into an existing one's: the worse of each figure.
+func exactnessClause(table string) string {
 	worse := make([]string, figure.PackedFigures())
 	for i := range worse {
 		worse[i] = fmt.Sprintf("CASE WHEN (%[1]s & %[3]d) > (%[2]s & %[3]d) THEN (%[1]s & %[3]d) ELSE (%[2]s & %[3]d) END",
@@ -110,7 +110,7 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 	put, err := tx.PrepareContext(ctx,
 		"INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
 			3+len(usedColumns))+
-			") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+added("uses", usedColumns)+doubted("uses"))
+			") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+addClause("uses", usedColumns)+exactnessClause("uses"))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.Nod
 	put, err := tx.PrepareContext(ctx,
 		"INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
 			4+len(nodesColumns))+
-			") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+added("node_uses", nodesColumns)+doubted("node_uses"))
+			") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+addClause("node_uses", nodesColumns)+exactnessClause("node_uses"))
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 					return err
 				}
 				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ", " + inexactColumn +
-					") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sums(t.names) + ", " + worst +
+					") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sumClauses(t.names) + ", " + worst +
 					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
 				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
 					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)
@@ -279,14 +279,15 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 	rows := map[where]*store.Use{}
 	for _, s := range coveringSpans(&q) {
 		w := &conditions{d: c.d}
-		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
+		w.addCondition("span = " + w.placeholder(s.level) + " AND at_ms >= " + w.placeholder(s.from) + " AND at_ms < " +
+			w.placeholder(s.to))
 		w.addIn("site", q.Sites)
 		w.addIn("kind", q.Kinds)
 		w.addIn("owner", q.Owners)
 		w.addIn("account", q.Accounts)
 		w.addIn("partition_name", q.Partitions)
 		if q.Command != "" {
-			w.and(w.pattern("command", q.Command))
+			w.addCondition(w.pattern("command", q.Command))
 		}
 		text := selectSums(s.bucket(q.Span), columns, usedColumns, "uses JOIN use_groups ON id = group_id", w)
 		err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
@@ -307,7 +308,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			for _, by := range q.By {
 				*groupField(&u, by) = c.d.get(*groupField(&u, by))
 			}
-			u.At = begin(q.Span, at)
+			u.At = bucketStart(q.Span, at)
 			k := where{u.At.UnixMilli(), [6]string{u.Site, u.Kind, u.Owner, u.Account, u.Partition, u.Command}}
 			if have := rows[k]; have != nil {
 				figure.Add(&have.Used, &u.Used)
@@ -336,8 +337,8 @@ func groupField(u *store.Use, by string) *string {
 	}[by]
 }
 
-// begin returns the beginning of the span for a bucket.
-func begin(s store.Span, ms int64) time.Time {
+// bucketStart returns the beginning of the span for a bucket.
+func bucketStart(s store.Span, ms int64) time.Time {
 	if s == store.SpanWhole {
 		return time.Time{}
 	}
@@ -358,7 +359,8 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 	rows := map[where]*store.NodeUse{}
 	for _, s := range coveringSpans(&q) {
 		w := &conditions{d: c.d}
-		w.and("span = " + w.param(s.level) + " AND at_ms >= " + w.param(s.from) + " AND at_ms < " + w.param(s.to))
+		w.addCondition("span = " + w.placeholder(s.level) + " AND at_ms >= " + w.placeholder(s.from) + " AND at_ms < " +
+			w.placeholder(s.to))
 		w.addIn("site", q.Sites)
 		w.addIn("node", q.Nodes)
 		text := selectSums(s.bucket(q.Span), q.By, nodesColumns, "node_uses", w)
@@ -378,7 +380,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			}
 			u.Exactness = figure.Unpack(inexact)
 			u.Site, u.Node = c.d.get(u.Site), c.d.get(u.Node)
-			u.At = begin(q.Span, at)
+			u.At = bucketStart(q.Span, at)
 			k := where{u.At.UnixMilli(), u.Site, u.Node}
 			if have := rows[k]; have != nil {
 				figure.Add(&have.Capacity, &u.Capacity)
@@ -407,7 +409,8 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 	if bucket != "0" { // a bare number would refer to a column
 		group = append(group, bucket)
 	}
-	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sums(names) + ", " + worst + " FROM " + table + w.sql()
+	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sumClauses(names) + ", " + worst + " FROM " + table +
+		w.sql()
 	if len(group) == 0 {
 		return q + " HAVING count(*) > 0"
 	}
@@ -417,7 +420,7 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 func (c *Catalogue) eachRow(ctx context.Context, q string, args []any, f func(scan func(...any) error) error) error {
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
-		return c.explain(ctx, err)
+		return c.translateError(ctx, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -425,5 +428,5 @@ func (c *Catalogue) eachRow(ctx context.Context, q string, args []any, f func(sc
 			return err
 		}
 	}
-	return c.explain(ctx, rows.Err())
+	return c.translateError(ctx, rows.Err())
 }

@@ -53,14 +53,14 @@ type group struct {
 // counted are its columns.
 var counted = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
 
-// had is the result of findSQL for a row.
-type had struct {
+// storedRow is the result of findSQL for a row.
+type storedRow struct {
 	group
 	key, until int64
 	nodes      string
 }
 
-func (h *had) scan(row *sql.Row) error {
+func (h *storedRow) scan(row *sql.Row) error {
 	err := row.Scan(&h.key, &h.owner, &h.account, &h.kind, &h.partition, &h.state, &h.command, &h.until, &h.nodes)
 	h.running = h.until == running
 	return err
@@ -77,10 +77,10 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 	follows := c.lists.tracksWrites()
 	changes := []columns.Change{}
 	if err := c.inserts.prepare(ctx, rows); err != nil {
-		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), c.explain(ctx, err))
+		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), c.translateError(ctx, err))
 	}
 	err := c.inTx(ctx, func(tx *sql.Tx) (err error) {
-		if at, err = c.lists.begin(ctx, tx); err != nil {
+		if at, err = c.lists.countWrite(ctx, tx); err != nil {
 			return err
 		}
 		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find),
@@ -105,9 +105,9 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 		if err := u.writeSteps(ctx); err != nil {
 			return err
 		}
-		return u.count(ctx)
+		return u.updateCounts(ctx)
 	})
-	c.lists.end(at, changes, err)
+	c.lists.applyWrite(at, changes, err)
 	if err != nil {
 		return fmt.Errorf("write %d rows to the catalogue: %w", len(rows), err)
 	}
@@ -137,7 +137,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if err != nil {
 		return err
 	}
-	var old had
+	var old storedRow
 	if u.d.indexes {
 		switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
 		case err == nil:
@@ -188,7 +188,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if !u.d.indexes {
 		return nil
 	}
-	return u.aside(ctx, key, w, string(nodes), &old)
+	return u.writeSeparate(ctx, key, w, string(nodes), &old)
 }
 
 // exactText returns the exactness of a row's figures as JSON, or "" if all are exact.
@@ -200,8 +200,8 @@ func exactText(d figure.Degrees) string {
 	return string(text)
 }
 
-// aside writes the data in separate tables.
-func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes string, old *had) error {
+// writeSeparate writes the data in separate tables.
+func (u *upsert) writeSeparate(ctx context.Context, key int64, w *store.Workload, nodes string, old *storedRow) error {
 	if _, known := u.names[w.Name]; !known {
 		u.names[w.Name] = struct{}{}
 		if _, err := u.tx.ExecContext(ctx, `INSERT INTO workload_names (name) VALUES ($1) ON CONFLICT DO NOTHING`, w.Name); err != nil {
@@ -228,7 +228,7 @@ func (u *upsert) aside(ctx context.Context, key int64, w *store.Workload, nodes 
 
 // remove deletes the row of a workload with a start, if there is one.
 func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
-	var old had
+	var old storedRow
 	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -250,8 +250,8 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 	return err
 }
 
-// count adds the changes to workload_counts.
-func (u *upsert) count(ctx context.Context) error {
+// updateCounts adds the changes to workload_counts.
+func (u *upsert) updateCounts(ctx context.Context) error {
 	if !u.d.indexes {
 		return nil
 	}

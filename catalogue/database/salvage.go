@@ -21,7 +21,7 @@ type part struct {
 	lost   string // consequence of its loss
 }
 
-func parts() []part {
+func salvageParts() []part {
 	return []part{
 		{"runs and hours", []string{"workloads", "steps", "uses", "node_uses", "use_groups", "state"},
 			"runs and hours are read again from the series, those older than the series are in backups only"},
@@ -36,7 +36,7 @@ func parts() []part {
 // salvage copies the parts of a damaged file that have no page in bad, and returns the others as lost. aside is the
 // damaged file. It never copies rows of a damaged page, because SQLite cannot detect changes in them.
 func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []part, err error) {
-	lost = parts()
+	lost = salvageParts()
 	if len(bad) == 0 {
 		return nil, lost, errors.New("which of its pages are damaged is not known")
 	}
@@ -68,7 +68,7 @@ func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]boo
 		return nil, lost, err
 	}
 	lost = nil
-	for _, p := range parts() {
+	for _, p := range salvageParts() {
 		if slices.ContainsFunc(p.tables, func(t string) bool { return damaged[t] }) {
 			lost = append(lost, p)
 			continue

@@ -19,7 +19,7 @@ type Shared struct {
 
 // Shared returns the database for other uses. The catalogue closes it.
 func (c *Catalogue) Shared() Shared {
-	return Shared{DB: c.db, Write: writing{c}, Postgres: c.d.indexes, Explain: c.explain}
+	return Shared{DB: c.db, Write: writing{c}, Postgres: c.d.indexes, Explain: c.translateError}
 }
 
 // writing is the lock of a writer to other tables.

@@ -59,7 +59,7 @@ func optionalMS(t time.Time) *int64 {
 	return &ms
 }
 
-func reported(ms *int64) time.Time {
+func timeOrZero(ms *int64) time.Time {
 	if ms == nil {
 		return time.Time{}
 	}
@@ -73,7 +73,7 @@ func (c *Catalogue) Steps(ctx context.Context, r store.Run) ([]store.Step, error
 		" JOIN workloads ON workloads.key = steps.key WHERE workloads.id = $1 AND workloads.start_ms = $2 AND workloads.site = $3",
 		c.d.put(r.ID), r.Start.UnixMilli(), c.d.put(r.Site))
 	if err != nil {
-		return nil, fmt.Errorf("list the steps of %s: %w", r.ID, c.explain(ctx, err))
+		return nil, fmt.Errorf("list the steps of %s: %w", r.ID, c.translateError(ctx, err))
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func (c *Catalogue) eachStep(ctx context.Context, f func(int64, store.Step), whe
 			&s.Cores); err != nil {
 			return err
 		}
-		s.Start, s.End = reported(start), reported(end)
+		s.Start, s.End = timeOrZero(start), timeOrZero(end)
 		for _, p := range []*string{&s.ID, &s.Name, &s.State, &s.Nodes} {
 			*p = c.d.get(*p)
 		}

@@ -15,14 +15,14 @@ const waitColumns = `site, partition_name, reason, nodes, submit_ms, start_ms, s
 // Waits implements store.Waits.
 func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.Wait) error) error {
 	w := &conditions{d: c.d}
-	since, until := w.param(q.Since.UnixMilli()), w.param(q.Until.UnixMilli())
+	since, until := w.placeholder(q.Since.UnixMilli()), w.placeholder(q.Until.UnixMilli())
 	wanted := ""
 	for _, x := range []struct {
 		column string
 		within *store.Range
 	}{{"request_cores", q.Cores}, {"request_memory_bytes", q.MemoryBytes}, {"request_gpus", q.GPUs}} {
 		if x.within != nil {
-			wanted += " AND " + x.column + " >= " + w.param(x.within.Low) + " AND " + x.column + " <= " + w.param(x.within.High)
+			wanted += " AND " + x.column + " >= " + w.placeholder(x.within.Low) + " AND " + x.column + " <= " + w.placeholder(x.within.High)
 		}
 	}
 	// The start of a pending workload is its submit time.

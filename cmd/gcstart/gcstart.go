@@ -16,13 +16,13 @@ const (
 func init() { start() }
 
 func start() {
-	if replace(usual, first) {
-		runtime.AddCleanup(new([16]byte), func(int) { replace(first, usual) }, 0) // runs after the first collection
+	if replacePercent(usual, first) {
+		runtime.AddCleanup(new([16]byte), func(int) { replacePercent(first, usual) }, 0) // runs after the first collection
 	}
 }
 
-// replace sets the garbage collection percentage to to if it is from, and reports whether it was.
-func replace(from, to int) bool {
+// replacePercent sets the garbage collection percentage to to if it is from, and reports whether it was.
+func replacePercent(from, to int) bool {
 	p := debug.SetGCPercent(to)
 	if p != from {
 		debug.SetGCPercent(p)

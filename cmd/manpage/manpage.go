@@ -51,9 +51,9 @@ func writeMan(cmd *cobra.Command, dir string) error {
 func manPage(cmd *cobra.Command, name string) string {
 	var b strings.Builder
 	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	put(`.TH "%s" "1" "" "reckon %s" "reckon"`, strings.ToUpper(name), manText(buildinfo.Get().Version))
-	put(".SH NAME\n%s \\- %s", manText(name), manText(cmd.Short))
-	put(".SH SYNOPSIS\n.B %s", manText(cmd.UseLine()))
+	put(`.TH "%s" "1" "" "reckon %s" "reckon"`, strings.ToUpper(name), escapeRoff(buildinfo.Get().Version))
+	put(".SH NAME\n%s \\- %s", escapeRoff(name), escapeRoff(cmd.Short))
+	put(".SH SYNOPSIS\n.B %s", escapeRoff(cmd.UseLine()))
 	long := cmd.Long
 	if long == "" {
 		long = cmd.Short
@@ -63,7 +63,7 @@ func manPage(cmd *cobra.Command, name string) string {
 	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
 	manFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
 	if cmd.Example != "" {
-		put(".SH EXAMPLES\n.nf\n%s\n.fi", manText(strings.TrimRight(cmd.Example, "\n")))
+		put(".SH EXAMPLES\n.nf\n%s\n.fi", escapeRoff(strings.TrimRight(cmd.Example, "\n")))
 	}
 	put(".SH EXIT STATUS\n0 on success, 1 on failure, 2 on a usage error or an unknown name.")
 	var also []string
@@ -82,17 +82,17 @@ func manPage(cmd *cobra.Command, name string) string {
 }
 
 func manLink(cmd *cobra.Command) string {
-	return `\fB` + manText(strings.ReplaceAll(cmd.CommandPath(), " ", "-")) + `\fR(1)`
+	return `\fB` + escapeRoff(strings.ReplaceAll(cmd.CommandPath(), " ", "-")) + `\fR(1)`
 }
 
 // manParagraphs writes text with its layout: indented paragraphs stay unchanged.
 func manParagraphs(b *strings.Builder, text string) {
 	for _, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(part, "  ") {
-			fmt.Fprintf(b, ".PP\n.nf\n%s\n.fi\n", manText(part))
+			fmt.Fprintf(b, ".PP\n.nf\n%s\n.fi\n", escapeRoff(part))
 			continue
 		}
-		fmt.Fprintf(b, ".PP\n%s\n", manText(part))
+		fmt.Fprintf(b, ".PP\n%s\n", escapeRoff(part))
 	}
 }
 
@@ -106,23 +106,23 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 			return
 		}
 		word, usage := pflag.UnquoteUsage(f)
-		names := `\fB\-\-` + manText(f.Name) + `\fR`
+		names := `\fB\-\-` + escapeRoff(f.Name) + `\fR`
 		if f.Shorthand != "" {
 			names = `\fB\-` + f.Shorthand + `\fR, ` + names
 		}
 		if word != "" {
-			names += ` \fI` + manText(word) + `\fR`
+			names += ` \fI` + escapeRoff(word) + `\fR`
 		}
 		if d := f.DefValue; d != "" && d != "false" && d != "[]" && d != "0" && !strings.Contains(usage, "(default") {
 			usage += " (default " + d + ")"
 		}
-		fmt.Fprintf(b, ".TP\n%s\n%s\n", names, manText(usage))
+		fmt.Fprintf(b, ".TP\n%s\n%s\n", names, escapeRoff(usage))
 	})
 }
 
-// manText returns s escaped for roff: backslashes, hyphens that a reader must be able to copy, and dots and quotes at
+// escapeRoff returns s escaped for roff: backslashes, hyphens that a reader must be able to copy, and dots and quotes at
 // the start of a line.
-func manText(s string) string {
+func escapeRoff(s string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
 	for i, l := range lines {
 		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {

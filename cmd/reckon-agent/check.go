@@ -77,7 +77,7 @@ func runCheck(ctx context.Context, out io.Writer, o *options) error {
 			broken++
 			fmt.Fprintf(out, "  FAIL  %s\n        %s\n", f.URL, f.Problem)
 		}
-		if err := writable(o.push.queue); err != nil {
+		if err := checkWritable(o.push.queue); err != nil {
 			broken++
 			fmt.Fprintf(
 				out, "\nQueue:\n  FAIL  %s\n        %v; give another directory by the setting push-queue, or let this user write there\n",
@@ -137,8 +137,8 @@ func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
 	return broken
 }
 
-// writable tests whether a file can be written.
-func writable(dir string) error {
+// checkWritable tests whether a file can be written.
+func checkWritable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

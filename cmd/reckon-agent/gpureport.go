@@ -99,11 +99,12 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 	var u unix.Utsname
 	_ = unix.Uname(&u) // does not fail for a valid address
 	fmt.Fprintf(out, "\n| %s, driver %s, Linux %s | %s; others %.2f s; opens %s | %s |\n", d.Model, d.Driver,
-		unix.ByteSliceToString(u.Release[:]), strings.Join(found, "; "), sum(&r.other), opens, time.Now().UTC().Format(time.DateOnly))
+		unix.ByteSliceToString(u.Release[:]), strings.Join(found, "; "), gpuSeconds(&r.other), opens,
+		time.Now().UTC().Format(time.DateOnly))
 	return errors.Join(wrong...)
 }
 
-func sum(a *energy.Account) (seconds float64) {
+func gpuSeconds(a *energy.Account) (seconds float64) {
 	for _, s := range a.Seconds() {
 		seconds += s
 	}
@@ -178,7 +179,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		return 0, "", 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(found))
 	}
 	for _, a := range accounts {
-		if got += sum(a); a.Seconds()[0] < sum(a) {
+		if got += gpuSeconds(a); a.Seconds()[0] < gpuSeconds(a) {
 			mark = ", estimated"
 		}
 	}

@@ -20,7 +20,7 @@ func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, er
 	}
 	if path == "auto" {
 		if path = os.Getenv("RECKON_SOCKET"); path == "" {
-			ln, err := handed(os.Getpid(), os.Getenv)
+			ln, err := systemdSocket(os.Getpid(), os.Getenv)
 			if err != nil {
 				return nil, err
 			}
@@ -43,8 +43,8 @@ func (o *options) listenOwn(a *agent.Agent, log *slog.Logger) (*agent.Socket, er
 // firstHanded is SD_LISTEN_FDS_START of sd_listen_fds(3).
 const firstHanded = 3
 
-// handed returns the socket that systemd opened for this process (reckon-agent.socket), or nil.
-func handed(pid int, getenv func(string) string) (net.Listener, error) {
+// systemdSocket returns the socket that systemd opened for this process (reckon-agent.socket), or nil.
+func systemdSocket(pid int, getenv func(string) string) (net.Listener, error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(pid) {
 		return nil, nil
 	}

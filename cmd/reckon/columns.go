@@ -15,9 +15,9 @@ import (
 	"reckon/web/client"
 )
 
-// jobWords returns aliases for workload columns: short names, and sacct's names of the same fields. It has none for
+// columnAliases returns aliases for workload columns: short names, and sacct's names of the same fields. It has none for
 // CPUTime and AveRSS, because no column has allocated core time or a mean over tasks.
-func jobWords() map[string]string {
+func columnAliases() map[string]string {
 	words := map[string]string{
 		"jobid": "id", "jobidraw": "id", "jobname": "name", "user": "owner", "nodelist": "nodes", "elapsed": "wall_seconds",
 		"elapsedraw": "wall_seconds", "exitcode": "exit_code",
@@ -91,8 +91,8 @@ func orAll(word string, all []string) string {
 	return "; there are " + strings.Join(slices.Compact(all), ", ")
 }
 
-// picked returns a table of the chosen columns.
-func picked[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
+// columnTable returns a table of the chosen columns.
+func columnTable[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
 	heads := make([]term.Column, len(columns))
 	figures := make([]*figure.Figure, len(columns))
 	for i, name := range columns {
@@ -170,10 +170,10 @@ func columnText(name, text string, f *figure.Figure, now time.Time) string {
 	return strings.ReplaceAll(text, ";", ",")
 }
 
-// choose prints a table of chosen columns and explains its marks.
-func choose[R any](g *globals, s term.Screen, rows []R, columns []string, degrees func(*R) figure.Degrees) error {
+// printColumns prints a table of chosen columns and explains its marks.
+func printColumns[R any](g *globals, s term.Screen, rows []R, columns []string, degrees func(*R) figure.Degrees) error {
 	m := marked{}
-	if err := picked(m, rows, columns, degrees, g.now()).Print(s); err != nil {
+	if err := columnTable(m, rows, columns, degrees, g.now()).Print(s); err != nil {
 		return err
 	}
 	if text := m.legend(); text != "" {

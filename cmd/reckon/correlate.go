@@ -63,7 +63,7 @@ const maxPairs = 50_000
 
 func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name string) error {
 	if o.maxLag < 0 || o.limit < 0 {
-		return usage(cmd, fmt.Errorf("--max-lag and --limit must not be below 0"))
+		return asUsageError(cmd, fmt.Errorf("--max-lag and --limit must not be below 0"))
 	}
 	frame, err := readFrame(g, name)
 	if err != nil {
@@ -71,13 +71,14 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 	}
 	columns, err := pickColumns(frame, o.columns)
 	if err != nil {
-		return usage(cmd, err)
+		return asUsageError(cmd, err)
 	}
 	if n := len(columns); n < 2 || n*(n-1)/2 > maxPairs {
-		return usage(cmd, fmt.Errorf("%s: %d columns of numbers; give 2 or more, and at most %d pairs of them, by --columns", name, n,
+		return asUsageError(cmd, fmt.Errorf("%s: %d columns of numbers; give 2 or more, and at most %d pairs of them, by --columns", name,
+			n,
 			maxPairs))
 	}
-	co := correlate.Options{MaxLag: o.maxLag, StepSeconds: spacing(frame), Breaks: breaks(frame)}
+	co := correlate.Options{MaxLag: o.maxLag, StepSeconds: rowSpacing(frame), Breaks: labelChanges(frame)}
 	if o.maxLag == 0 {
 		co.MaxLag = -1
 	}
@@ -98,12 +99,12 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 		return pairsCSV(g.stdout, pairs)
 	case "svg":
 		if n := len(m.Names); n > maxPlotted {
-			return usage(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
+			return asUsageError(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
 		return matrixSVG(g.stdout, m)
 	case "html":
 		if n := len(m.Names); n > maxPlotted {
-			return usage(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
+			return asUsageError(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
 		return pairsHTML(g.stdout, name, m, pairs, columns)
 	}
@@ -135,8 +136,8 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 	return out, nil
 }
 
-// breaks returns the indexes of the rows that start with a different label.
-func breaks(f *dataset.Frame) (at []int) {
+// labelChanges returns the indexes of the rows that start with a different label.
+func labelChanges(f *dataset.Frame) (at []int) {
 	for i := 1; i < f.Rows(); i++ {
 		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
 			at = append(at, i)
@@ -145,10 +146,10 @@ func breaks(f *dataset.Frame) (at []int) {
 	return at
 }
 
-// spacing returns the time between rows in seconds. It returns 0 if the time varies within a recording. A lag of some
+// rowSpacing returns the time between rows in seconds. It returns 0 if the time varies within a recording. A lag of some
 // rows is then not a fixed time.
-func spacing(f *dataset.Frame) float64 {
-	cuts, step := breaks(f), int64(0)
+func rowSpacing(f *dataset.Frame) float64 {
+	cuts, step := labelChanges(f), int64(0)
 	for i := 1; i < f.Rows(); i++ {
 		if _, cut := slices.BinarySearch(cuts, i); cut {
 			continue

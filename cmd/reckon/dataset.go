@@ -71,29 +71,29 @@ const maxDatasetSteps = 10_000_000
 
 func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 	now := g.now()
-	from, err := moment("from", o.from, now)
+	from, err := parseTime("from", o.from, now)
 	if err != nil {
 		return err
 	}
-	to, err := moment("to", o.to, now)
+	to, err := parseTime("to", o.to, now)
 	if err != nil {
 		return err
 	}
-	step, err := span("step", o.step)
+	step, err := parseSpan("step", o.step)
 	if err != nil {
 		return err
 	}
-	gap, err := span("gap", o.gap)
+	gap, err := parseSpan("gap", o.gap)
 	if err != nil {
 		return err
 	}
 	if !from.Before(to) || step < time.Millisecond || to.Sub(from)/step > maxDatasetSteps {
-		return usage(cmd, fmt.Errorf("--from, --to and --step: give a beginning before the end and 1 to %d steps of 1ms or more",
+		return asUsageError(cmd, fmt.Errorf("--from, --to and --step: give a beginning before the end and 1 to %d steps of 1ms or more",
 			maxDatasetSteps))
 	}
 	selectors, err := o.all()
 	if err != nil {
-		return usage(cmd, err)
+		return asUsageError(cmd, err)
 	}
 	c, err := g.client()
 	if err != nil {

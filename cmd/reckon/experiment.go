@@ -178,7 +178,7 @@ func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map
 				return nil, err
 			}
 		}
-		length, err := span("for", so.length)
+		length, err := parseSpan("for", so.length)
 		if err != nil {
 			return nil, fmt.Errorf("run %q: %w", r.Name, err)
 		}

@@ -61,7 +61,7 @@ Without --since it writes the last hour. A time is a duration before now (30m, 2
 	f := cmd.Flags()
 	o.kind = &choice{value: "sample", words: []string{"sample", "sysinfo", "job"}}
 	f.Var(o.kind, "type", "what to write: sample, sysinfo, job")
-	complete(cmd, "type", o.kind.words...)
+	completeWords(cmd, "type", o.kind.words...)
 	g.shared.addFlag(cmd, "since", &o.since)
 	g.shared.addFlag(cmd, "until", &o.until)
 	f.StringVar(&o.step, "step", "5m", "time between two samples of a node")
@@ -71,17 +71,17 @@ Without --since it writes the last hour. A time is a duration before now (30m, 2
 
 func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 	now := g.now()
-	since, err := moment("since", o.since, now)
+	since, err := parseTime("since", o.since, now)
 	if err != nil {
 		return err
 	}
 	until := now
 	if o.until != "" {
-		if until, err = moment("until", o.until, now); err != nil {
+		if until, err = parseTime("until", o.until, now); err != nil {
 			return err
 		}
 	}
-	step, err := span("step", o.step)
+	step, err := parseSpan("step", o.step)
 	if err != nil {
 		return err
 	}

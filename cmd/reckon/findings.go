@@ -80,21 +80,21 @@ of that. The thresholds are a policy:
 	f.StringVar(&o.whatIf, "what-if", "", "policy file to try: print what it would have found, without storing it")
 	o.by = &choice{words: []string{"owner"}}
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
-	complete(cmd, "by", o.by.words...)
+	completeWords(cmd, "by", o.by.words...)
 	addColumns[client.Finding](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
-	complete(cmd, "rule", misuse.Rules()...)
-	complete(cmd, "severity", "high", "medium", "low")
-	complete(cmd, "state", "new", "open", "gone")
+	completeWords(cmd, "rule", misuse.Rules()...)
+	completeWords(cmd, "severity", "high", "medium", "low")
+	completeWords(cmd, "state", "new", "open", "gone")
 	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
 	return cmd
 }
 
 func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	if o.explain != "" && o.whatIf != "" {
-		return usage(cmd, errors.New("give one of --explain and --what-if"))
+		return asUsageError(cmd, errors.New("give one of --explain and --what-if"))
 	}
-	since, err := moment("since", o.since, g.now())
+	since, err := parseTime("since", o.since, g.now())
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func printFindings(g *globals, o findingsOptions, list client.FindingList, colum
 		return client.WriteCSV(g.stdout, list.Findings, columns...)
 	}
 	if len(columns) > 0 && len(list.Findings) > 0 {
-		return choose(g, g.screen(), list.Findings, columns, nil)
+		return printColumns(g, g.screen(), list.Findings, columns, nil)
 	}
 	if len(list.Findings) == 0 {
 		text := "No findings."
@@ -212,7 +212,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	t := term.TableOf("OWNER:s8|FINDINGS:r|SEVERITY|CORE-HOURS:r|GPU-HOURS:r|GiB-HOURS:ro1|RULES:s12")
 	for _, o := range list.Owners {
 		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds),
-			term.Hours(per(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
+			term.Hours(dividedBy(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -257,7 +257,7 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 		}{f, sum})
 	case "csv":
 		if sum == nil {
-			return usage(cmd, errors.New("--format csv gives the steps of the score of over-share; this finding has none"))
+			return asUsageError(cmd, errors.New("--format csv gives the steps of the score of over-share; this finding has none"))
 		}
 		return client.WriteCSV(g.stdout, sum.Steps)
 	}
@@ -411,7 +411,7 @@ func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions,
 		return fmt.Errorf("--what-if: %w", err)
 	}
 	if _, err := findings.ReadPolicy(text); err != nil {
-		return usage(cmd, fmt.Errorf("--what-if %s: %w", o.whatIf, err))
+		return asUsageError(cmd, fmt.Errorf("--what-if %s: %w", o.whatIf, err))
 	}
 	d, err := c.WhatIf(cmd.Context(), text, since)
 	if err != nil {
@@ -484,13 +484,13 @@ func findingsMute(g *globals) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" || until == "" {
-				return usage(cmd, errors.New("give --reason and --until"))
+				return asUsageError(cmd, errors.New("give --reason and --until"))
 			}
 			// Here 30d is a time in the future, not in the past.
 			d, err := client.ParseDuration(until)
 			at := g.now().Add(d)
 			if err != nil {
-				if at, err = moment("until", until, g.now()); err != nil {
+				if at, err = parseTime("until", until, g.now()); err != nil {
 					return err
 				}
 			}

@@ -43,7 +43,7 @@ all users, and the partition to take.`,
 			if q.GPUMemoryBytes, err = byteCount("gpu-memory", gpuMemory); err != nil {
 				return err
 			}
-			if q.Time, err = span("time", length); err != nil {
+			if q.Time, err = parseSpan("time", length); err != nil {
 				return err
 			}
 			if q.Cores < 0 || q.GPUs < 0 {
@@ -88,7 +88,7 @@ func byteCount(flag, text string) (float64, error) {
 }
 
 func runFit(ctx context.Context, g *globals, q client.FitQuery, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Fit(ctx, q)
 		return output{json: list, csv: csvOf(list.Places), rows: len(list.Places), missing: list.Missing,
 			empty: "no node has reported within the last day; start an agent with `reckon up` or reckon-agent",

@@ -29,15 +29,15 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// complete completes the values of a flag in the shell.
-func complete(cmd *cobra.Command, flag string, words ...string) {
+// completeWords completes the values of a flag in the shell.
+func completeWords(cmd *cobra.Command, flag string, words ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag does not exist: a bug of the program
 	}
 }
 
-// moment parses a time from a flag.
-func moment(flag, text string, now time.Time) (time.Time, error) {
+// parseTime parses a time from a flag.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -48,8 +48,8 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// span parses a duration from a flag.
-func span(flag, text string) (time.Duration, error) {
+// parseSpan parses a duration from a flag.
+func parseSpan(flag, text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}

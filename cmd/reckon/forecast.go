@@ -63,7 +63,7 @@ made on demand, as with --now. Kept forecasts need two days of history.`,
 }
 
 func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps bool, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Forecast(ctx, q)
 		a := output{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
 			empty: tooLittle(&list),
@@ -154,11 +154,11 @@ func printForecasts(g *globals, list []client.Forecast) error {
 		if len(f.Steps) == 0 {
 			continue
 		}
-		next := expected(&f.Steps[0])
+		next := expectedValue(&f.Steps[0])
 		least, most, sum := next, next, 0.0
 		low, high := f.Steps[0].Low, f.Steps[0].High
 		for _, s := range f.Steps {
-			mean := expected(&s)
+			mean := expectedValue(&s)
 			least, most = min(least, mean), max(most, mean)
 			sum += mean / float64(len(f.Steps))
 			low, high = min(low, s.Low), max(high, s.High)
@@ -174,8 +174,8 @@ func printForecasts(g *globals, list []client.Forecast) error {
 	return t.Print(g.screen())
 }
 
-// expected returns the expected value of a step; of a forecast that an older version made, the median.
-func expected(s *client.ForecastStep) float64 {
+// expectedValue returns the expected value of a step; of a forecast that an older version made, the median.
+func expectedValue(s *client.ForecastStep) float64 {
 	if s.Mean != nil {
 		return *s.Mean
 	}
@@ -223,7 +223,7 @@ func printSteps(g *globals, list []client.Forecast) error {
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expected(&s)),
+			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expectedValue(&s)),
 				figureAmount(f.Figure, s.Median), figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
 		}
 	}

@@ -39,7 +39,7 @@ of the latest minute; the server has to run with the setting graph-compatible.`,
 	format = g.shared.format(cmd, "nquads", "turtle", "jsonld", "ntriples")
 	vocabulary = &choice{value: "own", words: []string{"own", "glaciation"}}
 	cmd.Flags().Var(vocabulary, "vocabulary", "words of the graph: own, glaciation")
-	complete(cmd, "vocabulary", "own", "glaciation")
+	completeWords(cmd, "vocabulary", "own", "glaciation")
 	return cmd
 }
 

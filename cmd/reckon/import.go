@@ -125,7 +125,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 	if f.Force && f.Site == "" {
 		return &usageError{errors.New("--force-site needs --site")}
 	}
-	files, err := inputs(g, paths)
+	files, err := listFiles(g, paths)
 	if err != nil {
 		return err
 	}
@@ -277,8 +277,8 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 	return err
 }
 
-// inputs lists the files of the paths in the order of their names, because most names begin with a date.
-func inputs(g *globals, paths []string) ([]client.ImportFile, error) {
+// listFiles lists the files of the paths in the order of their names, because most names begin with a date.
+func listFiles(g *globals, paths []string) ([]client.ImportFile, error) {
 	var list []client.ImportFile
 	for _, path := range paths {
 		if path == "-" {

@@ -54,7 +54,7 @@ or from the file itself. The same file again adds nothing.`,
 }
 
 func importMetricSets(cmd *cobra.Command, g *globals, o metricSetImport, files []string) error {
-	when, err := moment("time", o.time, g.now())
+	when, err := parseTime("time", o.time, g.now())
 	if err != nil {
 		return err
 	}

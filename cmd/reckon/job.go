@@ -90,11 +90,11 @@ latest by owner and name instead.`,
 	g.shared.addFlag(cmd, "site", &o.site)
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
-	complete(cmd, "by", o.by.words...)
+	completeWords(cmd, "by", o.by.words...)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write its use over time as a trace for reckon stress: csv, json")
-	complete(cmd, "trace", o.trace.words...)
+	completeWords(cmd, "trace", o.trace.words...)
 	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
@@ -116,13 +116,13 @@ latest by owner and name instead.`,
 func (o *jobOptions) span(now time.Time) (client.Range, error) {
 	r := client.Range{Site: o.site}
 	var err error
-	if r.From, err = moment("from", o.from, now); err != nil {
+	if r.From, err = parseTime("from", o.from, now); err != nil {
 		return r, err
 	}
-	if r.To, err = moment("to", o.to, now); err != nil {
+	if r.To, err = parseTime("to", o.to, now); err != nil {
 		return r, err
 	}
-	if r.Step, err = span("step", o.step); err != nil {
+	if r.Step, err = parseSpan("step", o.step); err != nil {
 		return r, err
 	}
 	if o.id, r.Start, err = lifeOf(o.id, o.start, now); err != nil {
@@ -154,7 +154,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	}
 	jobs := []client.Workload{{ID: o.id, Start: r.Start, Site: r.Site}}
 	if !o.finds && o.oneStep == "" {
-		if m, found, err := members(ctx, c, o); err != nil || found {
+		if m, found, err := findMembers(ctx, c, o); err != nil || found {
 			if err != nil {
 				return err
 			}
@@ -177,7 +177,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		if err != nil {
 			return withHeld(ctx, g, c, job.ID, err)
 		}
-		g.partial(d.Missing)
+		g.reportMissing(d.Missing)
 		if o.format.value == "csv" {
 			rows = append(rows, d.Workload)
 			continue

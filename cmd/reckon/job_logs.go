@@ -102,7 +102,7 @@ func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.Wor
 	n, err = loki.EachPage(time.Time{}, func(from time.Time) ([]client.LogLine, error) {
 		logs, err := c.Logs(ctx, d.ID, run, client.LogRange{Start: from, First: true, Limit: loki.Page})
 		if err == nil && from.IsZero() {
-			g.partial(logs.Missing)
+			g.reportMissing(logs.Missing)
 			place = cmp.Or(logs.Query, place) + " at " + logs.Source
 		}
 		return logs.Lines, err

@@ -16,7 +16,7 @@ const mailWidth = 72
 func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
 	p.header(d.Workload, now)
-	p.lives(d, now)
+	p.noteOtherRuns(d, now)
 	p.totals(d)
 	p.requests(d.Workload)
 	p.verdicts(d.Verdicts)

@@ -7,9 +7,9 @@ import (
 	"reckon/web/client"
 )
 
-// signs lists the marks of events below a chart. Of several marks in one column, the last in this list is visible, so
+// eventSigns lists the marks of events below a chart. Of several marks in one column, the last in this list is visible, so
 // it is in order of importance.
-var signs = []struct {
+var eventSigns = []struct {
 	kind, text string
 	sign       rune
 	ascii      rune
@@ -40,7 +40,7 @@ func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]boo
 		at[e.Kind] = append(at[e.Kind], m)
 	}
 	var marks []term.Mark
-	for _, s := range signs {
+	for _, s := range eventSigns {
 		for _, m := range at[s.kind] {
 			m.Sign, m.ASCII, m.Style = s.sign, s.ascii, s.style
 			if p.Marks(c, []term.Mark{m}) != "" {
@@ -56,7 +56,7 @@ func (p *page) chart(c term.Chart, d client.WorkloadDetail, drawn map[string]boo
 func (p *page) legend(drawn map[string]bool) {
 	var out []string
 	for _, kind := range []string{"start", "throttled", "oom_kill", "end"} {
-		for _, s := range signs {
+		for _, s := range eventSigns {
 			if s.kind != kind || !drawn[kind] {
 				continue
 			}

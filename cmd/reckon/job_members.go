@@ -27,8 +27,8 @@ var (
 	}) // a task or a component
 )
 
-// members returns the array or heterogeneous job that an id denotes; false for a single job.
-func members(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
+// findMembers returns the array or heterogeneous job that an id denotes; false for a single job.
+func findMembers(ctx context.Context, c *client.Client, o jobOptions) (client.Members, bool, error) {
 	some := tasksID().MatchString(o.id)
 	whole := o.mail || o.trace.value != "" || o.start != "" || o.from != "" || o.to != "" || o.step != "" || o.by.value != ""
 	switch {
@@ -48,7 +48,7 @@ func members(ctx context.Context, c *client.Client, o jobOptions) (client.Member
 }
 
 func writeMembers(g *globals, o jobOptions, m client.Members, now time.Time) error {
-	g.partial(m.Missing)
+	g.reportMissing(m.Missing)
 	switch o.format.value {
 	case "json":
 		return writeJSON(g.stdout, m)
@@ -133,7 +133,8 @@ func (p *page) members(m client.Members, word string, now time.Time) error {
 	for i := range shown {
 		w := &shown[i]
 		cores, _ := w.GivenCores()
-		t.Add(strings.TrimPrefix(w.ID, "slurm/"), state(*w), startText(*w, now), term.Seconds(&w.WallSeconds), term.Seconds(w.CPUSeconds),
+		t.Add(strings.TrimPrefix(w.ID, "slurm/"), stateWord(*w), startText(*w, now), term.Seconds(&w.WallSeconds),
+			term.Seconds(w.CPUSeconds),
 			term.Cores(cores), marks.memoryCell(w), strings.Join(w.Nodes, ","))
 	}
 	if err := p.table(t); err != nil {

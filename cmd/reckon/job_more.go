@@ -19,8 +19,8 @@ const listed = 20
 // commandCores is the metric of profile lines by command.
 const commandCores = "command_cores"
 
-// lives prints that the id was reused, and how to select the other runs.
-func (p *page) lives(d client.WorkloadDetail, now time.Time) {
+// noteOtherRuns prints that the id was reused, and how to select the other runs.
+func (p *page) noteOtherRuns(d client.WorkloadDetail, now time.Time) {
 	if len(d.Runs) < 2 {
 		return
 	}
@@ -55,13 +55,13 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 			break
 		}
 		what := "throttled for " + term.Seconds(&e.Value)
-		sign, style := mark("warning")
+		sign, style := severityMark("warning")
 		if e.Kind == "oom_kill" {
 			what = "killed for lack of memory: " + term.Number(&e.Value) + " processes"
 			if e.Value == 1 {
 				what = "killed for lack of memory: 1 process"
 			}
-			sign, style = mark("critical")
+			sign, style = severityMark("critical")
 		}
 		where := ""
 		if nodes {

@@ -41,7 +41,7 @@ func (p *page) fact(name string, figures ...string) {
 func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) error {
 	p := &page{Screen: s}
 	p.header(d.Workload, now)
-	p.lives(d, now)
+	p.noteOtherRuns(d, now)
 	p.totals(d)
 	p.verdicts(d.Verdicts)
 	p.events(d, now)
@@ -73,7 +73,7 @@ func (p *page) header(w client.Workload, now time.Time) {
 	if name := shortName(w); name != "" {
 		title += "  " + term.Safe(name)
 	}
-	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), state(w))
+	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), stateWord(w))
 	word := func(name, value string) string {
 		if value == "" {
 			return ""
@@ -131,7 +131,7 @@ func (p *page) totals(d client.WorkloadDetail) {
 		threads = "threads " + term.Number(w.Threads)
 	}
 	p.fact("Processes", "started "+is("processes", term.Number(w.Processes)), threads)
-	p.fact("Events", events(w)...)
+	p.fact("Events", eventTexts(w)...)
 	p.fact("Marks", m.legend())
 }
 
@@ -210,7 +210,7 @@ func (m marked) memoryCell(w *client.Workload) string {
 // requests compares use with requests, as bars.
 func (p *page) requests(w client.Workload) {
 	if isPending(w) || isStartedArray(w) || neverBegan(w) {
-		p.asks(w)
+		p.printRequest(w)
 		return
 	}
 	type row struct {
@@ -275,8 +275,8 @@ func (p *page) requests(w client.Workload) {
 // fewPoints is the largest number of points for which no chart is drawn, because they would be wider than the time between them.
 const fewPoints = 2
 
-// drawable reports whether enough points have a figure.
-func drawable(points []term.Point) bool {
+// hasEnoughPoints reports whether enough points have a figure.
+func hasEnoughPoints(points []term.Point) bool {
 	n := 0
 	for _, p := range points {
 		if p.Value != nil {
@@ -298,9 +298,9 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	if p.Height == 0 || p.Height >= 40 {
 		height = 6
 	}
-	merged, drawn := merge(d.Profile), map[string]bool{}
+	merged, drawn := mergeProfiles(d.Profile), map[string]bool{}
 	for _, m := range merged {
-		if m.max == nil || !drawable(m.points) {
+		if m.max == nil || !hasEnoughPoints(m.points) {
 			continue
 		}
 		var limit *float64
@@ -341,7 +341,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 	p.legend(drawn)
 	first := true
 	for _, m := range merged {
-		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 || !drawable(m.points) {
+		if m.Metric == "cores" || m.Metric == "memory_bytes" || m.max == nil || *m.max == 0 || !hasEnoughPoints(m.points) {
 			continue
 		}
 		if first {
@@ -364,9 +364,9 @@ type mergedProfile struct {
 	max    *float64
 }
 
-// merge sums the profiles of each figure over nodes and parts, unless the server returned the sum. A step is unknown
+// mergeProfiles sums the profiles of each figure over nodes and parts, unless the server returned the sum. A step is unknown
 // only if it is unknown for all of them.
-func merge(profiles []client.Profile) []mergedProfile {
+func mergeProfiles(profiles []client.Profile) []mergedProfile {
 	var out []mergedProfile
 	whole := map[string]bool{}
 	for _, pr := range profiles {

@@ -97,7 +97,8 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 		title += "  " + term.Safe(step.Name)
 	}
 	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), stepState(&step))
-	p.fact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+state(d.Workload), "of "+term.Safe(d.Owner))
+	p.fact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+stateWord(d.Workload),
+		"of "+term.Safe(d.Owner))
 	nodes := step.Nodes
 	if nodes == "" {
 		var names []string

@@ -36,7 +36,7 @@ func traceOf(d client.WorkloadDetail) (p stress.Program, gaps int) {
 	}
 	figures := map[string][]term.Point{}
 	steps := 0
-	for _, m := range merge(d.Profile) {
+	for _, m := range mergeProfiles(d.Profile) {
 		figures[m.Metric] = m.points
 		steps = max(steps, len(m.points))
 	}

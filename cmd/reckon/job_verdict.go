@@ -7,8 +7,8 @@ import (
 	"reckon/web/client"
 )
 
-// events formats the events of a workload; events that did not occur are omitted.
-func events(w client.Workload) []string {
+// eventTexts formats the events of a workload; events that did not occur are omitted.
+func eventTexts(w client.Workload) []string {
 	var out []string
 	some := func(v *float64) bool { return v != nil && *v > 0 }
 	if some(w.OOMKills) {
@@ -26,8 +26,8 @@ func events(w client.Workload) []string {
 	return out
 }
 
-// mark returns the mark in front of a verdict, which shows its severity without colour.
-func mark(severity string) (string, term.Style) {
+// severityMark returns the mark in front of a verdict, which shows its severity without colour.
+func severityMark(severity string) (string, term.Style) {
 	switch severity {
 	case "critical":
 		return "!!", term.Red
@@ -50,7 +50,7 @@ func (p *page) verdicts(list []client.Verdict) {
 	}
 	p.line("\n%s", p.Paint(term.Bold, "Verdict"))
 	for _, v := range list {
-		sign, style := mark(v.Severity)
+		sign, style := severityMark(v.Severity)
 		for i, text := range wrap(term.Safe(v.Text), min(width, 100)-3) {
 			if i == 0 {
 				p.line("%s %s", p.Paint(style, sign), text)

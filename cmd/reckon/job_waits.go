@@ -21,16 +21,16 @@ func neverBegan(w client.Workload) bool {
 // isStartedArray reports whether it is the waiting part of an array with only started tasks.
 func isStartedArray(w client.Workload) bool { return w.State == "started" && w.CPUSeconds == nil }
 
-// submitted returns the submit time, or the start if the submit time is unknown.
-func submitted(w client.Workload) time.Time {
+// submitTime returns the submit time, or the start if the submit time is unknown.
+func submitTime(w client.Workload) time.Time {
 	if w.Submit != nil {
 		return *w.Submit
 	}
 	return w.Start
 }
 
-// waited returns the wait of a pending workload up to its last report, seconds.
-func waited(w *client.Workload) float64 { return max(w.Seen.Sub(submitted(*w)).Seconds(), 0) }
+// waitSeconds returns the wait of a pending workload up to its last report, seconds.
+func waitSeconds(w *client.Workload) float64 { return max(w.Seen.Sub(submitTime(*w)).Seconds(), 0) }
 
 // startText formats the start of a workload. It returns the sign for unknown if the workload has not started.
 func startText(w client.Workload, now time.Time) string {
@@ -47,15 +47,15 @@ const silentAfter = 15 * time.Minute
 func (p *page) times(w client.Workload, now time.Time) {
 	switch {
 	case isPending(w):
-		reason, since := "", waited(&w)
+		reason, since := "", waitSeconds(&w)
 		if w.Reason != "" {
 			reason = "because " + term.Safe(w.Reason)
 		}
-		p.fact("Time", "waits since "+term.Clock(submitted(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")", reason)
+		p.fact("Time", "waits since "+term.Clock(submitTime(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")", reason)
 		return
 	case isStartedArray(w) && w.End != nil:
-		waited := w.End.Sub(submitted(w)).Seconds()
-		p.fact("Time", "submitted "+term.Clock(submitted(w), now), "the last task started "+term.Clock(*w.End, now),
+		waited := w.End.Sub(submitTime(w)).Seconds()
+		p.fact("Time", "submitted "+term.Clock(submitTime(w), now), "the last task started "+term.Clock(*w.End, now),
 			"waited "+term.Seconds(&waited))
 		return
 	case neverBegan(w):
@@ -83,8 +83,8 @@ func (p *page) times(w client.Workload, now time.Time) {
 		"wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
-// asks prints the request of a workload that has not used any resources so far.
-func (p *page) asks(w client.Workload) {
+// printRequest prints the request of a workload that has not used any resources so far.
+func (p *page) printRequest(w client.Workload) {
 	p.line("\n%s", p.Paint(term.Bold, "Requested"))
 	known := false
 	for _, r := range []struct {
@@ -108,8 +108,8 @@ func waitingTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|ACCOUNT:s8o3|PARTITION:s8o2|SUBMITTED:o5|WAITS:r|CORES:r|MEMORY:r|GPUS:ro4" +
 		"|NODES:ro6|TASKS:ro3|TIME:r|BECAUSE:s8")
 	for _, w := range list {
-		since := waited(&w)
-		t.Add(calledName(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitted(w), now), term.Seconds(&since),
+		since := waitSeconds(&w)
+		t.Add(workloadTitle(w), w.ID, w.Owner, w.Account, w.Partition, term.Clock(submitTime(w), now), term.Seconds(&since),
 			term.Cores(w.RequestCores),
 			term.Bytes(w.RequestMemoryBytes), term.Cores(w.RequestGPUs), term.Number(w.RequestNodes), term.Number(w.WaitingTasks),
 			term.Seconds(w.RequestSeconds), cmp.Or(w.Reason, term.Unknown))

@@ -94,13 +94,13 @@ are of whole runs. "-" means not measured.
 	f.Lookup("limit").DefValue = "0"
 	addColumns[client.Workload](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
-	complete(cmd, "state", client.States()...)
+	completeWords(cmd, "state", client.States()...)
 	words := append([]string{}, client.SortKeys()...)
 	for w := range sortWords() {
 		words = append(words, w)
 	}
 	slices.Sort(words)
-	complete(cmd, "sort", slices.Compact(words)...)
+	completeWords(cmd, "sort", slices.Compact(words)...)
 	return cmd
 }
 
@@ -121,13 +121,13 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 		f.IDs[i] = batchID(id)
 	}
 	var err error
-	if f.Until, err = moment("until", o.until, now); err != nil {
+	if f.Until, err = parseTime("until", o.until, now); err != nil {
 		return f, err
 	}
 	if !o.sinceSet && !f.Until.IsZero() {
 		now = f.Until // the default counts back from the end
 	}
-	if f.Since, err = moment("since", o.since, now); err != nil {
+	if f.Since, err = parseTime("since", o.since, now); err != nil {
 		return f, err
 	}
 	if len(f.IDs) > 0 && !o.sinceSet {
@@ -166,11 +166,11 @@ func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
 	if err != nil {
 		return err
 	}
-	columns, err := columnsOf[client.Workload](o.columns, jobWords())
+	columns, err := columnsOf[client.Workload](o.columns, columnAliases())
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Workloads(ctx, f)
 		if err == nil && len(list.Workloads) == 0 {
 			err = strangeNames(ctx, c, g.now(),
@@ -206,7 +206,7 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 	switch {
 	case len(columns) > 0:
 		table = func(list []client.Workload, now time.Time) *term.Table {
-			return picked(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
+			return columnTable(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
 		}
 	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !isPending(w) }):
 		table = waitingTable
@@ -231,7 +231,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|GPU WATTS:ro5x|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
-		t.Add(calledName(w), w.ID, usersOf(&w), nodeList(w.Nodes), startText(w, now),
+		t.Add(workloadTitle(w), w.ID, usersOf(&w), nodeList(w.Nodes), startText(w, now),
 			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)),
 			is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
 			m.memoryCell(&w), is("io_read_bytes", term.Bytes(w.ReadBytes)),
@@ -239,7 +239,7 @@ func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)),
 			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(gpuMean(w.GPUSeconds, &w))),
 			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), is("energy_joules", term.Watts(gpuMean(w.GPUEnergyJoules, &w))),
-			state(w))
+			stateWord(w))
 	}
 	return t
 }
@@ -264,9 +264,9 @@ func gpuMean(total *float64, w *client.Workload) *float64 {
 	return new(*total / w.WallSeconds)
 }
 
-// calledName returns the display name of a workload: its name, its command, or the last segment of its id. Sums that
+// workloadTitle returns the display name of a workload: its name, its command, or the last segment of its id. Sums that
 // are listed beside a node's workloads have the titles of the web pages.
-func calledName(w client.Workload) string {
+func workloadTitle(w client.Workload) string {
 	return cmp.Or(workload.Kind(w.Kind).Title(), w.Name, w.Command, w.ID[strings.LastIndex(w.ID, "/")+1:])
 }
 
@@ -285,8 +285,8 @@ func nodeList(nodes []string) string {
 	return strings.Join(nodes, ",")
 }
 
-// state returns the state in one word. It is the batch system's state, unless an exit code is more specific.
-func state(w client.Workload) string {
+// stateWord returns the state in one word. It is the batch system's state, unless an exit code is more specific.
+func stateWord(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
 	case w.State == "pending" && (w.Running || w.CPUSeconds != nil):
@@ -319,8 +319,8 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// partial reports the missing parts of an answer on standard error.
-func (g *globals) partial(missing []string) {
+// reportMissing reports the missing parts of an answer on standard error.
+func (g *globals) reportMissing(missing []string) {
 	for _, m := range missing {
 		fmt.Fprintln(g.stderr, "incomplete: "+term.Safe(m))
 	}

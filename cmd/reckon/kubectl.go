@@ -90,7 +90,7 @@ func executePlugin(ctx context.Context, d deps, args []string) int {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var end func()
-		if end, err = p.reach(ctx, &d, rest); err == nil {
+		if end, err = p.openConnection(ctx, &d, rest); err == nil {
 			defer end()
 		}
 	}
@@ -111,8 +111,8 @@ func needsServer(args []string) bool {
 	}) && !slices.Contains([]string{"help", "version", "completion", "--version"}, args[0])
 }
 
-// reach opens the connection to the server and puts its address into the environment of the command.
-func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(), err error) {
+// openConnection opens the connection to the server and puts its address into the environment of the command.
+func (p *plugin) openConnection(ctx context.Context, d *deps, args []string) (end func(), err error) {
 	dir, err := os.MkdirTemp("", kubectlName+"-")
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 			return nil, err
 		}
 	}
-	address, stop, err := p.forward(ctx, scheme)
+	address, stop, err := p.forwardPort(ctx, scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +160,8 @@ func (p *plugin) reach(ctx context.Context, d *deps, args []string) (end func(),
 	return func() { stop(); _ = os.RemoveAll(dir) }, nil
 }
 
-// forward makes kubectl forward a free local port to a named port of the service until stop is called.
-func (p *plugin) forward(ctx context.Context, port string) (address string, stop func(), err error) {
+// forwardPort makes kubectl forward a free local port to a named port of the service until stop is called.
+func (p *plugin) forwardPort(ctx context.Context, port string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var problem bytes.Buffer
 	c := p.kubectl(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":"+port)

@@ -41,7 +41,7 @@ the owner of the token. With -u it covers another user whom you may see.`,
 				return writeJSON(g.stdout, r)
 			}
 			fmt.Fprint(g.stdout, report.Text(&r))
-			g.partial(r.Missing)
+			g.reportMissing(r.Missing)
 			return nil
 		},
 	}
@@ -57,14 +57,14 @@ the owner of the token. With -u it covers another user whom you may see.`,
 func ownerReport(ctx context.Context, g *globals, owner, since, until string) (client.OwnerReport, error) {
 	var none client.OwnerReport
 	now := g.now()
-	end, err := moment("until", until, now)
+	end, err := parseTime("until", until, now)
 	if err != nil {
 		return none, err
 	}
 	if end.IsZero() {
 		end = now
 	}
-	begin, err := moment("since", since, end)
+	begin, err := parseTime("since", since, end)
 	if err != nil {
 		return none, err
 	}

@@ -101,9 +101,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("--%s %q: %s", f.Name, bad.GetValue(), want)
 }
 
-// hyphenID inserts a double hyphen before the id of `token revoke` if the id starts with a hyphen, so that it is not
+// guardHyphenID inserts a double hyphen before the id of `token revoke` if the id starts with a hyphen, so that it is not
 // parsed as a flag. Some ids from before 2026-11-22 start with a hyphen.
-func hyphenID(args []string) []string {
+func guardHyphenID(args []string) []string {
 	if len(args) == 0 || !slices.Contains(args, "revoke") {
 		return args
 	}

@@ -40,10 +40,10 @@ report; see reckon docs who should move.`,
   reckon move --format json | jq '.moves[] | [.owner, .name, .rule, .to]'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.Since, err = moment("since", since, g.now()); err != nil {
+			if q.Since, err = parseTime("since", since, g.now()); err != nil {
 				return err
 			}
-			if q.Until, err = moment("until", until, g.now()); err != nil {
+			if q.Until, err = parseTime("until", until, g.now()); err != nil {
 				return err
 			}
 			if columns, err = columnsOf[client.Move](columns, nil); err != nil {
@@ -84,7 +84,7 @@ func readShapes(file string) (text []byte, err error) {
 }
 
 func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, columns []string) error {
-	return show(ctx, g, form, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, form, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Move(ctx, q)
 		paragraphs := slices.Equal(columns, []string{"text"}) && form == "table"
 		rows := append(slices.Clone(list.Moves), list.Stays...)

@@ -54,7 +54,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	if err != nil {
 		return err
 	}
-	g.partial(list.Missing)
+	g.reportMissing(list.Missing)
 	var found []client.Node
 	var names []string
 	for _, n := range list.Nodes {
@@ -161,7 +161,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 			formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.GPUsHeld, x.GPUs }, term.Number))
 	}
 	if n.Watts != nil {
-		line("power", "%s, %s without work (%s)", power(*n), term.Watts(n.WattsIdle), n.PowerMethod)
+		line("power", "%s, %s without work (%s)", powerText(*n), term.Watts(n.WattsIdle), n.PowerMethod)
 	}
 	for _, x := range []struct {
 		title string
@@ -257,7 +257,7 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s6|STATE|START|CORES:r|CPU TIME:r|MEMORY PEAK:ro1|NODES:ro3")
 	for i := range list {
 		w := &list[i]
-		t.Add(calledName(*w), w.ID, cmp.Or(w.Owner, term.Unknown), state(*w), term.Clock(w.Start, now), term.Cores(w.CoresMean),
+		t.Add(workloadTitle(*w), w.ID, cmp.Or(w.Owner, term.Unknown), stateWord(*w), term.Clock(w.Start, now), term.Cores(w.CoresMean),
 			term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
 	}
 	return t.Print(s)

@@ -36,14 +36,14 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	disks := term.TableOf("DISK:s12|BUSY:r|WAITING:r|THREADS:r|READ:r|WRITE:r|A READ TAKES:r|A WRITE TAKES:r")
 	for _, x := range d.Disks {
 		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes),
-			term.Rate(x.WriteBytes), latency(x.ReadSeconds), latency(x.WriteSeconds))
+			term.Rate(x.WriteBytes), latencyText(x.ReadSeconds), latencyText(x.WriteSeconds))
 	}
 	mounts := term.TableOf("FILE SYSTEM:s12|READ:r|WRITE:r|OPERATIONS/S:r|METADATA/S:r|A READ TAKES:r|A WRITE TAKES:r|METADATA TAKES:r" +
 		"|SENT AGAIN/S:r")
 	for _, x := range d.Mounts {
 		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations),
 			term.Number(x.MetadataRate),
-			latency(x.ReadSeconds), latency(x.WriteSeconds), latency(x.MetadataSeconds), term.Number(x.Retransmissions))
+			latencyText(x.ReadSeconds), latencyText(x.WriteSeconds), latencyText(x.MetadataSeconds), term.Number(x.Retransmissions))
 	}
 	links := term.TableOf("INTERCONNECT:s12|LINK:r|RATE:r|RECEIVE:r|TRANSMIT:r|COUNTERS AT THEIR END")
 	for _, x := range d.Links {
@@ -82,8 +82,8 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	return nil
 }
 
-// latency formats a time below a second with suitable precision.
-func latency(v *float64) string {
+// latencyText formats a time below a second with suitable precision.
+func latencyText(v *float64) string {
 	switch {
 	case v == nil:
 		return term.Unknown

@@ -58,7 +58,7 @@ server). Sensor errors and Slurm's reasons for drained and down nodes follow the
 		"in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
 	addColumns[client.Node](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
-	complete(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
+	completeWords(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Nodes(ctx)
 		if err != nil {
 			return output{}, err
@@ -77,7 +77,7 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 			empty: "no node has reported yet; wait for the first export, or start an agent with `reckon up` or reckon-agent",
 			print: func(s term.Screen) error {
 				if len(columns) > 0 {
-					return choose(g, s, nodes, columns, nil)
+					return printColumns(g, s, nodes, columns, nil)
 				}
 				if err := printNodes(s, nodes, g.now()); err != nil {
 					return err
@@ -88,7 +88,7 @@ func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
 					if err != nil {
 						return err
 					}
-					for _, line := range twins(list.Nodes, jobs.Workloads) {
+					for _, line := range findAliases(list.Nodes, jobs.Workloads) {
 						fmt.Fprintln(s, line)
 					}
 				}
@@ -239,8 +239,8 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(figure.Ratio(n.CoresUsed, n.Cores), 8),
 			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
 			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(figure.Ratio(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), power(*n),
-			running(n),
+			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), powerText(*n),
+			runningText(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic),
 			ofOrUnknown(term.Cores, n.GPUsUsed, n.GPUs), ofOrUnknown(term.Bytes, n.GPUMemoryUsed, n.GPUMemory), term.Watts(n.GPUWatts))
@@ -256,8 +256,8 @@ func ofOrUnknown(format func(*float64) string, used, of *float64) string {
 	return usedOf(format, used, of)
 }
 
-// running formats the number of workloads on the node; without an agent it is unknown.
-func running(n *client.Node) string {
+// runningText formats the number of workloads on the node; without an agent it is unknown.
+func runningText(n *client.Node) string {
 	if !n.Agent {
 		return term.Unknown
 	}
@@ -343,8 +343,8 @@ func hadRoomFor(w *client.NodeWaiting) string {
 	return fmt.Sprintf("%d jobs", w.Jobs)
 }
 
-// power formats the power of the node; a modelled figure is marked.
-func power(n client.Node) string {
+// powerText formats the power of the node; a modelled figure is marked.
+func powerText(n client.Node) string {
 	if n.Watts != nil && n.PowerMethod != "measured" {
 		return "~" + term.Watts(n.Watts)
 	}
@@ -363,7 +363,7 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 		for _, x := range n.Sensors {
 			if g := (gap{x.Sensor, x.Reason}); !x.Up {
 				where[g] = append(where[g], n.Node)
-				absent[x.Sensor] = absent[x.Sensor] || notThere(x.Reason)
+				absent[x.Sensor] = absent[x.Sensor] || isAbsent(x.Reason)
 			}
 		}
 	}
@@ -374,7 +374,7 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	if len(absent) <= 3 { // each has a line
 		clear(absent)
 	}
-	maps.DeleteFunc(where, func(g gap, _ []string) bool { return absent[g.sensor] && notThere(g.reason) })
+	maps.DeleteFunc(where, func(g gap, _ []string) bool { return absent[g.sensor] && isAbsent(g.reason) })
 	gaps := make([]gap, 0, len(where))
 	for g := range where {
 		gaps = append(gaps, g)
@@ -407,9 +407,9 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 	return err
 }
 
-// notThere reports whether a sensor has nothing to read, because the hardware is absent or not set up. The reasons of
+// isAbsent reports whether a sensor has nothing to read, because the hardware is absent or not set up. The reasons of
 // such sensors start with one of these prefixes. Other reasons name an obstacle.
-func notThere(reason string) bool {
+func isAbsent(reason string) bool {
 	return slices.ContainsFunc([]string{"no ", "not a ", "the kernel shows no "},
 		func(s string) bool { return strings.HasPrefix(reason, s) })
 }

@@ -24,7 +24,7 @@ func TestNodesOfSlurm(t *testing.T) {
 	}
 	var got []string
 	for i := range nodes {
-		got = append(got, nodeState(&nodes[i], fixedNow())+" "+running(&nodes[i]))
+		got = append(got, nodeState(&nodes[i], fixedNow())+" "+runningText(&nodes[i]))
 	}
 	want := "mixed 3|idle, drain 0|down since 11:00:00; down, not_responding 0|down since 11:00:00 0|idle, drain; no agent -|drained; no agent -"
 	if s := strings.Join(got, "|"); s != want {

@@ -10,9 +10,9 @@ import (
 // sharedJobs is the number of shared jobs at which two nodes count as one.
 const sharedJobs = 3
 
-// twins returns lines about nodes without an agent that may be a second name of another node. Such a node must have at
+// findAliases returns lines about nodes without an agent that may be a second name of another node. Such a node must have at
 // least three jobs. Each of these must name one node more than it was allocated, and a node with an agent.
-func twins(nodes []client.Node, jobs []client.Workload) (lines []string) {
+func findAliases(nodes []client.Node, jobs []client.Workload) (lines []string) {
 	for i := range nodes {
 		n, with, shared := &nodes[i], "", 0
 		if n.Agent {

@@ -89,7 +89,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 		"state the error of choosing and fitting together (slower); without it the error of the chosen family, which is too small")
 	g.shared.addFlag(cmd, "output", &o.output)
 	o.format = g.shared.format(cmd, "table", "json")
-	complete(cmd, "family", powerfit.Families()...)
+	completeWords(cmd, "family", powerfit.Families()...)
 	return cmd
 }
 
@@ -99,10 +99,10 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	}
 	for _, f := range o.families {
 		if !slices.Contains(powerfit.Families(), f) {
-			return usage(cmd, fmt.Errorf("unknown --family %q; use some of %s", f, strings.Join(powerfit.Families(), ", ")))
+			return asUsageError(cmd, fmt.Errorf("unknown --family %q; use some of %s", f, strings.Join(powerfit.Families(), ", ")))
 		}
 	}
-	d, source, err := o.in.read(cmd.Context(), g, first(args))
+	d, source, err := o.in.read(cmd.Context(), g, firstArgument(args))
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,11 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
-	notes(g, append(r.Warnings, unbindable(r.Model)...))
+	printNotes(g, append(r.Warnings, unbindable(r.Model)...))
 	var nested *powerfit.Nested
 	if o.honest {
 		if nested, err = powerfit.Validate(d, options); err != nil {
-			notes(g, []string{"the error of selection and fit together cannot be estimated: " + err.Error()})
+			printNotes(g, []string{"the error of selection and fit together cannot be estimated: " + err.Error()})
 		} else {
 			nested.State(r)
 		}
@@ -161,14 +161,14 @@ func unbindable(m *powermodel.Model) (notes []string) {
 	return notes
 }
 
-func first(args []string) string {
+func firstArgument(args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
 	return args[0]
 }
 
-func notes(g *globals, warnings []string) {
+func printNotes(g *globals, warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintln(g.stderr, "reckon: note: "+term.Safe(w))
 	}
@@ -281,11 +281,11 @@ outside the range that the model was trained on are counted.`,
 		if err != nil {
 			return err
 		}
-		d, source, err := in.read(cmd.Context(), g, first(args[1:]))
+		d, source, err := in.read(cmd.Context(), g, firstArgument(args[1:]))
 		if err != nil {
 			return err
 		}
-		score, baseline, outside, err := evaluate(m, d)
+		score, baseline, outside, err := scoreModel(m, d)
 		if err != nil {
 			return fmt.Errorf("%s on %s: %w", args[0], source, err)
 		}
@@ -313,8 +313,8 @@ outside the range that the model was trained on are counted.`,
 	return cmd
 }
 
-// evaluate scores a model and the mean of the data, and counts rows outside the model's range.
-func evaluate(m *powermodel.Model, d powerfit.Data) (score, baseline powermodel.Score, outside int, err error) {
+// scoreModel scores a model and the mean of the data, and counts rows outside the model's range.
+func scoreModel(m *powermodel.Model, d powerfit.Data) (score, baseline powermodel.Score, outside int, err error) {
 	if score, err = powerfit.Evaluate(m, d); err != nil {
 		return score, baseline, 0, err
 	}
@@ -384,7 +384,7 @@ compare those; they must not have been made from this data set.`,
 				if err != nil {
 					return fmt.Errorf("%s: %w", source, err)
 				}
-				notes(g, r.Warnings)
+				printNotes(g, r.Warnings)
 				return printCandidates(g, r, len(d.Features))
 			}
 			t := scoreTable("MODEL")
@@ -393,7 +393,7 @@ compare those; they must not have been made from this data set.`,
 				if err != nil {
 					return err
 				}
-				score, _, outside, err := evaluate(m, d)
+				score, _, outside, err := scoreModel(m, d)
 				if err != nil {
 					return fmt.Errorf("%s on %s: %w", name, source, err)
 				}

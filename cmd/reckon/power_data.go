@@ -238,13 +238,13 @@ const orSeries = "name a series with --power, or give a data set with a column o
 
 // times parses the flags --from, --to and --step.
 func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
-	if from, err = moment("from", in.from, now); err != nil {
+	if from, err = parseTime("from", in.from, now); err != nil {
 		return from, to, step, err
 	}
-	if to, err = moment("to", in.to, now); err != nil {
+	if to, err = parseTime("to", in.to, now); err != nil {
 		return from, to, step, err
 	}
-	if step, err = span("step", in.step); err != nil {
+	if step, err = parseSpan("step", in.step); err != nil {
 		return from, to, step, err
 	}
 	if step < time.Second || !from.Before(to) || to.Sub(from)/step > 11_000 {
@@ -378,7 +378,7 @@ func meteredNode(ctx context.Context, g *globals, c *client.Client, domain strin
 		return "", errNoMeter
 	case 1:
 		if only && of == "" {
-			notes(g, []string{"the only meters of " + nodes[0] + " are those of its GPUs: the power is theirs, as with --domain gpu"})
+			printNotes(g, []string{"the only meters of " + nodes[0] + " are those of its GPUs: the power is theirs, as with --domain gpu"})
 		}
 		return nodes[0], nil
 	}

@@ -35,7 +35,7 @@ func newPowerShow(g *globals) *cobra.Command {
 			}
 			given, err := assignments(m, at)
 			if err != nil {
-				return usage(cmd, err)
+				return asUsageError(cmd, err)
 			}
 			return showModel(g, m, given)
 		},
@@ -117,10 +117,10 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 		_, err := fmt.Fprintf(w, "\nIt is the same power always: %s%s.\n", term.Watts(&p.Watts), between)
 		return err
 	}
-	points := [][]float64{vector(m, 0), vector(m, 0.5), vector(m, 1)}
+	points := [][]float64{pointAt(m, 0), pointAt(m, 0.5), pointAt(m, 1)}
 	titles := []string{"LOWEST", "HALF", "HIGHEST"}
 	if given != nil {
-		x := vector(m, 0)
+		x := pointAt(m, 0)
 		for i, f := range m.Features {
 			if v, ok := given[f.Name]; ok {
 				x[i] = v
@@ -128,11 +128,11 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 		}
 		points, titles = [][]float64{x}, []string{"WATTS"}
 	}
-	return explain(g, m, points, titles)
+	return printContributions(g, m, points, titles)
 }
 
-// vector returns the point at a fraction of the range of every feature.
-func vector(m *powermodel.Model, part float64) []float64 {
+// pointAt returns the point at a fraction of the range of every feature.
+func pointAt(m *powermodel.Model, part float64) []float64 {
 	x := make([]float64, len(m.Features))
 	for i, f := range m.Features {
 		x[i] = f.Min + part*(f.Max-f.Min)
@@ -140,8 +140,8 @@ func vector(m *powermodel.Model, part float64) []float64 {
 	return x
 }
 
-// explain prints the contribution of each feature at some points.
-func explain(g *globals, m *powermodel.Model, points [][]float64, titles []string) error {
+// printContributions prints the contribution of each feature at some points.
+func printContributions(g *globals, m *powermodel.Model, points [][]float64, titles []string) error {
 	columns := term.Columns("WHAT:s16|TRAINED FROM:ro2|TO:ro2|UNIT:o1")
 	if len(points) == 1 {
 		titles = append([]string{"AT"}, titles...)
@@ -234,14 +234,14 @@ boards. One day beside a meter and ` + "`reckon power fit`" + ` make a better mo
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if m.CPU == "" || m.Cores <= 0 || m.Sockets <= 0 || memory == "" {
-				return usage(cmd, errors.New("give --cpu, --cores, --sockets and --memory of the server"))
+				return asUsageError(cmd, errors.New("give --cpu, --cores, --sockets and --memory of the server"))
 			}
 			bytes, err := stress.ParseBytes(memory)
 			if err != nil {
-				return usage(cmd, fmt.Errorf("--memory: %w", err))
+				return asUsageError(cmd, fmt.Errorf("--memory: %w", err))
 			}
 			m.Memory = bytes
-			return builtin(g, m, family, output)
+			return writeBuiltin(g, m, family, output)
 		},
 	}
 	f := cmd.Flags()
@@ -255,7 +255,7 @@ boards. One day beside a meter and ` + "`reckon power fit`" + ` make a better mo
 	return cmd
 }
 
-func builtin(g *globals, machine powermodel.Machine, family, output string) error {
+func writeBuiltin(g *globals, machine powermodel.Machine, family, output string) error {
 	m, err := powermodel.Builtin(machine)
 	if family != "" {
 		m, err = powermodel.BuiltinOf(family, machine)

@@ -55,13 +55,13 @@ Without it: curl --unix-socket /run/reckon-push/push.sock -d 'loss 0.3' http://x
 }
 
 func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error {
-	keep, err := span("for", o.keep)
+	keep, err := parseSpan("for", o.keep)
 	if err != nil {
 		return err
 	}
 	text, err := pushText(args, g.stdin)
 	if err != nil {
-		return usage(cmd, err)
+		return asUsageError(cmd, err)
 	}
 	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.socket(o.socket), Add: o.add, Keep: keep.Round(time.Millisecond)},
 		text)
@@ -107,7 +107,7 @@ func pushText(args []string, in io.Reader) ([]byte, error) {
 		return nil, errors.New("give NAME and VALUE in pairs, names with labels in single quotes: reckon push 'loss{phase=\"train\"}' 0.31")
 	default:
 		for i := 0; i < len(args); i += 2 {
-			lines.WriteString(quoted(args[i]) + " " + args[i+1] + "\n")
+			lines.WriteString(restoreQuotes(args[i]) + " " + args[i+1] + "\n")
 		}
 	}
 	return lines.Bytes(), checkPush(lines.Bytes())
@@ -125,8 +125,8 @@ func checkPush(text []byte) error {
 	return err
 }
 
-// quoted restores the quotes that a shell has removed: loss{phase=train}.
-func quoted(series string) string {
+// restoreQuotes restores the quotes that a shell has removed: loss{phase=train}.
+func restoreQuotes(series string) string {
 	name, labels, ok := strings.Cut(series, "{")
 	if !ok || strings.Contains(labels, `"`) || !strings.HasSuffix(labels, "}") {
 		return series

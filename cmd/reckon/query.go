@@ -55,15 +55,15 @@ PromQL is described at https://prometheus.io/docs/prometheus/latest/querying/bas
 
 func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	now := g.now()
-	at, err := moment("at", o.at, now)
+	at, err := parseTime("at", o.at, now)
 	if err != nil {
 		return err
 	}
-	length, err := span("range", o.rng)
+	length, err := parseSpan("range", o.rng)
 	if err != nil {
 		return err
 	}
-	step, err := span("step", o.step)
+	step, err := parseSpan("step", o.step)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	if err != nil {
 		return err
 	}
-	g.partial(res.Warnings)
+	g.reportMissing(res.Warnings)
 	sortByLabels(res, o.expr)
 	format := o.format.value
 	if length != 0 && !o.formatSet {

@@ -59,7 +59,7 @@ func rankAmounts(q *client.RankQuery, memory, length string) error {
 	if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
 		return err
 	}
-	stay, err := span("time", length)
+	stay, err := parseSpan("time", length)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func rankAmounts(q *client.RankQuery, memory, length string) error {
 }
 
 func runRank(ctx context.Context, g *globals, q client.RankQuery, explain bool, format string) error {
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Rank(ctx, q)
 		return output{json: list, csv: csvOf(list.Nodes), rows: len(list.Nodes), missing: list.Missing,
 			empty: "no node has reported; start an agent with `reckon up` or reckon-agent",

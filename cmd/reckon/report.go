@@ -71,8 +71,8 @@ mails it weekly (setting digest).`,
 	g.shared.addFlag(cmd, "output", &output)
 	format = g.shared.format(cmd, "html", "json", "csv", "text")
 	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
-	complete(cmd, "period", period.words...)
-	complete(cmd, "table", table.words...)
+	completeWords(cmd, "period", period.words...)
+	completeWords(cmd, "table", table.words...)
 	return cmd
 }
 
@@ -88,7 +88,7 @@ func reportTable(r *client.Report, table string) []client.Usage {
 }
 
 func runReport(ctx context.Context, g *globals, period, format, table, until, output, site string, public bool) (err error) {
-	at, err := moment("until", until, g.now())
+	at, err := parseTime("until", until, g.now())
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 	if err != nil {
 		return err
 	}
-	g.partial(r.Missing)
+	g.reportMissing(r.Missing)
 	w, done, err := g.openOutput(output)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func runOwnerReport(ctx context.Context, g *globals, owner, since, until, format
 	if err != nil {
 		return err
 	}
-	g.partial(r.Missing)
+	g.reportMissing(r.Missing)
 	w, done, err := g.openOutput(output)
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	if err != nil {
 		return err
 	}
-	g.partial(d.Missing)
+	g.reportMissing(d.Missing)
 	a := d.Advice
 	if a == nil {
 		if d.NoAdvice == nil { // an older server, or one that could not ask
@@ -91,10 +91,10 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 			if name == "" {
 				name = d.ID
 			}
-			above, idle := tested(c.TestedCores)
-			_, idleNow := tested(c.NowCores)
-			_, memoryIdle := tested(c.TestedMemory)
-			_, memoryNow := tested(c.NowMemory)
+			above, idle := testedText(c.TestedCores)
+			_, idleNow := testedText(c.NowCores)
+			_, memoryIdle := testedText(c.TestedMemory)
+			_, memoryNow := testedText(c.NowMemory)
 			t.Add(name, fmt.Sprint(c.Days), term.Cores(c.Cores), term.Cores(c.CoresP95), term.Cores(c.CoresP99), above, idle, idleNow,
 				term.Bytes(c.MemoryBytes), term.Bytes(c.MemoryPeak), memoryIdle, memoryNow)
 		}
@@ -107,8 +107,8 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 	return err
 }
 
-// tested formats the share of time that a request was exceeded, and its idle share.
-func tested(t *client.RequestTest) (above, idle string) {
+// testedText formats the share of time that a request was exceeded, and its idle share.
+func testedText(t *client.RequestTest) (above, idle string) {
 	if t == nil {
 		return term.Unknown, term.Unknown
 	}

@@ -93,11 +93,11 @@ To measure one command, no server is needed:
 	g.registerStages()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if word := cmd.Flags().Args(); cmd == root && len(word) > 0 { // sacct -j 1: the command is unknown, not the flag
-			return usage(cmd, subcommandOnly(cmd, word))
+			return asUsageError(cmd, subcommandOnly(cmd, word))
 		}
-		return usage(cmd, flagError(cmd, err))
+		return asUsageError(cmd, flagError(cmd, err))
 	})
-	for _, part := range groups() {
+	for _, part := range commandGroups() {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
 		for _, c := range part.commands {
 			if only == "" || only == c.name {
@@ -112,15 +112,15 @@ To measure one command, no server is needed:
 	if only == "" {
 		root.AddCommand(manpage.Command())
 		root.InitDefaultCompletionCmd()
-		suggest(root)
+		addSuggestions(root)
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages |", ".FlagUsagesWrapped 80 |"))
-	prepare(root)
+	wrapUsageErrors(root)
 	return root
 }
 
-// suggest suggests commands for Slurm's commands, and for the names of figures.
-func suggest(root *cobra.Command) {
+// addSuggestions suggests commands for Slurm's commands, and for the names of figures.
+func addSuggestions(root *cobra.Command) {
 	words := map[string][]string{
 		"jobs": {"sacct", "squeue", "workloads", "ps"}, "job": {"seff", "sstat", "workload"}, "nodes": {"sinfo"},
 		"usage": {"sreport", "energy", "cost"}, "top": {"htop"}, "me": {"whoami"},
@@ -136,8 +136,8 @@ type command struct {
 	make func(*globals) *cobra.Command
 }
 
-// groups returns the headings of the help text with their commands. A new command needs one file and one line here.
-func groups() []struct {
+// commandGroups returns the headings of the help text with their commands. A new command needs one file and one line here.
+func commandGroups() []struct {
 	id, title string
 	commands  []command
 } {
@@ -170,8 +170,8 @@ func groups() []struct {
 	}
 }
 
-// prepare turns every error in arguments into a usage error, including those that cobra detects.
-func prepare(cmd *cobra.Command) {
+// wrapUsageErrors turns every error in arguments into a usage error, including those that cobra detects.
+func wrapUsageErrors(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && (!cmd.Runnable() || cmd.Args == nil) {
 		cmd.Args = subcommandOnly
 		if !cmd.Runnable() {
@@ -181,20 +181,20 @@ func prepare(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return usage(c, argsError(c, args, err))
+				return asUsageError(c, argsError(c, args, err))
 			}
 			return nil
 		}
 	}
 	cmd.Flags().SortFlags = false
 	for _, sub := range cmd.Commands() {
-		prepare(sub)
+		wrapUsageErrors(sub)
 	}
 }
 
 // commandOf returns the command that the arguments begin with; empty if they do not begin with one.
 func commandOf(args []string) string {
-	for _, part := range groups() {
+	for _, part := range commandGroups() {
 		for _, c := range part.commands {
 			if len(args) > 0 && args[0] == c.name {
 				return c.name
@@ -207,7 +207,7 @@ func commandOf(args []string) string {
 // execute runs the program and returns its exit code.
 func execute(ctx context.Context, d deps, args []string) int {
 	root := newTree(d, commandOf(args))
-	root.SetArgs(hyphenID(args))
+	root.SetArgs(guardHyphenID(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
@@ -245,7 +245,7 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 func (e *usageError) ExitCode() int { return 2 }
 
-func usage(cmd *cobra.Command, err error) error {
+func asUsageError(cmd *cobra.Command, err error) error {
 	var already *usageError
 	if errors.As(err, &already) {
 		return err

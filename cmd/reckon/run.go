@@ -71,16 +71,16 @@ it could not be run.`,
 	f.BoolVar(&o.plot, "plot", false, "draw cores and memory over time after the report")
 	f.BoolVar(&o.wait, "wait", false, "wait for every descendant, also those that daemonised")
 	f.StringSliceVar(&o.without, "without", nil, "leave out a source: cgroup, perf")
-	complete(cmd, "without", "cgroup", "perf")
+	completeWords(cmd, "without", "cgroup", "perf")
 	o.exits = &choice{value: "auto", words: []string{"auto", "taskstats", "ebpf", "none"}}
 	f.Var(o.exits, "exits", "exit records, for exact figures of each process: auto, taskstats, ebpf (half a second to load), none")
-	complete(cmd, "exits", o.exits.words...)
+	completeWords(cmd, "exits", o.exits.words...)
 	return cmd
 }
 
 func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	if len(args) == 0 {
-		return usage(cmd, errors.New("no command given: reckon run -- COMMAND"))
+		return asUsageError(cmd, errors.New("no command given: reckon run -- COMMAND"))
 	}
 	ro := run.Options{Args: args, Wait: o.wait, GPUs: gpuSensors}
 	for _, w := range o.without {
@@ -90,7 +90,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		case "perf":
 			ro.NoPerf = true
 		default:
-			return usage(cmd, fmt.Errorf("--without %s: give cgroup or perf", w))
+			return asUsageError(cmd, fmt.Errorf("--without %s: give cgroup or perf", w))
 		}
 	}
 	exits, err := openExits(o.exits.value)

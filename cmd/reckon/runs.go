@@ -54,10 +54,10 @@ compare compares two runs and marks differences that are noise.`,
 }
 
 func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
-	if o.filter.Since, err = moment("since", o.since, g.now()); err != nil {
+	if o.filter.Since, err = parseTime("since", o.since, g.now()); err != nil {
 		return err
 	}
-	if o.filter.Until, err = moment("until", o.until, g.now()); err != nil {
+	if o.filter.Until, err = parseTime("until", o.until, g.now()); err != nil {
 		return err
 	}
 	c, err := g.client()
@@ -80,7 +80,8 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 	}
 	t := term.TableOf("NAMESPACE:s8|RUN:s16|METRICS:s12|OUTCOME|STARTED|TOOK:r|SAMPLES:r|SITE:o1")
 	for _, r := range list.Runs {
-		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), took(&r), strconv.FormatInt(r.Samples, 10),
+		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), runTimeText(&r),
+			strconv.FormatInt(r.Samples, 10),
 			r.Site)
 	}
 	if err := t.Print(g.screen()); err != nil {
@@ -102,7 +103,7 @@ func metricNames(r *client.MetricRun) string {
 	return strings.Join(names, ", ")
 }
 
-func took(r *client.MetricRun) string {
+func runTimeText(r *client.MetricRun) string {
 	if r.Finished == nil {
 		return term.Unknown
 	}
@@ -131,9 +132,9 @@ func runsCSV(g *globals, list []client.MetricRun) error {
 	return client.WriteCSV(g.stdout, rows)
 }
 
-// runOf returns the namespace and name of the run that word names: NAMESPACE/NAME, or NAME if only one namespace has
+// findRun returns the namespace and name of the run that word names: NAMESPACE/NAME, or NAME if only one namespace has
 // such a run. The name of a MetricSet selects its latest run.
-func runOf(ctx context.Context, c *client.Client, word string) (namespace, name string, err error) {
+func findRun(ctx context.Context, c *client.Client, word string) (namespace, name string, err error) {
 	if namespace, name, ok := strings.Cut(word, "/"); ok {
 		return namespace, name, nil
 	}
@@ -176,7 +177,7 @@ One run against three or more earlier ones shows whether it is out of the ordina
 			var sides [2][]string
 			for i, arg := range args {
 				for word := range strings.SplitSeq(arg, ",") {
-					namespace, name, err := runOf(ctx, c, strings.TrimSpace(word))
+					namespace, name, err := findRun(ctx, c, strings.TrimSpace(word))
 					if err != nil {
 						return err
 					}

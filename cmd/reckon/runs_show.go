@@ -29,7 +29,7 @@ and memory over time, and the reports of the programs themselves.
 interval and its length. Figures that add up are differences of counters.`,
 		Args: cobra.ExactArgs(1),
 		RunE: g.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			namespace, name, err := runOf(ctx, c, args[0])
+			namespace, name, err := findRun(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error
 	w, now := g.stdout, g.now()
 	fmt.Fprintf(w, "%s\n", term.Safe(r.Namespace+"/"+r.Name))
 	fmt.Fprintf(w, "MetricSet  %s\nOutcome    %s\nStarted    %s\nTook       %s\n", term.Safe(r.Set), term.Safe(r.Outcome),
-		term.Clock(r.Started, now), took(r))
+		term.Clock(r.Started, now), runTimeText(r))
 	for _, m := range r.Metrics {
 		line := m.Job + ": " + m.Name
 		if m.Attach != "" {

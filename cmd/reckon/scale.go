@@ -54,7 +54,7 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		s, err := c.Scale(ctx, id, client.Range{Start: at, Site: site})
 		return output{json: s, csv: csvOf(s.Runs), rows: 1, missing: s.Missing, // CSV lists the compared runs
 			print: func(screen term.Screen) error { return printScale(screen, s, g.now()) }}, err
@@ -197,7 +197,7 @@ func trimRight(row []rune) string {
 	return string(row[:n])
 }
 
-func times(v *float64) string {
+func factorText(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}
@@ -206,7 +206,7 @@ func times(v *float64) string {
 
 // lifeOf splits ID@TIME, and parses --start. An id may itself contain an @.
 func lifeOf(id, start string, now time.Time) (string, time.Time, error) {
-	at, err := moment("start", start, now)
+	at, err := parseTime("start", start, now)
 	if err != nil || start != "" {
 		return id, at, err
 	}

@@ -75,7 +75,7 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 		case fit != nil:
 			speed, law := fit.OneCore/s.seconds, fit.Speedup(n)
 			efficiency := speed / n
-			cells = append(cells, times(&speed), times(&law), term.Percent(&efficiency))
+			cells = append(cells, factorText(&speed), factorText(&law), term.Percent(&efficiency))
 		case d.Weak != nil:
 			efficiency := list[0].seconds / s.seconds
 			cells = append(cells, term.Percent(&efficiency))

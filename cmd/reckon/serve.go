@@ -41,9 +41,9 @@ With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 	return cmd
 }
 
-// aSite is the number of live series for which the store allocates its tables at the first start. A thousand nodes have
+// defaultSeries is the number of live series for which the store allocates its tables at the first start. A thousand nodes have
 // that many, and the tables take 10 MB.
-const aSite = 300_000
+const defaultSeries = 300_000
 
 func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	resident.LimitMemory()
@@ -57,7 +57,7 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	if c.Waggle, err = waggleTo(o.waggle); err != nil {
 		return err
 	}
-	c.Logs, c.Member, c.Receive, c.Series = o.logs, o.member, true, aSite
+	c.Logs, c.Member, c.Receive, c.Series = o.logs, o.member, true, defaultSeries
 	err = server.Serve(ctx, c, func(s *server.Server) {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
 			buildinfo.Get().Version, s.URL(), g.stores.describe(c.Data), s.URL())

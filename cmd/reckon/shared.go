@@ -46,11 +46,11 @@ func newShared(g *globals) *shared {
 	w.String("time", "", "how long it runs, such as 8h")
 	w.String("domain", "node", "power domain: "+strings.Join(dataset.PowerDomains(), ", "))
 	w.String("password-file", "", "file with the password, - for standard input; never an argument, which others can see")
-	lists, words := s.holder(l), s.holder(w)
+	lists, words := s.completionCommand(l), s.completionCommand(w)
 	completeNames(lists, g, "owner", "account", "partition", "node", "site")
 	completeNames(words, g, "owner", "node")
-	complete(lists, "kind", kindWords()...)
-	complete(words, "domain", dataset.PowerDomains()...)
+	completeWords(lists, "kind", kindWords()...)
+	completeWords(words, "domain", dataset.PowerDomains()...)
 	completeBy(lists, "columns", func(cmd *cobra.Command) []string {
 		if of := s.columns[cmd.Name()]; of != nil {
 			return of()
@@ -60,8 +60,8 @@ func newShared(g *globals) *shared {
 	return s
 }
 
-// holder returns a command for registering completions.
-func (s *shared) holder(flags *pflag.FlagSet) *cobra.Command {
+// completionCommand returns a command for registering completions.
+func (s *shared) completionCommand(flags *pflag.FlagSet) *cobra.Command {
 	cmd := &cobra.Command{}
 	cmd.Flags().AddFlagSet(flags)
 	return cmd
@@ -101,7 +101,7 @@ func (s *shared) format(cmd *cobra.Command, words ...string) *choice {
 		c = &choice{value: words[0], words: words}
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		flags.Var(c, "format", "form of the output: "+key)
-		complete(s.holder(flags), "format", words...)
+		completeWords(s.completionCommand(flags), "format", words...)
 		c.flag = flags.Lookup("format")
 		s.formats[key] = c
 	}

@@ -28,8 +28,8 @@ func csvOf[R any](rows []R, columns ...string) func(io.Writer) error {
 	return func(w io.Writer) error { return client.WriteCSV(w, rows, columns...) }
 }
 
-// show queries the server and writes the answer by format: table, json or csv.
-func show(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (output, error)) error {
+// printAnswer queries the server and writes the answer by format: table, json or csv.
+func printAnswer(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (output, error)) error {
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func show(ctx context.Context, g *globals, format string, ask func(context.Conte
 	if err != nil {
 		return err
 	}
-	g.partial(a.missing)
+	g.reportMissing(a.missing)
 	switch {
 	case format == "json":
 		return writeJSON(g.stdout, a.json)

@@ -121,7 +121,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	if o.site.GPUNodes == 0 && given("gpu-nodes") {
 		o.site.GPUNodes = -1
 	}
-	if o.site.From, err = moment("from", o.from, g.now()); err != nil {
+	if o.site.From, err = parseTime("from", o.from, g.now()); err != nil {
 		return err
 	}
 	if o.site.From.IsZero() {

@@ -82,7 +82,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 		words: []string{string(stress.DiskAuto), string(stress.DiskDirect), string(stress.DiskSync), string(stress.DiskCached)}}
 	f.Var(o.diskMode, "disk-mode",
 		"direct (O_DIRECT), sync (fdatasync after each piece), cached, or auto: direct where the file system can, else sync")
-	complete(cmd, "disk-mode", o.diskMode.words...)
+	completeWords(cmd, "disk-mode", o.diskMode.words...)
 	f.BoolVar(&o.keep, "keep", false, "leave the file of the disk load behind")
 	f.StringVar(&o.peer, "net-peer", "", "send the network load to this HOST:PORT, where --net-sink takes it")
 	f.StringVar(&o.sink, "net-sink", "", "take network loads on this ADDRESS:PORT and throw them away, until a signal or --for")
@@ -96,7 +96,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 
 func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	ctx := cmd.Context()
-	length, err := span("for", o.length)
+	length, err := parseSpan("for", o.length)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	}
 	l, err := o.load(cmd, g, length)
 	if err != nil {
-		return usage(cmd, err)
+		return asUsageError(cmd, err)
 	}
 	p, so := l.program, l.options
 	output, err := createFor("output", o.output)
@@ -163,7 +163,7 @@ func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duratio
 	}
 	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer,
 		GPU: o.device}
-	if l.options.Period, err = span("period", o.period); err != nil {
+	if l.options.Period, err = parseSpan("period", o.period); err != nil {
 		return l, err
 	}
 	size, err := stress.ParseBytes(o.diskSize)

@@ -28,13 +28,14 @@ func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error
 func printStress(s term.Screen, r *stress.Report) error {
 	t := term.TableOf("STEP:r|FROM:r|TIME:r|RESOURCE|WISH:r|ACHIEVED:r|OFF BY:r|DEVIATION:ro1")
 	for _, step := range r.Steps {
-		number, from, length := strconv.Itoa(step.Step), exact(step.Start)+" s", exact(step.Seconds)+" s"
+		number, from, length := strconv.Itoa(step.Step), exactText(step.Start)+" s", exactText(step.Seconds)+" s"
 		for _, of := range stress.All() {
 			f, ok := step.Figures[of.String()]
 			if !ok {
 				continue
 			}
-			t.Add(number, from, length, stressNames[of], amount(of, &f.Wish), amount(of, f.Achieved), deviation(of, f), points(f.Deviation))
+			t.Add(number, from, length, stressNames[of], levelText(of, &f.Wish), levelText(of, f.Achieved), deviationText(of, f),
+				pointsText(f.Deviation))
 			number, from, length = "", "", ""
 		}
 	}
@@ -45,7 +46,7 @@ func printStress(s term.Screen, r *stress.Report) error {
 	if !r.Ended {
 		word = "interrupted"
 	}
-	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exact(r.Seconds),
+	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exactText(r.Seconds),
 		map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
 	return err
 }
@@ -60,28 +61,28 @@ func stepLine(step stress.StepReport) string {
 	var parts []string
 	for _, of := range stress.All() {
 		if f, ok := step.Figures[of.String()]; ok {
-			parts = append(parts, fmt.Sprintf("%s %s of %s", stressNames[of], amount(of, f.Achieved), amount(of, &f.Wish)))
+			parts = append(parts, fmt.Sprintf("%s %s of %s", stressNames[of], levelText(of, f.Achieved), levelText(of, &f.Wish)))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// amount formats a figure of a resource. CPU is in percent of a core, for comparison with a target such as 40.0 %.
-func amount(of stress.Resource, v *float64) string {
+// levelText formats a figure of a resource. CPU is in percent of a core, for comparison with a target such as 40.0 %.
+func levelText(of stress.Resource, v *float64) string {
 	switch of {
 	case stress.CPU, stress.GPU:
-		return points(v)
+		return pointsText(v)
 	case stress.Memory:
 		return term.Bytes(v)
 	}
 	if v == nil {
 		return term.Unknown
 	}
-	return rate(*v)
+	return rateText(*v)
 }
 
-// rate formats bytes per second with decimal prefixes, as used in targets.
-func rate(v float64) string {
+// rateText formats bytes per second with decimal prefixes, as used in targets.
+func rateText(v float64) string {
 	units := []string{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"}
 	i := 0
 	for v >= 999.5 && i < len(units)-1 {
@@ -91,14 +92,14 @@ func rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " " + units[i]
 }
 
-func points(v *float64) string {
+func pointsText(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}
 	return strconv.FormatFloat(100**v, 'f', 2, 64) + "%"
 }
 
-func deviation(of stress.Resource, f stress.Figure) string {
+func deviationText(of stress.Resource, f stress.Figure) string {
 	switch {
 	case f.Achieved == nil:
 		return term.Unknown
@@ -110,4 +111,4 @@ func deviation(of stress.Resource, f stress.Figure) string {
 	return fmt.Sprintf("%+.2f %%", 100*(*f.Achieved/f.Wish-1))
 }
 
-func exact(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
+func exactText(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }

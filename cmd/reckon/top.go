@@ -46,7 +46,7 @@ When the output is no terminal it prints one table and ends.`,
 	}
 	o.sort = &choice{value: "cpu", words: orderNames()}
 	cmd.Flags().Var(o.sort, "sort", "order at the start: cpu, memory, io, network, traffic, gpu, wait, processes, time, name")
-	complete(cmd, "sort", orderNames()...)
+	completeWords(cmd, "sort", orderNames()...)
 	cmd.Flags().BoolVar(&o.local, "local", false, "measure this machine without asking a server")
 	return cmd
 }
@@ -102,7 +102,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 	if !local {
 		feed := make(chan feedMsg)
 		first := make(chan feedMsg, 1)
-		go pump(ctx, c, first, feed)
+		go copyStream(ctx, c, first, feed)
 		select {
 		case <-ctx.Done():
 			return nil, "", ctx.Err()
@@ -118,7 +118,7 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 				return siteFeed(ctx, c, l, siteEvery), c.Server(), nil
 			}
 			if f.err == nil || (!f.end && !errors.As(f.err, &absent)) {
-				return prepend(ctx, f, feed), c.Server(), nil
+				return prependMessage(ctx, f, feed), c.Server(), nil
 			}
 			if named || !errors.As(f.err, &absent) || g.localLive == nil {
 				return nil, "", f.err
@@ -146,8 +146,8 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 	return feed, sourceLocal, nil
 }
 
-// pump copies the stream to feed, the first message to first, until ctx ends.
-func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
+// copyStream copies the stream to feed, the first message to first, until ctx ends.
+func copyStream(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
 	defer close(feed)
 	out, begun := first, false
 	for l, err := range c.Live(ctx) {
@@ -165,7 +165,7 @@ func pump(ctx context.Context, c *client.Client, first, feed chan<- feedMsg) {
 	}
 }
 
-func prepend(ctx context.Context, f feedMsg, rest <-chan feedMsg) <-chan feedMsg {
+func prependMessage(ctx context.Context, f feedMsg, rest <-chan feedMsg) <-chan feedMsg {
 	out := make(chan feedMsg)
 	go func() {
 		defer close(out)

@@ -21,7 +21,7 @@ type order struct {
 	compare func(a, b *client.LiveWorkload) int
 }
 
-func orders() []order {
+func sortOrders() []order {
 	return []order{
 		{"c", "cpu", func(a, b *client.LiveWorkload) int { return cmp.Compare(b.Cores, a.Cores) }},
 		{"m", "memory", func(a, b *client.LiveWorkload) int { return compareKnown(b.MemoryBytes, a.MemoryBytes) }},
@@ -40,14 +40,14 @@ func orders() []order {
 
 func orderNames() []string {
 	var out []string
-	for _, o := range orders() {
+	for _, o := range sortOrders() {
 		out = append(out, o.name)
 	}
 	return out
 }
 
 func orderOf(name string) int {
-	return slices.IndexFunc(orders(), func(o order) bool { return o.name == name })
+	return slices.IndexFunc(sortOrders(), func(o order) bool { return o.name == name })
 }
 
 // compareKnown compares figures. An unknown one is smaller than any other.
@@ -206,7 +206,7 @@ func (m *topModel) rows() []*client.LiveWorkload {
 			out = append(out, w)
 		}
 	}
-	by := orders()[m.order]
+	by := sortOrders()[m.order]
 	slices.SortStableFunc(out, func(a, b *client.LiveWorkload) int {
 		c := by.compare(a, b)
 		if m.reverse {
@@ -298,7 +298,7 @@ func (m *topModel) key(k tea.Key) tea.Cmd {
 	case "end", "G":
 		m.move(1 << 30)
 	default:
-		for i, o := range orders() {
+		for i, o := range sortOrders() {
 			if o.key == name {
 				m.order, m.reverse, m.first = i, false, 0
 			}

@@ -164,11 +164,11 @@ func TestTopOrders(t *testing.T) {
 	m.now.Workloads[2].MemoryTrafficRate = new(1e9)
 	m.now.Workloads[4].GPU, m.now.Workloads[5].GPU = new(0.25), new(0.5)
 	for i, want := range []string{"slurm/4711", "unit/daemon9.service", "slurm/4718", "slurm/4717", "slurm/4713", "slurm/4716", "slurm/4719", "slurm/4711", "unit/daemon9.service", "slurm/4711"} {
-		m.Update(tea.KeyPressMsg{Text: orders()[i].key})
+		m.Update(tea.KeyPressMsg{Text: sortOrders()[i].key})
 		if got := m.rows()[0].ID; got != want {
-			t.Errorf("by %s the first is %s, want %s", orders()[i].name, got, want)
+			t.Errorf("by %s the first is %s, want %s", sortOrders()[i].name, got, want)
 		}
-		if n := m.rows(); orders()[i].name == "io" && n[len(n)-1].ReadRate != nil {
+		if n := m.rows(); sortOrders()[i].name == "io" && n[len(n)-1].ReadRate != nil {
 			t.Error("by io an unknown rate is not last")
 		}
 	}

@@ -148,7 +148,7 @@ func (m *topModel) listLines() []string {
 // table formats one row per workload and marks the heading of the sort order.
 func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	mark := func(name, title string) string {
-		if orders()[m.order].name != name {
+		if sortOrders()[m.order].name != name {
 			return title
 		}
 		return title + m.arrow()
@@ -182,7 +182,7 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	for _, w := range rows {
 		processes, threads := float64(w.Processes), float64(w.Threads)
 		is := func(key, text string) string { return marked{}.figure(w.Exactness, key, text) }
-		t.Add(label(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)),
+		t.Add(displayName(w), w.Owner, is("cpu_seconds", term.Cores(&w.Cores)), is("cpu_seconds", term.Seconds(&w.CPUSeconds)),
 			is("memory_bytes", term.Bytes(w.MemoryBytes)), is("memory_peak_bytes", term.Bytes(w.MemoryPeak)),
 			marked{}.degree(w.Exactness["io_read_bytes"].Worse(w.Exactness["io_write_bytes"]), term.Rate(storageRate(w))),
 			is("network_bytes", term.Rate(networkRate(w))), term.Cores(w.Wait), term.Number(&processes), term.Number(&threads), w.Command,
@@ -193,7 +193,7 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 }
 
 func (m *topModel) arrow() string {
-	up := m.reverse != (orders()[m.order].name == "name")
+	up := m.reverse != (sortOrders()[m.order].name == "name")
 	switch {
 	case m.screen.ASCII && up:
 		return "^"
@@ -205,8 +205,8 @@ func (m *topModel) arrow() string {
 	return "▼"
 }
 
-// label returns the display name of the workload: its name if the id does not end with it, its id, and its part.
-func label(w *client.LiveWorkload) string {
+// displayName returns the display name of the workload: its name if the id does not end with it, its id, and its part.
+func displayName(w *client.LiveWorkload) string {
 	s := w.ID
 	if w.Name != "" && !strings.HasSuffix(w.ID, "/"+w.Name) {
 		s = w.Name + " " + s
@@ -224,7 +224,7 @@ func (m *topModel) detailLines() []string {
 		return []string{term.Safe(id) + " has ended; press esc to go back"}
 	}
 	p := &page{Screen: m.screen}
-	p.line("%s", p.Paint(term.Bold, term.Safe(label(w))))
+	p.line("%s", p.Paint(term.Bold, term.Safe(displayName(w))))
 	started := ""
 	if w.StartedAt > 0 {
 		started = "started " + term.Ago(time.Unix(w.StartedAt, 0), m.now.Time)

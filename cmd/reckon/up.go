@@ -93,7 +93,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 		return err
 	}
 	began := time.Now()
-	greet(g, s)
+	printStart(g, s)
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	select {
@@ -111,8 +111,8 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	return err
 }
 
-// greet prints the addresses and paths, and the unavailable sensors with their reasons.
-func greet(g *globals, s *server.Server) {
+// printStart prints the addresses and paths, and the unavailable sensors with their reasons.
+func printStart(g *globals, s *server.Server) {
 	fmt.Fprintf(g.stdout, "reckon %s measures %s at %s (%s)\n",
 		buildinfo.Get().Version, s.Agent().Node(), s.URL(), g.stores.describe(g.serverOptions.Data))
 	fmt.Fprintf(g.stdout, "Reading %s.\n", s.Agent().Reading())
@@ -122,13 +122,13 @@ func greet(g *globals, s *server.Server) {
 	if noted(task.OtherUsers) {
 		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as other.")
 	} else {
-		fmt.Fprintln(g.stdout, sees(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
+		fmt.Fprintln(g.stdout, visibilityText(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
 	}
 	showNotes(g.stdout, s.Notes())
 }
 
-// sees describes the visibility of other users' processes. inside means that those outside the pid namespace are hidden.
-func sees(root, io, ends, inside bool) string {
+// visibilityText describes the visibility of other users' processes. inside means that those outside the pid namespace are hidden.
+func visibilityText(root, io, ends, inside bool) string {
 	who := "Running without root"
 	if root {
 		who = "Running as root"

@@ -23,7 +23,7 @@ func TestSees(t *testing.T) {
 		{true, true, false, false, "Running as root, but the ends of short processes stay unseen: a capability, a namespace or an option stands in the way."},
 		{true, false, true, false, "Running as root, but the I/O of other users stays unseen: a capability, a namespace or an option stands in the way."},
 	} {
-		if got := sees(c.root, c.io, c.ends, c.inside); got != c.want {
+		if got := visibilityText(c.root, c.io, c.ends, c.inside); got != c.want {
 			t.Errorf("root %v, io %v, ends %v: %q, want %q", c.root, c.io, c.ends, got, c.want)
 		}
 	}

@@ -91,18 +91,18 @@ means not measured. Times are UTC.`,
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
 	addColumns[client.Usage](g.shared, cmd, &o.columns)
 	o.format = g.shared.format(cmd, "table", "json", "csv")
-	complete(cmd, "by", client.UsageDimensions()...)
-	complete(cmd, "per", o.span.words...)
-	complete(cmd, "heatmap", o.heatmap.words...)
-	complete(cmd, "sort", o.sort.words...)
-	complete(cmd, "figure", slices.Sorted(maps.Keys(usedWords()))...)
+	completeWords(cmd, "by", client.UsageDimensions()...)
+	completeWords(cmd, "per", o.span.words...)
+	completeWords(cmd, "heatmap", o.heatmap.words...)
+	completeWords(cmd, "sort", o.sort.words...)
+	completeWords(cmd, "figure", slices.Sorted(maps.Keys(usedWords()))...)
 	return cmd
 }
 
 func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
 	q := o.query
 	var err error
-	if q.Until, err = moment("until", o.until, now); err != nil {
+	if q.Until, err = parseTime("until", o.until, now); err != nil {
 		return q, err
 	}
 	if q.Until.IsZero() {
@@ -112,7 +112,7 @@ func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
 	if !o.sinceSet {
 		at = q.Until
 	}
-	if q.Since, err = moment("since", o.since, at); err != nil {
+	if q.Since, err = parseTime("since", o.since, at); err != nil {
 		return q, err
 	}
 	if !q.Since.Before(q.Until) {
@@ -150,7 +150,7 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
+	return printAnswer(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Usage(ctx, q)
 		if err == nil && len(list.Rows) == 0 {
 			err = strangeNames(ctx, c, g.now(),
@@ -164,7 +164,7 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 					return printWeek(s, list, o.sort.value == "held", o.limit)
 				}
 				if len(columns) > 0 {
-					return choose(g, s, list.Rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness })
+					return printColumns(g, s, list.Rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness })
 				}
 				m := marked{}
 				table := m.usage
@@ -239,7 +239,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.UsedShare)),
 			is("cpu_seconds", term.Percent(r.CapacityShare)),
 			is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
-			is("memory_byte_seconds", term.Hours(per(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
+			is("memory_byte_seconds", term.Hours(dividedBy(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
 			is("held_gpu_seconds", term.Hours(r.HeldGPUSeconds)),
 			is("io_read_bytes", term.Bytes(r.ReadBytes)),
 			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)),
@@ -267,7 +267,7 @@ func formatSpan(span string, t *time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-func per(v *float64, by float64) *float64 {
+func dividedBy(v *float64, by float64) *float64 {
 	if v == nil {
 		return nil
 	}
@@ -356,16 +356,16 @@ func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error
 		if at < 0 || at >= len(times) || times[at] == 0 {
 			continue
 		}
-		v := per(r.HeldCoreSeconds, 3600*times[at])
+		v := dividedBy(r.HeldCoreSeconds, 3600*times[at])
 		switch {
 		case held:
 		case len(list.By) > 0:
-			v = per(r.CPUSeconds, 3600*times[at])
+			v = dividedBy(r.CPUSeconds, 3600*times[at])
 		default:
 			if v = figure.Ratio(r.CoreUsedSeconds, r.CoreSeconds); v == nil {
 				v = r.CapacityShare
 			}
-			v = per(v, 0.01)
+			v = dividedBy(v, 0.01)
 		}
 		name := strings.Join(cells[1:], ", ")
 		if groups[name] == nil {

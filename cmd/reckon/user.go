@@ -91,10 +91,10 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := access.ParseRole(role)
 			if err != nil || r < access.User {
-				return usage(cmd, fmt.Errorf("--role %q: give admin, support or user", role))
+				return asUsageError(cmd, fmt.Errorf("--role %q: give admin, support or user", role))
 			}
 			if err := auth.CheckName(args[0]); err != nil {
-				return usage(cmd, err)
+				return asUsageError(cmd, err)
 			}
 			k, err := at.open(cmd.Context(), true)
 			if err != nil {
@@ -116,7 +116,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	cmd.Flags().StringArrayVar(&owners, "owner", nil,
 		"an owner with work that is this user's own, repeatable (default: the owner of the same name)")
 	g.shared.addFlag(cmd, "password-file", &file)
-	complete(cmd, "role", "admin", "support", "user")
+	completeWords(cmd, "role", "admin", "support", "user")
 	return cmd
 }
 
@@ -255,26 +255,26 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case agent == (role != ""):
-				return usage(cmd, errors.New("no purpose given: use --agent, or --role admin, support, user or public"))
+				return asUsageError(cmd, errors.New("no purpose given: use --agent, or --role admin, support, user or public"))
 			case agent && (t.Name != "" || len(t.Owners) > 0):
-				return usage(cmd, errors.New("--name and --owner go with --role"))
+				return asUsageError(cmd, errors.New("--name and --owner go with --role"))
 			case !agent && t.Bound != access.Bound{}:
-				return usage(
+				return asUsageError(
 					cmd, errors.New(
 						"--max-series and --max-samples-per-second go with --agent; queries are bounded by role, see the setting limits "+
 							"of `reckon serve`"))
 			case !agent && (t.Scope.Site != "" || len(t.Scope.Nodes) > 0):
-				return usage(cmd, errors.New("--site and --node go with --agent"))
+				return asUsageError(cmd, errors.New("--site and --node go with --agent"))
 			}
 			t.Kind = auth.Agent
 			if role != "" {
 				r, err := access.ParseRole(role)
 				if err != nil {
-					return usage(cmd, fmt.Errorf("--role: %w", err))
+					return asUsageError(cmd, fmt.Errorf("--role: %w", err))
 				}
 				t.Kind, t.Role = auth.Person, r
 			}
-			life, err := span("expires", expires)
+			life, err := parseSpan("expires", expires)
 			if err != nil {
 				return err
 			}
@@ -289,7 +289,7 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 			defer k.Close()
 			text, err := k.AddToken(cmd.Context(), t)
 			if err != nil {
-				return usage(cmd, err)
+				return asUsageError(cmd, err)
 			}
 			fmt.Fprintln(g.stdout, text)
 			hint := "give its file to --token-file or name it in RECKON_TOKEN_FILE"
@@ -312,7 +312,7 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	f.StringArrayVar(&t.Owners, "owner", nil, "of role user: an owner with work that it sees, repeatable (default: --name)")
 	f.StringVar(&t.Note, "note", "", "what it is for")
 	f.StringVar(&expires, "expires", "", "time until it expires, such as 90d (default: never)")
-	complete(cmd, "role", "admin", "support", "user", "public")
+	completeWords(cmd, "role", "admin", "support", "user", "public")
 	return cmd
 }
 
@@ -416,12 +416,12 @@ minutes is recorded once. Without --since it covers a week. Entries are kept for
 	f.IntVar(&limit, "limit", 1000, "at most this many, the newest")
 	format := g.shared.format(cmd, "table", "json", "csv")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		from, err := moment("since", since, g.now())
+		from, err := parseTime("since", since, g.now())
 		if err != nil {
 			return err
 		}
 		if limit < 1 {
-			return usage(cmd, errors.New("--limit: give 1 or more"))
+			return asUsageError(cmd, errors.New("--limit: give 1 or more"))
 		}
 		k, err := at.open(cmd.Context(), false)
 		if err != nil {

@@ -75,10 +75,10 @@ func runVerify(ctx context.Context, g *globals, o verifyOptions) error {
 
 func (o *verifyOptions) prove(ctx context.Context, g *globals) (p client.Proof, err error) {
 	q := client.ProofQuery{Mend: !o.look}
-	if q.Since, err = moment("since", o.since, g.now()); err != nil {
+	if q.Since, err = parseTime("since", o.since, g.now()); err != nil {
 		return p, err
 	}
-	if q.Until, err = moment("until", o.until, g.now()); err != nil {
+	if q.Until, err = parseTime("until", o.until, g.now()); err != nil {
 		return p, err
 	}
 	if o.offline {

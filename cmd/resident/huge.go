@@ -18,9 +18,9 @@ import (
 const (
 	// hugePage is the size of a huge page, bytes (x86-64, and arm64 with pages of 4 KiB).
 	hugePage = 2 << 20
-	// leastHuge is the smallest live heap in bytes for which copying into huge pages is worth its cost. Smaller heaps
+	// minHugeHeap is the smallest live heap in bytes for which copying into huge pages is worth its cost. Smaller heaps
 	// fit the processor's caches better.
-	leastHuge = 256 << 20
+	minHugeHeap = 256 << 20
 	// leastMapping is the smallest mapping in bytes that may hold the heap, because the heap grows by 64 MiB.
 	leastMapping = 32 << 20
 	// dense is the number of resident pages of 512 from which on they are joined: more memory becomes resident for the rest.
@@ -45,7 +45,7 @@ func HugePages(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			if live() < leastHuge {
+			if liveHeap() < minHugeHeap {
 				continue
 			}
 			if _, err := joinHeap(restAfter(ctx, collapse)); errors.Is(err, unix.EINVAL) {
@@ -85,7 +85,7 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}
 	defer f.Close()
 	var vec [leastMapping / hugePage * 512]byte
-	return join(f, func(from, length uint64) ([]byte, error) {
+	return collapseMappings(f, func(from, length uint64) ([]byte, error) {
 		v := vec[:length/(hugePage/512)]
 		_, _, no := unix.Syscall(unix.SYS_MINCORE, uintptr(from), uintptr(length), uintptr(unsafe.Pointer(&v[0])))
 		if no != 0 {
@@ -95,10 +95,11 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}, collapse)
 }
 
-// join calls collapse for the resident ranges of large anonymous mappings, which it reads from maps (proc_pid_maps(5)).
+// collapseMappings calls collapse for the resident ranges of large anonymous mappings, which it reads from maps (proc_pid_maps(5)).
 // It queries residency in units of at most leastMapping bytes. If every call returned EINVAL, the kernel does not
 // support the request, and join returns EINVAL.
-func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from, length uint64) error) (size uint64,
+func collapseMappings(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from,
+	length uint64) error) (size uint64,
 	err error) {
 	var refused error
 	others := false
@@ -119,7 +120,7 @@ func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), co
 				continue // it was unmapped meanwhile
 			}
 			for i := range len(pages) / 512 {
-				if count(pages[i*512:][:512]) < dense {
+				if countResident(pages[i*512:][:512]) < dense {
 					continue
 				}
 				at := from + uint64(i)*hugePage
@@ -140,8 +141,8 @@ func join(maps io.Reader, resident func(from, length uint64) ([]byte, error), co
 	return size, errors.Join(refused, lines.Err())
 }
 
-// count returns the number of resident pages.
-func count(pages []byte) (n int) {
+// countResident returns the number of resident pages.
+func countResident(pages []byte) (n int) {
 	for _, p := range pages {
 		n += int(p & 1)
 	}

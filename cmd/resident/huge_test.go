@@ -26,7 +26,7 @@ func TestJoin(t *testing.T) {
 		"short\n"
 	resident := map[uint64]int{0xc000000000: 512, 0xc000200000: dense, 0xc000400000: dense - 1, 0xc010200000: 512, 0xc014000000: 512}
 	var got []string
-	size, err := join(strings.NewReader(maps), func(from, length uint64) ([]byte, error) {
+	size, err := collapseMappings(strings.NewReader(maps), func(from, length uint64) ([]byte, error) {
 		if length > leastMapping || from%hugePage != 0 {
 			t.Errorf("%x, %d bytes", from, length)
 		}
@@ -49,12 +49,12 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%d %v %v, want %v", size, got, err, want)
 	}
 	all := func(_, length uint64) ([]byte, error) { return slices.Repeat([]byte{1}, int(length/page)), nil }
-	if _, err := join(strings.NewReader(maps), all, func(uint64, uint64) error { return unix.EINVAL }); !errors.Is(err, unix.EINVAL) {
+	if _, err := collapseMappings(strings.NewReader(maps), all, func(uint64, uint64) error { return unix.EINVAL }); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("an old kernel: %v", err)
 	}
 	for _, here := range []error{nil, unix.ENOMEM} {
 		calls := 0
-		if _, err := join(strings.NewReader(maps), all, func(uint64, uint64) error {
+		if _, err := collapseMappings(strings.NewReader(maps), all, func(uint64, uint64) error {
 			if calls++; calls == 2 {
 				return here
 			}

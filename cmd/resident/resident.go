@@ -21,8 +21,8 @@ type area struct{ from, length uint64 }
 // chunk is the size of the mappings that a program is divided into. Larger ones are resident for less use, smaller ones cost more faults.
 const chunk = 16 << 10
 
-// program returns the areas of this program.
-func program() ([]area, error) {
+// programAreas returns the areas of this program.
+func programAreas() ([]area, error) {
 	exe, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil, err
@@ -32,11 +32,11 @@ func program() ([]area, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return areas(f, exe)
+	return parseAreas(f, exe)
 }
 
-// areas returns the areas of a program (proc_pid_maps(5)).
-func areas(maps io.Reader, exe string) (all []area, err error) {
+// parseAreas returns the areas of a program (proc_pid_maps(5)).
+func parseAreas(maps io.Reader, exe string) (all []area, err error) {
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		var from, to, offset, inode uint64
@@ -52,17 +52,18 @@ func areas(maps io.Reader, exe string) (all []area, err error) {
 	return all, lines.Err()
 }
 
-// shed releases the resident pages of areas. On use, the kernel reloads them from the page cache or the file
+// releasePages releases the resident pages of areas. On use, the kernel reloads them from the page cache or the file
 // (madvise(2), MADV_DONTNEED on a private file mapping). Other goroutines may use the areas at the same time.
-func shed(all []area) {
+func releasePages(all []area) {
 	for _, a := range all {
 		_ = a.advise(unix.MADV_DONTNEED) // pages that cannot be unmapped stay resident
 	}
 }
 
-// split divides areas into mappings of a chunk, because the kernel maps pages around a touched page only within its mapping. To make
+// splitMappings divides areas into mappings of a chunk, because the kernel maps pages around a touched page only within its mapping. To
+// make
 // mappings differ, it excludes every other chunk from core dumps, which omit unmodified pages of files anyway.
-func split(all []area) {
+func splitMappings(all []area) {
 	for _, a := range all {
 		for at := (a.from + chunk) &^ (2*chunk - 1); at < a.from+a.length; at += 2 * chunk {
 			if from := max(at, a.from); (area{from, min(at+chunk, a.from+a.length) - from}).advise(unix.MADV_DONTDUMP) != nil {

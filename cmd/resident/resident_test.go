@@ -7,7 +7,7 @@ import (
 )
 
 func TestShed(t *testing.T) {
-	whole, err := program()
+	whole, err := programAreas()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,8 +18,8 @@ func TestShed(t *testing.T) {
 	if bytes < 1<<20 {
 		t.Errorf("%d bytes: a test program has more code than that", bytes)
 	}
-	split(whole)
-	parts, err := program()
+	splitMappings(whole)
+	parts, err := programAreas()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestShed(t *testing.T) {
 	if bytes != 0 {
 		t.Errorf("%d bytes are gone", int64(bytes))
 	}
-	shed(whole)
+	releasePages(whole)
 	if strings.ToUpper("still running") != "STILL RUNNING" {
 		t.Error("the program is damaged")
 	}
@@ -49,7 +49,7 @@ c000000000-c000400000 rw-p 00000000 00:00 0
 7ffc00000000-7ffc00021000 r--p 00000000 00:00 0                          [vvar]
 nonsense /usr/bin/reckon
 `
-	got, err := areas(strings.NewReader(maps), "/usr/bin/reckon")
+	got, err := parseAreas(strings.NewReader(maps), "/usr/bin/reckon")
 	if want := []area{{0x400000, 0x20dd000}, {0x24dd000, 0x2607000}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%x (%v), want %x", got, err, want)
 	}

@@ -16,8 +16,8 @@ const shedEvery, trimEvery = 10 * time.Second, 6
 // reloading pages about a millisecond in total.
 func Trim(ctx context.Context, spare uint64) {
 	go func() {
-		all, _ := program() // none if /proc is missing
-		split(all)
+		all, _ := programAreas() // none if /proc is missing
+		splitMappings(all)
 		ticker := time.NewTicker(shedEvery)
 		defer ticker.Stop()
 		for n := 1; ; n++ {
@@ -27,24 +27,24 @@ func Trim(ctx context.Context, spare uint64) {
 				return
 			}
 			if n%trimEvery == 0 {
-				trim(spare)
+				releaseMemory(spare)
 			}
-			shed(all)
+			releasePages(all)
 		}
 	}()
 }
 
-// trim releases memory if there is more than spare to be released, and reports whether it did.
-func trim(spare uint64) bool {
-	if idle() <= spare {
+// releaseMemory releases memory if there is more than spare to be released, and reports whether it did.
+func releaseMemory(spare uint64) bool {
+	if idleHeap() <= spare {
 		return false
 	}
 	debug.FreeOSMemory()
 	return true
 }
 
-// idle returns the bytes of the heap that are resident but not in use: free, or garbage as of the last collection.
-func idle() (bytes uint64) {
+// idleHeap returns the bytes of the heap that are resident but not in use: free, or garbage as of the last collection.
+func idleHeap() (bytes uint64) {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	for _, x := range s {
@@ -52,12 +52,12 @@ func idle() (bytes uint64) {
 			return 0
 		}
 	}
-	used := live()
+	used := liveHeap()
 	return s[0].Value.Uint64() + max(s[1].Value.Uint64(), used) - used
 }
 
-// live returns the bytes in use according to the last collection.
-func live() uint64 {
+// liveHeap returns the bytes in use according to the last collection.
+func liveHeap() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(s)
 	if s[0].Value.Kind() != metrics.KindUint64 {

@@ -79,14 +79,14 @@ func (s *Set) Attach(cmd *cobra.Command, wrong func(error) error) {
 			explain = cmd.Parent().FlagErrorFunc()
 		}
 		if c == cmd {
-			err = s.moved(err)
+			err = s.explainMoved(err)
 		}
 		return explain(c, err)
 	})
 }
 
-// moved explains a flag that is a key of the file.
-func (s *Set) moved(err error) error {
+// explainMoved explains a flag that is a key of the file.
+func (s *Set) explainMoved(err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -130,14 +130,14 @@ func (s *Set) Read(file string) error {
 		if flag.Changed {
 			continue
 		}
-		if err := assign(flag, value); err != nil {
+		if err := setFlag(flag, value); err != nil {
 			return fmt.Errorf("line %d: %s: %w", value.Line, key.Value, err)
 		}
 	}
 	return nil
 }
 
-func assign(flag *pflag.Flag, value *yaml.Node) error {
+func setFlag(flag *pflag.Flag, value *yaml.Node) error {
 	list, many := flag.Value.(pflag.SliceValue)
 	switch {
 	case value.Kind == yaml.ScalarNode:

@@ -32,7 +32,7 @@ func (r *release) archive(ctx context.Context, arch string) error {
 			return err
 		}
 		files[c] = bin
-		if err := r.bill(bin, filepath.Join(r.out, fmt.Sprintf("%s-%s-linux-%s.cdx.json", c, r.version, arch))); err != nil {
+		if err := r.writeBill(bin, filepath.Join(r.out, fmt.Sprintf("%s-%s-linux-%s.cdx.json", c, r.version, arch))); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func (r *release) copy(from, name string, mode os.FileMode) error {
 // chart writes the chart as helm packs it: reckon-VERSION.tgz, with the files that its links lead to.
 func (r *release) chart() error {
 	root := filepath.Join(r.root, "deploy", "helm", "reckon")
-	stated, err := r.stated()
+	stated, err := r.readVersion()
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (r *release) images(ctx context.Context, arch string) error {
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", command, err)
 		}
-		tag, err := name.NewTag("localhost/reckon/" + command + ":" + tagged(r.version))
+		tag, err := name.NewTag("localhost/reckon/" + command + ":" + imageTag(r.version))
 		if err != nil {
 			return err
 		}
@@ -53,8 +53,8 @@ func (r *release) images(ctx context.Context, arch string) error {
 	return nil
 }
 
-// tagged returns a version as an image tag, which must not contain a plus sign.
-func tagged(version string) string {
+// imageTag returns a version as an image tag, which must not contain a plus sign.
+func imageTag(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
 }
 

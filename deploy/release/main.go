@@ -68,7 +68,7 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 	if !filepath.IsAbs(r.out) {
 		r.out = filepath.Join(r.root, r.out)
 	}
-	if err := r.describe(ctx); err != nil {
+	if err := r.setVersion(ctx); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
@@ -98,8 +98,8 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 	return r.sign(ctx, os.Getenv("SIGN_KEY"))
 }
 
-// describe determines the version and the time of the build.
-func (r *release) describe(ctx context.Context) error {
+// setVersion determines the version and the time of the build.
+func (r *release) setVersion(ctx context.Context) error {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
 		var err error
@@ -115,7 +115,7 @@ func (r *release) describe(ctx context.Context) error {
 	if r.version != "" {
 		return nil
 	}
-	stated, err := r.stated()
+	stated, err := r.readVersion()
 	if err != nil {
 		return err
 	}
@@ -126,8 +126,8 @@ func (r *release) describe(ctx context.Context) error {
 	return err
 }
 
-// stated returns the version of the file VERSION, the only place that states it.
-func (r *release) stated() (string, error) {
+// readVersion returns the version of the file VERSION, the only place that states it.
+func (r *release) readVersion() (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "internal", "buildinfo", "VERSION"))
 	return strings.TrimSpace(string(text)), err
 }

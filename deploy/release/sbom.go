@@ -13,9 +13,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// bill writes a bill of materials of the binary bin to the file out, in CycloneDX format
+// writeBill writes a bill of materials of the binary bin to the file out, in CycloneDX format
 // (https://cyclonedx.org/docs/1.6/json/). It lists the modules that the binary records (runtime/debug).
-func (r *release) bill(bin, out string) error {
+func (r *release) writeBill(bin, out string) error {
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {
 		return fmt.Errorf("%s does not list its parts: %w", bin, err)

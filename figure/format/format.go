@@ -16,14 +16,14 @@ import (
 
 // Bytes formats an amount of memory or data: 512 B, 1000 MiB, 1.5 GiB.
 func Bytes(v float64) string {
-	return scaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+	return formatScaled(v, 1024, "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 }
 
 // Rate formats bytes per second: 1.5 MiB/s.
 func Rate(v float64) string { return Bytes(v) + "/s" }
 
 // BitRate formats bytes per second as speeds of networks are written, in powers of 1000 bits: 9.4 Gb/s.
-func BitRate(v float64) string { return scaled(8*v, 1000, "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
+func BitRate(v float64) string { return formatScaled(8*v, 1000, "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
 
 // Percent formats a fraction of 1: 0.4 %, 37 %, and < 0.1 % for a tiny nonzero fraction.
 func Percent(share float64) string {
@@ -34,9 +34,9 @@ func Percent(share float64) string {
 	case a < 0.05:
 		return "< 0.1 %"
 	case a < 9.95:
-		return decimals(p, 1) + " %"
+		return formatDecimals(p, 1) + " %"
 	}
-	return decimals(p, 0) + " %"
+	return formatDecimals(p, 0) + " %"
 }
 
 // Duration formats seconds for a table cell with the two largest units: 250 ms, 1.5 s, 12 s, 2m 5s, 2h 3m, 3d 4h.
@@ -51,9 +51,9 @@ func Duration(s float64) string {
 	case s < 0.9995:
 		return fmt.Sprintf("%.0f ms", s*1e3)
 	case s < 9.95:
-		return decimals(s, 1) + " s"
+		return formatDecimals(s, 1) + " s"
 	case s < 59.5:
-		return decimals(s, 0) + " s"
+		return formatDecimals(s, 0) + " s"
 	}
 	t := int64(math.Round(s))
 	if t >= 3600 {
@@ -108,17 +108,17 @@ func Number(v float64) string {
 	case v > 0 && v < 0.0005:
 		return "< 0.001"
 	case a < 0.0095:
-		return decimals(v, 3)
+		return formatDecimals(v, 3)
 	case a < 0.95:
-		return decimals(v, 2)
+		return formatDecimals(v, 2)
 	case a < 99.95:
-		return decimals(v, 1)
+		return formatDecimals(v, 1)
 	}
-	return decimals(v, 0)
+	return formatDecimals(v, 0)
 }
 
-// decimals formats v with at most n decimals.
-func decimals(v float64, n int) string {
+// formatDecimals formats v with at most n decimals.
+func formatDecimals(v float64, n int) string {
 	s := strconv.FormatFloat(v, 'f', n, 64)
 	if strings.Contains(s, ".") {
 		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
@@ -168,7 +168,7 @@ func Energy(joules float64) string {
 	if math.Abs(wh) < 999.5 {
 		return Number(wh) + " Wh"
 	}
-	return scaled(wh, 1000, "Wh", "kWh", "MWh", "GWh", "TWh")
+	return formatScaled(wh, 1000, "Wh", "kWh", "MWh", "GWh", "TWh")
 }
 
 // Watts formats power: 0.5 W, 120 W, 1.5 kW.
@@ -176,7 +176,7 @@ func Watts(v float64) string {
 	if v > -999.5 && v < 999.5 {
 		return Number(v) + " W"
 	}
-	return scaled(v, 1000, "W", "kW", "MW", "GW")
+	return formatScaled(v, 1000, "W", "kW", "MW", "GW")
 }
 
 // Figure formats a figure according to its unit.
@@ -200,16 +200,16 @@ func Figure(v float64, unit metric.Unit) string {
 	return Count(v)
 }
 
-// scaled formats v with three significant digits and the unit that keeps the number below base. A number that rounds up
+// formatScaled formats v with three significant digits and the unit that keeps the number below base. A number that rounds up
 // to base, such as 1024 KiB, gets the next unit.
-func scaled(v, base float64, units ...string) string {
+func formatScaled(v, base float64, units ...string) string {
 	i := 0
 	for math.Abs(v) >= base-0.5 && i < len(units)-1 {
 		v /= base
 		i++
 	}
 	if i == 0 {
-		return decimals(v, 0) + " " + units[0]
+		return formatDecimals(v, 0) + " " + units[0]
 	}
 	return Number(v) + " " + units[i]
 }

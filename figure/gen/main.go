@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	for path, text := range files() {
+	for path, text := range generatedFiles() {
 		if err := os.WriteFile(filepath.Join("..", filepath.FromSlash(path)), text, 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
@@ -18,7 +18,7 @@ func main() {
 	}
 }
 
-// files returns the generated files by their path in the repository.
-func files() map[string][]byte {
-	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes(), "doc/figures.md": document()}
+// generatedFiles returns the generated files by their path in the repository.
+func generatedFiles() map[string][]byte {
+	return map[string][]byte{"figure/row.go": goTypes(), "web/ui/src/lib/vocabulary.ts": pageTypes(), "doc/figures.md": figureList()}
 }

@@ -12,7 +12,7 @@ import (
 // CopyTo copies all subgraphs to another store, including the versions of deleted subgraphs. It skips a subgraph if the
 // other store has a higher version of it. copied is the number of subgraphs that it wrote.
 func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
-	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
+	list, err := queryInfos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs ORDER BY id`)
 	if err != nil {
 		return 0, s.o.Explain(ctx, err)
 	}
@@ -46,7 +46,7 @@ func (s *Store) copyGraph(ctx context.Context, from graph.Info, quads []graph.Qu
 			return err
 		}
 		r.Origin, r.Owner, r.Quads, r.Deleted = from.Origin, from.Owner, n, from.Deleted
-		if _, _, err := s.version(ctx, tx, r, from.Time); err != nil {
+		if _, _, err := s.nextVersion(ctx, tx, r, from.Time); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE graph_subgraphs SET version = $1 WHERE id = $2 AND version < $3`, from.Version, from.ID,

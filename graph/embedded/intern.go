@@ -36,8 +36,8 @@ func newInterner(keep bool) *interner {
 	return &interner{keep: keep, ids: map[string]int64{}, reads: map[string]*reading{}}
 }
 
-// forget drops the ids that a failed transaction may have created.
-func (t *interner) forget() {
+// dropUncommitted drops the ids that a failed transaction may have created.
+func (t *interner) dropUncommitted() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.ids)

@@ -26,7 +26,7 @@ func (o *overlay) nameLatest(ctx context.Context) error {
 	if o.s.o.Latest == nil {
 		return nil
 	}
-	ids, err := o.numbers(ctx, []graph.Term{graph.Node(own.LatestGraph)})
+	ids, err := o.termIDs(ctx, []graph.Term{graph.Node(own.LatestGraph)})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (o *overlay) matchLatest(ctx context.Context, p sparql.Pattern, yield func(
 
 // allSeries returns the series that the viewer may see.
 func (o *overlay) allSeries(ctx context.Context) (out []sparql.ID, err error) {
-	ids, err := o.numbers(ctx, []graph.Term{graph.Node(own.Namespace + "series")})
+	ids, err := o.termIDs(ctx, []graph.Term{graph.Node(own.Namespace + "series")})
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad
 			return nil, err
 		}
 	}
-	list, err := o.numbered(ctx, quads, o.latest.graph)
+	list, err := o.idQuads(ctx, quads, o.latest.graph)
 	o.latest.found[series] = list
 	return list, err
 }

@@ -29,14 +29,14 @@ type mirror struct {
 }
 
 func (m *mirror) init() {
-	m.timer = time.AfterFunc(idle, m.drop)
+	m.timer = time.AfterFunc(idle, m.freeMemory)
 	m.timer.Stop()
 }
 
 func (m *mirror) stop() { m.timer.Stop() }
 
-// drop frees the memory.
-func (m *mirror) drop() {
+// freeMemory frees the memory.
+func (m *mirror) freeMemory() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.loaded, m.base, m.delta, m.stale, m.graphs = false, nil, nil, nil, nil
@@ -86,7 +86,7 @@ func (s *Store) load(ctx context.Context, db querier) error {
 	m := &s.mirror
 	m.stale, m.graphs, m.delta = map[sparql.ID]bool{}, map[sparql.ID]graph.Info{}, sparql.NewIndex(nil)
 	m.terms.clear()
-	list, err := infos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0`)
+	list, err := queryInfos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0`)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *Store) tooLarge(total int) error {
 // catchUp reads the graphs that changed. When these are many, the whole index is rebuilt.
 func (s *Store) catchUp(ctx context.Context, db querier) error {
 	m := &s.mirror
-	list, err := infos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE changed > $1`, m.changed)
+	list, err := queryInfos(ctx, db, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE changed > $1`, m.changed)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (s *Store) catchUp(ctx context.Context, db querier) error {
 	return nil
 }
 
-func infos(ctx context.Context, db querier, text string, args ...any) (list []row, err error) {
+func queryInfos(ctx context.Context, db querier, text string, args ...any) (list []row, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

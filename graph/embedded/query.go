@@ -69,7 +69,7 @@ type view struct {
 
 var _ sparql.Dataset = (*view)(nil)
 
-func (v *view) sees(g sparql.ID) bool { return v.visible == nil || v.visible[g] }
+func (v *view) isVisible(g sparql.ID) bool { return v.visible == nil || v.visible[g] }
 
 // Find implements sparql.Dataset.
 func (v *view) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
@@ -131,7 +131,7 @@ func (v *view) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, error)
 // Graphs implements sparql.Dataset. Graphs without statements do not exist.
 func (v *view) Graphs(context.Context) (out []sparql.ID, err error) {
 	for id, info := range v.m.graphs {
-		if info.Quads > 0 && v.sees(id) {
+		if info.Quads > 0 && v.isVisible(id) {
 			out = append(out, id)
 		}
 	}
@@ -142,10 +142,10 @@ func (v *view) Graphs(context.Context) (out []sparql.ID, err error) {
 // Match implements sparql.Dataset.
 func (v *view) Match(_ context.Context, p sparql.Pattern, yield func(sparql.Quad) bool) error {
 	more := v.m.base.Each(p, func(q sparql.Quad) bool {
-		return v.m.stale[q.G] || !v.sees(q.G) || yield(q)
+		return v.m.stale[q.G] || !v.isVisible(q.G) || yield(q)
 	})
 	if more && v.m.delta.Len() > 0 {
-		v.m.delta.Each(p, func(q sparql.Quad) bool { return !v.sees(q.G) || yield(q) })
+		v.m.delta.Each(p, func(q sparql.Quad) bool { return !v.isVisible(q.G) || yield(q) })
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may fu
 			}
 			continue
 		}
-		if err := s.change(ctx, op, p, may); err != nil {
+		if err := s.applyOperation(ctx, op, p, may); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Store) Update(ctx context.Context, u sparql.Update, p graph.Put, may fu
 // ErrNoGraph reports data without GRAPH.
 var ErrNoGraph = errors.New("every statement of the knowledge graph is in a subgraph: write GRAPH <name> { ... }")
 
-func (s *Store) change(ctx context.Context, op sparql.Operation, p graph.Put, may func(id string) error) error {
+func (s *Store) applyOperation(ctx context.Context, op sparql.Operation, p graph.Put, may func(id string) error) error {
 	by := map[string][]graph.Quad{}
 	for _, q := range append(slices.Clone(op.Insert), op.Delete...) {
 		if q.G.IsZero() {

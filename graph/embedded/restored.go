@@ -36,7 +36,7 @@ func (s *Store) checkRestored(ctx context.Context) error {
 		}
 	}
 	if now.Instance != "" && (s.o.State == "" || last.Instance == now.Instance && last.Changed <= now.Changed) {
-		return s.remember(ctx)
+		return s.saveNewestChange(ctx)
 	}
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE graph_state SET instance = $1, changed = changed + 1 WHERE one = 1`, rand.Text())
@@ -52,11 +52,11 @@ func (s *Store) checkRestored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.remember(ctx)
+	return s.saveNewestChange(ctx)
 }
 
-// remember saves the newest change of the database.
-func (s *Store) remember(ctx context.Context) error {
+// saveNewestChange saves the newest change of the database.
+func (s *Store) saveNewestChange(ctx context.Context) error {
 	if s.o.State == "" {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) 
 	for i, ms := range times {
 		names[i] = graph.Node(timestampPrefix + strconv.FormatInt(ms, 10))
 	}
-	ids, err := o.numbers(ctx, names)
+	ids, err := o.termIDs(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) 
 	return o, nil
 }
 
-// numbers returns ids for terms: the database's, or own ones.
-func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
+// termIDs returns ids for terms: the database's, or own ones.
+func (o *overlay) termIDs(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
 	out, err := o.view.Find(ctx, terms)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (o *overlay) numbers(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 // Find implements sparql.Dataset. It also assigns an id to a term that is not stored, because a snapshot that is built
 // later may contain the term.
 func (o *overlay) Find(ctx context.Context, terms []graph.Term) ([]sparql.ID, error) {
-	return o.numbers(ctx, terms)
+	return o.termIDs(ctx, terms)
 }
 
 // Terms implements sparql.Dataset.
@@ -137,7 +137,7 @@ func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.
 	if err != nil {
 		return nil, err
 	}
-	list, err := o.numbered(ctx, quads, g)
+	list, err := o.idQuads(ctx, quads, g)
 	if err != nil {
 		return nil, err
 	}
@@ -148,13 +148,13 @@ func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.
 	return o.made[g], nil
 }
 
-// numbered returns the statements of a graph by the ids of their terms.
-func (o *overlay) numbered(ctx context.Context, quads []graph.Quad, g sparql.ID) ([]sparql.Quad, error) {
+// idQuads returns the statements of a graph by the ids of their terms.
+func (o *overlay) idQuads(ctx context.Context, quads []graph.Quad, g sparql.ID) ([]sparql.Quad, error) {
 	terms := make([]graph.Term, 0, 3*len(quads))
 	for _, q := range quads {
 		terms = append(terms, q.S, q.P, q.O)
 	}
-	ids, err := o.numbers(ctx, terms)
+	ids, err := o.termIDs(ctx, terms)
 	if err != nil {
 		return nil, err
 	}

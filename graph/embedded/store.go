@@ -79,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.mirror.stop()
 	s.feed.close()
-	return s.remember(context.Background())
+	return s.saveNewestChange(context.Background())
 }
 
 // inTx runs f in a transaction.
@@ -92,8 +92,8 @@ func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.terms.forget()
-			err = errors.Join(s.explain(ctx, err), ignoreDone(tx.Rollback()))
+			s.terms.dropUncommitted()
+			err = errors.Join(s.translateError(ctx, err), ignoreDone(tx.Rollback()))
 		}
 	}()
 	if s.o.Postgres { // one writer at a time, also among servers
@@ -114,8 +114,8 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// explain translates errors of the database and returns the graph's own errors unchanged.
-func (s *Store) explain(ctx context.Context, err error) error {
+// translateError translates errors of the database and returns the graph's own errors unchanged.
+func (s *Store) translateError(ctx context.Context, err error) error {
 	var version *graph.VersionError
 	if errors.Is(err, graph.ErrNotFound) || errors.As(err, &version) || errors.Is(err, graph.ErrTooSymmetric) {
 		return err
@@ -194,7 +194,7 @@ func readQuads(ctx context.Context, db querier, g int64) (quads []graph.Quad, er
 
 // List implements graph.Store.
 func (s *Store) List(ctx context.Context) ([]graph.Info, error) {
-	list, err := infos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0 ORDER BY id`)
+	list, err := queryInfos(ctx, s.o.DB, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE deleted = 0 ORDER BY id`)
 	if err != nil {
 		return nil, s.o.Explain(ctx, err)
 	}

@@ -84,7 +84,7 @@ func (s *Store) putTx(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (
 		return r.Info, false, nil
 	}
 	r.Origin, r.Owner, r.Quads, r.Deleted = p.Origin, p.Owner, n, false
-	return s.version(ctx, tx, r, p.Time)
+	return s.nextVersion(ctx, tx, r, p.Time)
 }
 
 func checkVersion(id string, r row, there bool, want int64) error {
@@ -112,9 +112,9 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 	return r, err
 }
 
-// version assigns the next version to a changed subgraph. A version is at least the current time, so that versions keep
+// nextVersion assigns the next version to a changed subgraph. A version is at least the current time, so that versions keep
 // rising after a backup was restored.
-func (s *Store) version(ctx context.Context, tx *sql.Tx, r row, at time.Time) (graph.Info, bool, error) {
+func (s *Store) nextVersion(ctx context.Context, tx *sql.Tx, r row, at time.Time) (graph.Info, bool, error) {
 	now := s.o.Now()
 	if at.IsZero() {
 		at = now
@@ -149,7 +149,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 		}
 	}
 	if p.Merge && hasBlanks(quads) {
-		if quads, err = s.merged(ctx, tx, r, quads); err != nil {
+		if quads, err = s.mergeQuads(ctx, tx, r, quads); err != nil {
 			return false, 0, err
 		}
 		p.Merge = false
@@ -157,7 +157,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 	if quads, err = nameBlanks(quads, r.g); err != nil {
 		return false, 0, err
 	}
-	want, err := s.numbers(ctx, tx, quads)
+	want, err := s.termIDs(ctx, tx, quads)
 	if err != nil {
 		return false, 0, err
 	}
@@ -181,7 +181,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 	if err := remove(ctx, tx, r.g, drop); err != nil {
 		return false, 0, err
 	}
-	err = insert(ctx, tx, r.g, add)
+	err = insertQuads(ctx, tx, r.g, add)
 	return len(add)+len(drop) > 0, len(have) + len(add) - len(drop), err
 }
 
@@ -203,8 +203,8 @@ func hasBlanks(quads []graph.Quad) bool {
 	return false
 }
 
-// merged returns the stored statements together with the new ones; blank nodes of the two are distinct.
-func (s *Store) merged(ctx context.Context, tx *sql.Tx, r row, quads []graph.Quad) ([]graph.Quad, error) {
+// mergeQuads returns the stored statements together with the new ones; blank nodes of the two are distinct.
+func (s *Store) mergeQuads(ctx context.Context, tx *sql.Tx, r row, quads []graph.Quad) ([]graph.Quad, error) {
 	have, err := readQuads(ctx, tx, r.g)
 	if err != nil {
 		return nil, err
@@ -240,7 +240,7 @@ func nameBlanks(quads []graph.Quad, g int64) ([]graph.Quad, error) {
 	return quads, nil
 }
 
-func (s *Store) numbers(ctx context.Context, tx *sql.Tx, quads []graph.Quad) (map[spo]bool, error) {
+func (s *Store) termIDs(ctx context.Context, tx *sql.Tx, quads []graph.Quad) (map[spo]bool, error) {
 	terms := make([]graph.Term, 0, 3*len(quads))
 	for _, q := range quads {
 		terms = append(terms, q.S, q.P, q.O)
@@ -273,9 +273,9 @@ func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err 
 	return out, rows.Err()
 }
 
-// insert adds the quads of graph g, many per statement. It writes ids as literals, because SQLite searches all
+// insertQuads adds the quads of graph g, many per statement. It writes ids as literals, because SQLite searches all
 // parameters of a statement each time it binds one.
-func insert(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
+func insertQuads(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 	slices.SortFunc(list, func(a, b spo) int { return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o)) })
 	return inChunks(list, func(part []spo) error {
 		text := []byte(`INSERT INTO graph_quads (g, s, p, o) VALUES `)
@@ -324,7 +324,7 @@ func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (info gr
 			return err
 		}
 		r.Deleted, r.Quads = true, 0
-		info, _, err = s.version(ctx, tx, r, time.Time{})
+		info, _, err = s.nextVersion(ctx, tx, r, time.Time{})
 		return err
 	})
 	if err == nil {
@@ -378,9 +378,9 @@ func (s *Store) Compact(ctx context.Context) error {
 			ctx, `DELETE FROM graph_terms WHERE NOT EXISTS (SELECT 1 FROM graph_subgraphs g WHERE g.g = graph_terms.id) AND NOT EXISTS `+
 				`(SELECT 1 FROM graph_quads q WHERE q.o = graph_terms.id) AND NOT EXISTS (SELECT 1 FROM graph_quads q WHERE q.p = `+
 				`graph_terms.id) AND id NOT IN (SELECT DISTINCT s FROM graph_quads)`)
-		s.terms.forget()
+		s.terms.dropUncommitted()
 		s.mirror.loaded = false // term ids may be reused
 		return err
 	})
-	return errors.Join(err, s.remember(ctx))
+	return errors.Join(err, s.saveNewestChange(ctx))
 }

@@ -100,30 +100,30 @@ const Origin = "reckon"
 // next call retries failed writes.
 func (f *Feed) Update(ctx context.Context) (changed int, err error) {
 	now := f.o.Clock()
-	n, err := f.workloads(ctx, now)
+	n, err := f.updateWorkloads(ctx, now)
 	changed += n
 	if err != nil {
 		return changed, err
 	}
 	if now.Sub(f.nodes) >= nodesEvery || now.Before(f.nodes) {
-		if n, err = f.machines(ctx, now); err != nil {
+		if n, err = f.updateNodes(ctx, now); err != nil {
 			return changed + n, err
 		}
 		changed += n
 		f.nodes = now
 	}
-	n, err = f.forget(ctx, now)
+	n, err = f.deleteEnded(ctx, now)
 	changed += n
 	if err == nil && !f.repaired {
-		n, err = f.repair(ctx)
+		n, err = f.deleteOrphans(ctx)
 		changed += n
 		f.repaired = err == nil
 	}
 	return changed, err
 }
 
-// repair deletes subgraphs that an earlier run of the server wrote and that no longer exist in the catalogue.
-func (f *Feed) repair(ctx context.Context) (n int, err error) {
+// deleteOrphans deletes subgraphs that an earlier run of the server wrote and that no longer exist in the catalogue.
+func (f *Feed) deleteOrphans(ctx context.Context) (n int, err error) {
 	list, err := f.o.Store.List(ctx)
 	if err != nil {
 		return 0, err
@@ -155,7 +155,7 @@ func (f *Feed) vocabulary(site string) own.Vocabulary {
 	return own.Vocabulary{Base: f.o.Base, Site: site}
 }
 
-func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err error) {
+func (f *Feed) updateWorkloads(ctx context.Context, now time.Time) (changed int, err error) {
 	since, late := f.looked.Add(-overlap), now.Sub(f.lookedLate) >= lateEvery || now.Before(f.lookedLate)
 	if late {
 		since = f.looked.Add(-lateOverlap)
@@ -169,7 +169,7 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 	}
 	for len(list) > 0 && err == nil {
 		var n int
-		n, list, err = f.described(ctx, list, now)
+		n, list, err = f.writeBatch(ctx, list, now)
 		changed += n
 	}
 	if err == nil {
@@ -185,9 +185,9 @@ func (f *Feed) workloads(ctx context.Context, now time.Time) (changed int, err e
 // one of 250. Larger batches would block other writers for too long.
 const batch = 250
 
-// described writes one batch of subgraphs: those of rows with facts that changed since they were last written. It
+// writeBatch writes one batch of subgraphs: those of rows with facts that changed since they were last written. It
 // returns the number of changed subgraphs and the rows that are left for the next batch.
-func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
+func (f *Feed) writeBatch(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
 	facts := map[string]written{}
 	for i := range list {
@@ -196,10 +196,10 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 			break
 		}
 		w := &list[i]
-		if workload.Kind(w.Kind).Sum() || passing(w) { // sums without an identity, and noise
+		if workload.Kind(w.Kind).Sum() || isShortLived(w) { // sums without an identity, and noise
 			continue
 		}
-		id, is := f.identify(w)
+		id, is := f.subgraphOf(w)
 		if f.known[id].facts == is.facts {
 			continue
 		}
@@ -215,9 +215,9 @@ func (f *Feed) described(ctx context.Context, list []store.Workload, now time.Ti
 	return changed, rest, err
 }
 
-func (f *Feed) identify(w *store.Workload) (id string, is written) {
+func (f *Feed) subgraphOf(w *store.Workload) (id string, is written) {
 	o := f.o.Links.Workload(w)
-	return f.vocabulary(w.Site).WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value, written{facts: facts(w), end: w.End}
+	return f.vocabulary(w.Site).WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value, written{facts: factsText(w), end: w.End}
 }
 
 func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change {
@@ -260,10 +260,10 @@ const passed = time.Minute
 // did is the least activity that is described, because there is nothing to find about idle work.
 var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
-// passing reports whether a workload is an unnamed process group that was never seen running for a minute. Such groups
+// isShortLived reports whether a workload is an unnamed process group that was never seen running for a minute. Such groups
 // get no subgraph yet, because a machine that compiles programs has thousands of them per hour, with 80 quads each. A
 // row may be a minute old, and the group may have ended since.
-func passing(w *store.Workload) bool {
+func isShortLived(w *store.Workload) bool {
 	if !workload.Kind(w.Kind).Group() || w.Start.IsZero() {
 		return false
 	}
@@ -274,8 +274,8 @@ func passing(w *store.Workload) bool {
 	return until.Sub(w.Start) < passed
 }
 
-// facts returns all the facts that the subgraph of a workload is derived from.
-func facts(w *store.Workload) string {
+// factsText returns all the facts that the subgraph of a workload is derived from.
+func factsText(w *store.Workload) string {
 	var b strings.Builder
 	fmt.Fprint(&b, w.State, "\x00", w.Owner, "\x00", strings.Join(w.Nodes, ","), "\x00", w.Start.UnixMilli(), " ", w.Submit.UnixMilli(),
 		" ", w.End.UnixMilli())
@@ -297,7 +297,7 @@ func (f *Feed) write(ctx context.Context, id string, quads []graph.Quad, owner s
 	return changed, nil
 }
 
-func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err error) {
+func (f *Feed) updateNodes(ctx context.Context, now time.Time) (changed int, err error) {
 	list, err := f.o.Nodes.Nodes(ctx, now)
 	if err != nil {
 		return 0, fmt.Errorf("read the nodes: %w", err)
@@ -309,7 +309,7 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 		v := f.vocabulary(n.Site)
 		o := f.o.Links.Node(n)
 		bySite[v.Site] = append(bySite[v.Site], n.Node)
-		news = f.differs(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable),
+		news = f.addChanged(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable),
 			func() []graph.Quad { return v.Node(o) })
 	}
 	if len(bySite) == 0 {
@@ -318,7 +318,7 @@ func (f *Feed) machines(ctx context.Context, now time.Time) (changed int, err er
 	for site, nodes := range bySite {
 		slices.Sort(nodes)
 		v := f.vocabulary(site)
-		news = f.differs(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","),
+		news = f.addChanged(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","),
 			func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) })
 	}
 	for some := range slices.Chunk(news, batch) {
@@ -344,8 +344,8 @@ type machine struct {
 	describe  func() []graph.Quad
 }
 
-// differs adds a machine to the list if its facts changed since the last time, and records that it exists.
-func (f *Feed) differs(list []machine, there map[string]bool, id, facts string, describe func() []graph.Quad) []machine {
+// addChanged adds a machine to the list if its facts changed since the last time, and records that it exists.
+func (f *Feed) addChanged(list []machine, there map[string]bool, id, facts string, describe func() []graph.Quad) []machine {
 	there[id] = true
 	if f.known[id].facts == facts {
 		return list
@@ -370,8 +370,8 @@ func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (
 	return changed, nil
 }
 
-// forget deletes things that ended long ago.
-func (f *Feed) forget(ctx context.Context, now time.Time) (n int, err error) {
+// deleteEnded deletes things that ended long ago.
+func (f *Feed) deleteEnded(ctx context.Context, now time.Time) (n int, err error) {
 	for id, w := range f.known {
 		if w.end.IsZero() || now.Sub(w.end) < f.o.Keep {
 			continue

@@ -48,7 +48,7 @@ func (v Vocabulary) Context() map[string]any {
 	}
 }
 
-func glc(name string) graph.Term { return graph.Node("glc:" + name) }
+func glcNode(name string) graph.Term { return graph.Node("glc:" + name) }
 
 // Document collects statements about several objects; each object is described once.
 type Document struct {
@@ -84,12 +84,12 @@ func escape(name string) string {
 	return graph.EscapeIRI(name)
 }
 
-func dot(t graph.Term, parts ...string) graph.Term {
+func childNode(t graph.Term, parts ...string) graph.Term {
 	return graph.Node(t.Value + "." + strings.Join(parts, "."))
 }
 
 func (d *Document) add(s graph.Term, predicate string, o graph.Term) {
-	d.addIRI(s, glc(predicate), o)
+	d.addIRI(s, glcNode(predicate), o)
 }
 
 func (d *Document) addIRI(s, p, o graph.Term) {
@@ -106,7 +106,7 @@ func (d *Document) describe(s graph.Term, class, description string) {
 	if d.there[s] {
 		return
 	}
-	d.types[s] = glc(class)
+	d.types[s] = glcNode(class)
 	d.add(s, "hasID", s)
 	if description != "" {
 		d.add(s, "hasDescription", graph.Text(description))
@@ -147,7 +147,7 @@ func (d *Document) Node(n object.Node, now int64) {
 		{"Network", "Network", "", "", ""},
 		{"GPU", "GPU", "Core", "NVidiaPlugin", object.GPU},
 	} {
-		p := dot(id, part.name)
+		p := childNode(id, part.name)
 		d.describe(p, resourceClass, part.description)
 		d.add(id, "hasSubResource", p)
 		if v := math.Trunc(n.Allocatable[part.resource]); v != 0 {
@@ -160,7 +160,7 @@ func (d *Document) Node(n object.Node, now int64) {
 			"ResourceSpecification", now)
 		d.add(id, "hasMeasurement", m)
 	}
-	since := stamp(n.Since)
+	since := formatTime(n.Since)
 	if since == "" {
 		since = "0"
 	}
@@ -168,13 +168,13 @@ func (d *Document) Node(n object.Node, now int64) {
 }
 
 func (d *Document) capacity(parent graph.Term, description, property, suffix string, v float64, unit, source string, now int64) graph.Term {
-	id := dot(parent, suffix, strconv.FormatInt(now, 10))
+	id := childNode(parent, suffix, strconv.FormatInt(now, 10))
 	d.measurement(id, description, v, now, nil, unit, property, source)
 	return id
 }
 
 func (d *Document) status(id graph.Term, status, start, end string) {
-	s := dot(id, "Status")
+	s := childNode(id, "Status")
 	d.describe(s, "Status", status)
 	if start != "" {
 		d.add(s, "startTime", graph.Text(start))
@@ -185,7 +185,7 @@ func (d *Document) status(id graph.Term, status, start, end string) {
 	d.add(id, "hasStatus", s)
 }
 
-func stamp(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -207,7 +207,7 @@ func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
 			relation = "hasSubTask"
 		}
 		d.add(owner, relation, id)
-		d.types[owner] = glc(class)
+		d.types[owner] = glcNode(class)
 		d.add(owner, "hasID", owner)
 		d.add(owner, "hasDescription", graph.Text(o.Kind))
 	}
@@ -226,23 +226,23 @@ func (d *Document) Pod(p object.Pod) {
 		d.add(id, "consumes", node)
 	}
 	if p.Phase != "" {
-		d.status(id, p.Phase, stamp(p.Start), stamp(p.End))
+		d.status(id, p.Phase, formatTime(p.Start), formatTime(p.End))
 	}
 	for _, c := range p.Containers {
-		name, cid := undefined(c.Name), undefined(c.ID)
-		at := dot(id, escape(name))
+		name, cid := orUndefined(c.Name), orUndefined(c.ID)
+		at := childNode(id, escape(name))
 		d.describe(at, resourceClass, "Container")
 		d.scheduler(p.Scheduler, "manages", at)
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
 		if c.State != "" {
-			d.status(at, c.State, stamp(c.Start), stamp(c.End))
+			d.status(at, c.State, formatTime(c.Start), formatTime(c.End))
 		}
 		d.add(id, "hasSubResource", at)
 	}
 }
 
-func undefined(s string) string {
+func orUndefined(s string) string {
 	if s == "" {
 		return "undefined"
 	}
@@ -253,7 +253,7 @@ func (d *Document) scheduler(name, relation string, of graph.Term) {
 	if name == "" {
 		name = "default-scheduler"
 	}
-	s := glc(escape(name))
+	s := glcNode(escape(name))
 	d.describe(s, "Scheduler", "")
 	d.add(s, relation, of)
 }

@@ -14,11 +14,11 @@ func (d *Document) Workload(w object.Workload) {
 	d.owners(id, w.Kind, w.Owners)
 	for _, r := range object.Resources() {
 		d.constraint(id, string(r)+".Allocated", "SoftConstraint", r,
-			sum(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
+			sumResource(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
 	}
 	for _, r := range object.Resources() {
 		d.constraint(id, string(r)+".Capacity", "HardConstraint", r,
-			sum(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
+			sumResource(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
 				if c.Init && r == object.GPU { // the exporter does not read it
 					return nil
 				}
@@ -28,9 +28,10 @@ func (d *Document) Workload(w object.Workload) {
 	d.scheduler(w.Scheduler, "assigns", id)
 }
 
-// sum adds one resource over all containers and init containers, as the exporter does. The Kubernetes scheduler would use the larger of
+// sumResource adds one resource over all containers and init containers, as the exporter does. The Kubernetes scheduler would use the
+// larger of
 // the two sums. Containers are added first, because the order affects the rounding of floating-point sums.
-func sum(w object.Workload, annotated object.Amounts, r object.Resource, of func(object.Requirements) object.Amounts) float64 {
+func sumResource(w object.Workload, annotated object.Amounts, r object.Resource, of func(object.Requirements) object.Amounts) float64 {
 	total := annotated[r]
 	for _, initial := range []bool{false, true} {
 		for _, c := range w.Containers {
@@ -53,13 +54,13 @@ func (d *Document) constraint(workload graph.Term, name, class string, r object.
 	case object.Energy:
 		unit, aspect = "Milliwatt", "Power"
 	}
-	d.describe(glc(unit), "MeasurementUnit", "")
-	d.describe(glc(aspect), "Aspect", "")
-	id := dot(workload, name)
+	d.describe(glcNode(unit), "MeasurementUnit", "")
+	d.describe(glcNode(aspect), "Aspect", "")
+	id := childNode(workload, name)
 	d.describe(id, class, name)
 	d.add(id, "maxValue", graph.Number(v))
-	d.add(id, "measuredIn", glc(unit))
-	d.add(id, "hasAspect", glc(aspect))
+	d.add(id, "measuredIn", glcNode(unit))
+	d.add(id, "hasAspect", glcNode(aspect))
 	d.add(workload, "hasConstraint", id)
 }
 
@@ -86,14 +87,14 @@ func (d *Document) measurement(id graph.Term, description string, v float64, at 
 	} else {
 		d.describe(id, "Measurement", description)
 	}
-	d.describe(glc(unit), "MeasurementUnit", "")
-	d.describe(glc(property), "MeasurementProperty", "")
-	d.describe(glc(source), "MeasuringResource", sourceDescriptions[source])
+	d.describe(glcNode(unit), "MeasurementUnit", "")
+	d.describe(glcNode(property), "MeasurementProperty", "")
+	d.describe(glcNode(source), "MeasuringResource", sourceDescriptions[source])
 	d.add(id, "hasValue", graph.Number(v))
 	d.add(id, "hasTimestamp", graph.Integer(at))
-	d.add(id, "relatesToMeasurementProperty", glc(property))
-	d.add(id, "measuredIn", glc(unit))
-	d.add(glc(source), "makes", id)
+	d.add(id, "relatesToMeasurementProperty", glcNode(property))
+	d.add(id, "measuredIn", glcNode(unit))
+	d.add(glcNode(source), "makes", id)
 }
 
 // NodeMeasurement adds a measurement of a node, or of a part if the query names one.
@@ -110,7 +111,7 @@ func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) 
 	resource := d.id(m.Resource)
 	parent, description := resource, m.Query.Measurement
 	if m.Query.Subresource != "" {
-		parent, description = dot(resource, m.Query.Subresource), m.Query.Subresource+"."+m.Query.Measurement
+		parent, description = childNode(resource, m.Query.Subresource), m.Query.Subresource+"."+m.Query.Measurement
 	}
 	at := m.Time
 	var a *aggregation
@@ -123,7 +124,7 @@ func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) 
 		owner = resource
 	}
 	d.describe(owner, resourceClass, "")
-	id := dot(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
+	id := childNode(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
 	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
 	d.add(owner, "hasMeasurement", id)
 }

@@ -10,7 +10,7 @@ import (
 // and its class. Objects without a class of this vocabulary are not checked.
 func Check(quads []graph.Quad) error {
 	required := map[string][]string{}
-	for _, w := range classes() {
+	for _, w := range vocabularyTerms() {
 		if len(w.required) > 0 {
 			required[Namespace+w.name] = w.required
 		}

@@ -92,7 +92,7 @@ func (w *writer) addTypes(s graph.Term, classes ...string) {
 	}
 }
 
-func part(s graph.Term, name string) graph.Term { return graph.Node(s.Value + "#" + name) }
+func partNode(s graph.Term, name string) graph.Term { return graph.Node(s.Value + "#" + name) }
 
 // Workload describes a workload.
 func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
@@ -139,7 +139,7 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	id := v.workload(w, &what)
 	w.addTypes(id, "Pod")
 	for _, c := range o.Containers {
-		at := part(id, "container-"+graph.EscapeIRI(c.Name))
+		at := partNode(id, "container-"+graph.EscapeIRI(c.Name))
 		w.addTypes(at, "Container")
 		w.text(at, "name", c.Name)
 		w.text(at, "uid", c.ID)
@@ -201,8 +201,8 @@ func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
 	}
 }
 
-// units returns the units of amounts: QUDT's name and the UCUM code. Annotated network and energy have no defined unit.
-func units(r object.Resource) (name, code string) {
+// unitCodes returns the units of amounts: QUDT's name and the UCUM code. Annotated network and energy have no defined unit.
+func unitCodes(r object.Resource) (name, code string) {
 	switch r {
 	case object.Memory, object.Storage:
 		return "BYTE", "By"
@@ -218,11 +218,11 @@ func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts)
 		if !ok {
 			continue
 		}
-		at := part(id, property+"-"+string(r))
+		at := partNode(id, property+"-"+string(r))
 		w.addTypes(at, "Amount", qudt+"QuantityValue")
 		w.text(at, "resource", string(r))
 		w.add(at, qudt+"numericValue", graph.Number(v))
-		if name, code := units(r); name != "" {
+		if name, code := unitCodes(r); name != "" {
 			w.add(at, qudt+"unit", graph.Node(unit+name))
 			w.text(at, qudt+"ucumCode", code)
 		}
@@ -234,18 +234,18 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 	if t == nil || t.Metrics == nil && t.Logs == nil {
 		return
 	}
-	at := part(id, "telemetry")
+	at := partNode(id, "telemetry")
 	w.addTypes(at, class)
 	w.add(id, "telemetry", at)
 	if m := t.Metrics; m != nil {
-		data := part(id, "metrics")
+		data := partNode(id, "metrics")
 		w.add(at, "hasMetrics", data)
 		w.addTypes(data, "Data")
 		w.text(data, "dataType", "timeseries")
 		w.text(data, "dataType", m.Source.Type)
 		w.source(data, m.Source, m.Dashboard)
 		for _, s := range m.Series {
-			one := part(id, "series-"+graph.EscapeIRI(s.Name))
+			one := partNode(id, "series-"+graph.EscapeIRI(s.Name))
 			w.add(data, "series", one)
 			w.addTypes(one, "Series", sosa+"ObservableProperty", saref+"Property")
 			w.text(one, "metricName", s.Name)
@@ -257,7 +257,7 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 		}
 	}
 	if l := t.Logs; l != nil {
-		data := part(id, "logs")
+		data := partNode(id, "logs")
 		w.add(at, "hasLogs", data)
 		w.addTypes(data, "Data")
 		w.text(data, "dataType", "logs")
@@ -268,7 +268,7 @@ func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
 }
 
 func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
-	at := part(graph.Node(strings.SplitN(data.Value, "#", 2)[0]), "source-"+graph.EscapeIRI(s.Type))
+	at := partNode(graph.Node(strings.SplitN(data.Value, "#", 2)[0]), "source-"+graph.EscapeIRI(s.Type))
 	w.addTypes(at, "DataSource")
 	w.text(at, "sourceType", s.Type)
 	w.text(at, "url", s.URL)

@@ -43,7 +43,7 @@ type vocabularyTerm struct {
 	required              []string // properties that every instance of the class has
 }
 
-func classes() []vocabularyTerm {
+func vocabularyTerms() []vocabularyTerm {
 	return []vocabularyTerm{
 		{name: "Workload", parent: sosa + "FeatureOfInterest",
 			comment: "Work that is recognised as one piece: a job, a deployment, a service.", required: []string{"name", "kind"}},
@@ -109,7 +109,7 @@ func Ontology() (out []graph.Quad) {
 	add := func(s, p string, o graph.Term) {
 		out = append(out, graph.Quad{S: graph.Node(s), P: graph.Node(p), O: o})
 	}
-	for _, w := range classes() {
+	for _, w := range vocabularyTerms() {
 		iri, class, under := Namespace+w.name, graph.RDFS+"Class", graph.RDFS+"subClassOf"
 		if w.property {
 			class, under = graph.RDF+"Property", graph.RDFS+"subPropertyOf"

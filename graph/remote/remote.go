@@ -82,7 +82,7 @@ func parse(address string) (*endpoint, error) {
 	return e, nil
 }
 
-func (e *endpoint) sign(r *http.Request) {
+func (e *endpoint) addCredentials(r *http.Request) {
 	if e.user != "" {
 		r.SetBasicAuth(e.user, e.password)
 	}
@@ -108,7 +108,7 @@ func Open(o Options) (*Store, error) {
 			r.Out.URL.Path, r.Out.URL.RawQuery = s.query.url.Path, asked
 			r.Out.Header.Del("Authorization") // the credentials are for us
 			r.Out.Header.Del("Cookie")
-			s.query.sign(r.Out)
+			s.query.addCredentials(r.Out)
 		}}
 	}
 	return s, nil
@@ -139,7 +139,7 @@ func (s *Store) request(ctx context.Context, method, id string, body []byte) ([]
 	if body != nil {
 		r.Header.Set("Content-Type", "application/n-triples")
 	}
-	s.store.sign(r)
+	s.store.addCredentials(r)
 	resp, err := s.http.Do(r)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", graph.ErrUnavailable, err)
@@ -158,7 +158,7 @@ func (s *Store) request(ctx context.Context, method, id string, body []byte) ([]
 // hashWord is the property that holds the hash and the number of statements of a subgraph in the registry.
 const hashWord = "urn:reckon:ns#contentHash"
 
-func fingerprint(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
+func graphHash(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
 	canonical, err := graph.Canonical(quads)
 	if err != nil {
 		return graph.Quad{}, nil, err
@@ -236,7 +236,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 		}
 		quads = append(renameBlanks(quads), stored...)
 	}
-	mark, document, err := fingerprint(id, quads)
+	mark, document, err := graphHash(id, quads)
 	if err != nil {
 		return info, false, err
 	}

@@ -46,9 +46,9 @@ func (a *aggregate) value(e *eval, t *table, rows []int) (graph.Term, error) {
 	}
 	switch a.name {
 	case "SUM":
-		return sum(list)
+		return sumTerms(list)
 	case "AVG":
-		total, err := sum(list)
+		total, err := sumTerms(list)
 		if err != nil || len(list) == 0 {
 			return graph.Integer(0), err
 		}
@@ -74,7 +74,7 @@ func (a *aggregate) countRows(t *table, rows []int) graph.Term {
 	return graph.Integer(int64(len(seen)))
 }
 
-func sum(list []graph.Term) (graph.Term, error) {
+func sumTerms(list []graph.Term) (graph.Term, error) {
 	total := num{kind: integerKind, r: new(big.Rat)}
 	for _, t := range list {
 		n, ok := toNumber(t)

@@ -10,7 +10,7 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 	rest := slices.Clone(b.triples)
 	t := seeds
 	for len(rest) > 0 && t.len() > 0 {
-		at, err := e.cheapest(rest, bound)
+		at, err := e.cheapestTriple(rest, bound)
 		if err != nil {
 			return nil, err
 		}
@@ -33,8 +33,8 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 
 func (b *bgp) variables() map[int]bool { return scopeOf(b) }
 
-// cheapest returns the triple that is likely to yield the fewest rows, given the bound variables.
-func (e *eval) cheapest(list []triple, bound []bool) (int, error) {
+// cheapestTriple returns the triple that is likely to yield the fewest rows, given the bound variables.
+func (e *eval) cheapestTriple(list []triple, bound []bool) (int, error) {
 	best, least := 0, -1
 	for i, t := range list {
 		var p Pattern
@@ -165,8 +165,8 @@ func bind(row []ID, v int, id ID) bool {
 	return true
 }
 
-// active returns the graphs that a pattern is matched in; 0 is the union of all.
-func (e *eval) active() []ID {
+// activeGraphs returns the graphs that a pattern is matched in; 0 is the union of all.
+func (e *eval) activeGraphs() []ID {
 	if e.graph == 0 && e.from != nil {
 		return e.from
 	}
@@ -184,12 +184,12 @@ func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
 	yield := func(q Quad) bool {
 		several = several || len(found) > first && q.G != found[first].G
 		found = append(found, q)
-		if failed = e.tick(); failed == nil && len(found) > e.limits.Rows {
+		if failed = e.checkTime(); failed == nil && len(found) > e.limits.Rows {
 			failed = ErrTooMuch
 		}
 		return failed == nil
 	}
-	for _, g := range e.active() {
+	for _, g := range e.activeGraphs() {
 		err := e.data.Match(e.ctx, Pattern{s, p, o, g}, yield)
 		if err := cmp.Or(err, failed); err != nil {
 			return nil, err

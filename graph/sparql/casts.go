@@ -19,7 +19,7 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 		if n, ok := toNumber(a[0]); ok {
 			return graph.Text(n.text()), nil
 		}
-		if b, err := truth(a[0]); err == nil && a[0].Datatype == graph.XSDBoolean {
+		if b, err := effectiveBoolean(a[0]); err == nil && a[0].Datatype == graph.XSDBoolean {
 			return graph.Text(strconv.FormatBool(b)), nil
 		}
 		return graph.Text(a[0].Value), nil
@@ -27,7 +27,7 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 	"boolean": func(a []graph.Term) (graph.Term, error) {
 		switch {
 		case a[0].Datatype != "":
-			b, err := truth(a[0])
+			b, err := effectiveBoolean(a[0])
 			return graph.Boolean(b), err
 		case a[0].Value == "true" || a[0].Value == "1":
 			return graph.Boolean(true), nil
@@ -76,7 +76,7 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 		}
 		n, ok := toNumber(t)
 		if t.Type() == graph.XSDBoolean {
-			b, _ := truth(t)
+			b, _ := effectiveBoolean(t)
 			n, ok = num{kind: integerKind, r: new(big.Rat)}, true
 			if b {
 				n.r.SetInt64(1)

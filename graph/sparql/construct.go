@@ -7,8 +7,8 @@ import (
 	"reckon/graph"
 )
 
-// choose limits the data set to the graphs of FROM and FROM NAMED.
-func (q *Query) choose(e *eval) error {
+// selectGraphs limits the data set to the graphs of FROM and FROM NAMED.
+func (q *Query) selectGraphs(e *eval) error {
 	if len(q.from)+len(q.fromNamed) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (e *eval) listGraphs() (err error) {
 
 // statements answers a CONSTRUCT or a DESCRIBE.
 func (q *Query) statements(e *eval) (*Result, error) {
-	t, err := q.sel.eval(e, e.seed())
+	t, err := q.sel.eval(e, e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (q *Query) statements(e *eval) (*Result, error) {
 					cells[j] = s.term
 				case e.isBlank(q, s.v):
 					if minted[s.v].IsZero() {
-						minted[s.v] = e.mint()
+						minted[s.v] = e.newBlankNode()
 					}
 					cells[j] = minted[s.v]
 				case t.row(i)[s.v] != 0:
@@ -81,7 +81,7 @@ func (q *Query) statements(e *eval) (*Result, error) {
 				return nil, err
 			}
 		}
-		if err := e.tick(); err != nil {
+		if err := e.checkTime(); err != nil {
 			return nil, err
 		}
 	}
@@ -91,8 +91,8 @@ func (q *Query) statements(e *eval) (*Result, error) {
 // isBlank reports whether a variable stands for a blank node of the template.
 func (e *eval) isBlank(q *Query, v int) bool { return q.vars.names[v][0] == ' ' }
 
-// mint returns a blank node that the data does not have.
-func (e *eval) mint() graph.Term {
+// newBlankNode returns a blank node that the data does not have.
+func (e *eval) newBlankNode() graph.Term {
 	e.minted++
 	return graph.BlankNode(fmt.Sprintf("new%x-%d", e.start.UnixNano(), e.minted))
 }

@@ -74,7 +74,7 @@ func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, 
 	defer cancel()
 	e := &eval{ctx: ctx, data: data, limits: limits, width: len(q.vars.names) + 1, ids: map[graph.Term]ID{}, terms: map[ID]graph.Term{},
 		real: map[ID]ID{}, regexps: map[string]*regexp.Regexp{}, start: time.Now()}
-	err := q.choose(e)
+	err := q.selectGraphs(e)
 	var out *Result
 	if err == nil {
 		out, err = q.run(e)
@@ -90,14 +90,14 @@ func (q *Query) run(e *eval) (*Result, error) {
 	case constructForm, describeForm:
 		return q.statements(e)
 	case askForm:
-		t, err := q.sel.where.eval(e, e.seed())
+		t, err := q.sel.where.eval(e, e.emptyBinding())
 		if err != nil {
 			return nil, err
 		}
 		yes := t.len() > 0
 		return &Result{Ask: &yes}, nil
 	}
-	t, err := q.sel.eval(e, e.seed())
+	t, err := q.sel.eval(e, e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
@@ -122,15 +122,15 @@ func (q *Query) run(e *eval) (*Result, error) {
 	return out, nil
 }
 
-// seed returns one row without bindings.
-func (e *eval) seed() *table {
+// emptyBinding returns one row without bindings.
+func (e *eval) emptyBinding() *table {
 	t := newTable(e.width)
 	t.data = make([]ID, e.width)
 	return t
 }
 
-// tick ends a query that has exceeded its time; it is cheap enough for every step.
-func (e *eval) tick() error {
+// checkTime ends a query that has exceeded its time; it is cheap enough for every step.
+func (e *eval) checkTime() error {
 	if e.steps++; e.steps&1023 == 0 {
 		return e.ctx.Err()
 	}
@@ -143,7 +143,7 @@ func (e *eval) add(t *table, row []ID) error {
 		return fmt.Errorf("%w: a step of it has more than %d rows; narrow it", ErrTooMuch, t.len())
 	}
 	t.data = append(t.data, row...)
-	return e.tick()
+	return e.checkTime()
 }
 
 // addAll appends the rows of a table within the limits.
@@ -278,15 +278,15 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 // evalSeparately evaluates a node without the bindings of seeds, and then joins its rows with seeds. It is for nodes
 // that must not see those bindings.
 func (e *eval) evalSeparately(seeds *table, run func(*table) (*table, error)) (*table, error) {
-	t, err := run(e.seed())
+	t, err := run(e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
 	return e.hashJoin(seeds, t)
 }
 
-// hides reports whether seeds bind one of vars that is not in scope.
-func (e *eval) hides(seeds *table, vars, scope map[int]bool) bool {
+// hidesBinding reports whether seeds bind one of vars that is not in scope.
+func (e *eval) hidesBinding(seeds *table, vars, scope map[int]bool) bool {
 	if e.inExists { // there the outer row is substituted before the pattern is evaluated
 		return false
 	}
@@ -303,7 +303,7 @@ func (n *filter) eval(e *eval, seeds *table) (*table, error) {
 	for _, c := range n.conditions {
 		c.vars(vars)
 	}
-	if e.hides(seeds, vars, scopeOf(n.inner)) {
+	if e.hidesBinding(seeds, vars, scopeOf(n.inner)) {
 		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	t, err := n.inner.eval(e, seeds)
@@ -333,7 +333,7 @@ func (e *eval) filter(t *table, conditions []expr) (*table, error) {
 			v, err := c.eval(e, t.row(i))
 			if err == nil {
 				var yes bool
-				if yes, err = truth(v); err == nil && yes {
+				if yes, err = effectiveBoolean(v); err == nil && yes {
 					err = e.add(out, t.row(i))
 				}
 			}
@@ -360,7 +360,7 @@ func (e *eval) prepare(t *table, x expr) error {
 func (n *extend) eval(e *eval, seeds *table) (*table, error) {
 	vars := map[int]bool{n.v: true}
 	n.e.vars(vars)
-	if e.hides(seeds, vars, scopeOf(n.inner)) {
+	if e.hidesBinding(seeds, vars, scopeOf(n.inner)) {
 		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	t, err := n.inner.eval(e, seeds)
@@ -401,14 +401,14 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	for _, f := range n.filters {
 		f.vars(right)
 	}
-	if e.hides(seeds, right, leftScope) {
+	if e.hidesBinding(seeds, right, leftScope) {
 		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	left, err := n.left.eval(e, seeds)
 	if err != nil || left.len() == 0 {
 		return left, err
 	}
-	tagged := left.tag(n.tag)
+	tagged := left.withRowNumbers(n.tag)
 	both, err := n.right.eval(e, tagged)
 	if err != nil {
 		return nil, err
@@ -437,14 +437,14 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 // eval returns the rows of the left side, except those that match a row of the right side. Two rows match if they bind
 // at least one common variable and have equal values in all of them.
 func (n *minus) eval(e *eval, seeds *table) (*table, error) {
-	if e.hides(seeds, scopeOf(n.right), scopeOf(n.left)) {
+	if e.hidesBinding(seeds, scopeOf(n.right), scopeOf(n.left)) {
 		return e.evalSeparately(seeds, func(s *table) (*table, error) { return n.eval(e, s) })
 	}
 	left, err := n.left.eval(e, seeds)
 	if err != nil || left.len() == 0 {
 		return left, err
 	}
-	right, err := n.right.eval(e, e.seed())
+	right, err := n.right.eval(e, e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
@@ -458,10 +458,10 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 		row := left.row(i)
 		isGone := false
 		for _, j := range x.candidates(row) {
-			if isGone = excludes(right.row(int(j)), row, x.shared); isGone {
+			if isGone = isExcludedBy(right.row(int(j)), row, x.shared); isGone {
 				break
 			}
-			if err := e.tick(); err != nil {
+			if err := e.checkTime(); err != nil {
 				return nil, err
 			}
 		}
@@ -474,8 +474,8 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	return out, nil
 }
 
-// excludes reports whether two rows share the value of one variable and differ in none.
-func excludes(a, b []ID, vars []int) (alike bool) {
+// isExcludedBy reports whether two rows share the value of one variable and differ in none.
+func isExcludedBy(a, b []ID, vars []int) (alike bool) {
 	for _, v := range vars {
 		switch {
 		case a[v] == 0 || b[v] == 0:
@@ -488,8 +488,8 @@ func excludes(a, b []ID, vars []int) (alike bool) {
 	return alike
 }
 
-// tag returns a copy with the number of each row, from 1, in a column.
-func (t *table) tag(column int) *table {
+// withRowNumbers returns a copy with the number of each row, from 1, in a column.
+func (t *table) withRowNumbers(column int) *table {
 	out := &table{t.width, slices.Clone(t.data), slices.Clone(t.may)}
 	for i := range out.len() {
 		out.row(i)[column] = ID(i + 1)

@@ -135,11 +135,11 @@ func truthOf(x expr, e *eval, row []ID) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return truth(v)
+	return effectiveBoolean(v)
 }
 
-// truth returns the effective boolean value of a term.
-func truth(t graph.Term) (bool, error) {
+// effectiveBoolean returns the effective boolean value of a term.
+func effectiveBoolean(t graph.Term) (bool, error) {
 	switch t.Type() {
 	case graph.XSDBoolean:
 		return t.Value == "true" || t.Value == "1", nil
@@ -160,7 +160,7 @@ func (n *negation) eval(e *eval, row []ID) (graph.Term, error) {
 		return v, err
 	}
 	if n.op == "!" {
-		b, err := truth(v)
+		b, err := effectiveBoolean(v)
 		return graph.Boolean(!b), err
 	}
 	if _, ok := toNumber(v); !ok {
@@ -290,7 +290,7 @@ func (x *exists) match(e *eval, t *table) (*table, error) {
 
 // filter evaluates EXISTS for all rows at once.
 func (x *exists) filter(e *eval, t *table) (*table, error) {
-	got, err := x.match(e, t.tag(x.tag))
+	got, err := x.match(e, t.withRowNumbers(x.tag))
 	if err != nil {
 		return nil, err
 	}

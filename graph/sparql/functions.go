@@ -45,9 +45,9 @@ var ownFunctions = map[string]struct {
 // blankNode implements BNODE: a new node, or one per text within a row.
 func blankNode(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
 	if len(a) == 0 {
-		return e.mint(), nil
+		return e.newBlankNode(), nil
 	}
-	if !stringy(a[0]) || a[0].Language != "" {
+	if !isText(a[0]) || a[0].Language != "" {
 		return a[0], errType
 	}
 	h := fnv.New64a()
@@ -60,18 +60,18 @@ func blankNode(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
 	return graph.BlankNode(fmt.Sprintf("new%x-%x-%x", e.start.UnixNano(), h.Sum64(), sha256.Sum256([]byte(a[0].Value)))), nil
 }
 
-// hashed makes a function of the hex digits of a hash.
-func hashed(sum func(text string) []byte) function {
+// hashFunction makes a function of the hex digits of a hash.
+func hashFunction(sum func(text string) []byte) function {
 	return function{1, 1, func(a []graph.Term) (graph.Term, error) {
-		if !stringy(a[0]) || a[0].Language != "" {
+		if !isText(a[0]) || a[0].Language != "" {
 			return a[0], errType
 		}
 		return graph.Text(hex.EncodeToString(sum(a[0].Value))), nil
 	}}
 }
 
-// timed makes a function of a part of an xsd:dateTime, as it is written, without a change of its zone.
-func timed(part func(t time.Time, text string) (graph.Term, error)) function {
+// timePartFunction makes a function of a part of an xsd:dateTime, as it is written, without a change of its zone.
+func timePartFunction(part func(t time.Time, text string) (graph.Term, error)) function {
 	return function{1, 1, func(a []graph.Term) (graph.Term, error) {
 		t, ok := parseTime(a[0])
 		if !ok {
@@ -82,7 +82,7 @@ func timed(part func(t time.Time, text string) (graph.Term, error)) function {
 }
 
 func integerPart(f func(time.Time) int) function {
-	return timed(func(t time.Time, _ string) (graph.Term, error) { return graph.Integer(int64(f(t))), nil })
+	return timePartFunction(func(t time.Time, _ string) (graph.Term, error) { return graph.Integer(int64(f(t))), nil })
 }
 
 // zoneOf returns the zone as it is written, "" if there is none.
@@ -131,15 +131,15 @@ func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// stringy reports whether a term is text, with or without a language.
-func stringy(t graph.Term) bool { return t.Kind == graph.Literal && t.Datatype == "" }
+// isText reports whether a term is text, with or without a language.
+func isText(t graph.Term) bool { return t.Kind == graph.Literal && t.Datatype == "" }
 
 // onText makes a function of strings; the result keeps the language of the first.
 func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		texts := make([]string, len(a))
 		for i, t := range a {
-			if !stringy(t) {
+			if !isText(t) {
 				return t, errType
 			}
 			texts[i] = t.Value
@@ -148,10 +148,10 @@ func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
 	}
 }
 
-// part makes a function of two strings that searches the first for the second.
-func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, error) {
+// searchFunction makes a function of two strings that searches the first for the second.
+func searchFunction(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
-		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
+		if !isText(a[0]) || !isText(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
 			return a[0], errType
 		}
 		return f(a[0].Value, a[1].Value), nil
@@ -161,7 +161,7 @@ func part(f func(s, sub string) graph.Term) func([]graph.Term) (graph.Term, erro
 // splitString implements STRBEFORE and STRAFTER.
 func splitString(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
-		if !stringy(a[0]) || !stringy(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
+		if !isText(a[0]) || !isText(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
 			return a[0], errType
 		}
 		s, ok := f(a[0].Value, a[1].Value)
@@ -172,7 +172,7 @@ func splitString(f func(s, sub string) (string, bool)) func([]graph.Term) (graph
 	}
 }
 
-func rounded(exact func(*big.Rat) *big.Rat, float func(float64) float64) func([]graph.Term) (graph.Term, error) {
+func roundingFunction(exact func(*big.Rat) *big.Rat, float func(float64) float64) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		n, ok := toNumber(a[0])
 		if !ok {
@@ -228,7 +228,7 @@ func functions() map[string]function {
 		"SAMETERM": {2, 2, func(a []graph.Term) (graph.Term, error) { return graph.Boolean(a[0] == a[1]), nil }},
 		"REGEX":    {2, 3, nil}, "REPLACE": {3, 4, nil}, // see pattern
 		"STRLEN": {1, 1, func(a []graph.Term) (graph.Term, error) {
-			if !stringy(a[0]) {
+			if !isText(a[0]) {
 				return a[0], errType
 			}
 			return graph.Integer(int64(utf8.RuneCountInString(a[0].Value))), nil
@@ -240,7 +240,7 @@ func functions() map[string]function {
 			var b strings.Builder
 			language := ""
 			for i, t := range a {
-				if !stringy(t) {
+				if !isText(t) {
 					return t, errType
 				}
 				if i == 0 {
@@ -254,47 +254,47 @@ func functions() map[string]function {
 			}
 			return graph.Term{Kind: graph.Literal, Value: b.String(), Language: language}, nil
 		}},
-		"STRSTARTS": {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasPrefix(s, sub)) })},
-		"STRENDS":   {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.HasSuffix(s, sub)) })},
-		"CONTAINS":  {2, 2, part(func(s, sub string) graph.Term { return graph.Boolean(strings.Contains(s, sub)) })},
+		"STRSTARTS": {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.HasPrefix(s, sub)) })},
+		"STRENDS":   {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.HasSuffix(s, sub)) })},
+		"CONTAINS":  {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.Contains(s, sub)) })},
 		"STRBEFORE": {2, 2, splitString(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
 		"STRAFTER":  {2, 2, splitString(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
 		"STRDT": {2, 2, func(a []graph.Term) (graph.Term, error) {
-			if !stringy(a[0]) || a[0].Language != "" || a[1].Kind != graph.IRI {
+			if !isText(a[0]) || a[0].Language != "" || a[1].Kind != graph.IRI {
 				return a[0], errType
 			}
 			return graph.Typed(a[0].Value, a[1].Value), nil
 		}},
 		"STRLANG": {2, 2, func(a []graph.Term) (graph.Term, error) {
-			if !stringy(a[0]) || a[0].Language != "" || !stringy(a[1]) || a[1].Value == "" {
+			if !isText(a[0]) || a[0].Language != "" || !isText(a[1]) || a[1].Value == "" {
 				return a[0], errType
 			}
 			return graph.InLanguage(a[0].Value, a[1].Value), nil
 		}},
 		"ENCODE_FOR_URI": {1, 1, func(a []graph.Term) (graph.Term, error) {
-			if !stringy(a[0]) {
+			if !isText(a[0]) {
 				return a[0], errType
 			}
 			return graph.Text(graph.EscapeIRI(a[0].Value)), nil
 		}},
-		"MD5":      hashed(func(s string) []byte { sum := md5.Sum([]byte(s)); return sum[:] }),
-		"SHA1":     hashed(func(s string) []byte { sum := sha1.Sum([]byte(s)); return sum[:] }),
-		"SHA256":   hashed(func(s string) []byte { sum := sha256.Sum256([]byte(s)); return sum[:] }),
-		"SHA384":   hashed(func(s string) []byte { sum := sha512.Sum384([]byte(s)); return sum[:] }),
-		"SHA512":   hashed(func(s string) []byte { sum := sha512.Sum512([]byte(s)); return sum[:] }),
+		"MD5":      hashFunction(func(s string) []byte { sum := md5.Sum([]byte(s)); return sum[:] }),
+		"SHA1":     hashFunction(func(s string) []byte { sum := sha1.Sum([]byte(s)); return sum[:] }),
+		"SHA256":   hashFunction(func(s string) []byte { sum := sha256.Sum256([]byte(s)); return sum[:] }),
+		"SHA384":   hashFunction(func(s string) []byte { sum := sha512.Sum384([]byte(s)); return sum[:] }),
+		"SHA512":   hashFunction(func(s string) []byte { sum := sha512.Sum512([]byte(s)); return sum[:] }),
 		"YEAR":     integerPart(time.Time.Year),
 		"MONTH":    integerPart(func(t time.Time) int { return int(t.Month()) }),
 		"DAY":      integerPart(time.Time.Day),
 		"HOURS":    integerPart(time.Time.Hour),
 		"MINUTES":  integerPart(time.Time.Minute),
-		"SECONDS":  timed(secondsOf),
-		"TIMEZONE": timed(duration),
-		"TZ":       timed(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(zoneOf(text)), nil }),
-		"ABS":      {1, 1, rounded(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
-		"CEIL":     {1, 1, rounded(ceil, math.Ceil)},
-		"FLOOR":    {1, 1, rounded(floor, math.Floor)},
+		"SECONDS":  timePartFunction(secondsOf),
+		"TIMEZONE": timePartFunction(duration),
+		"TZ":       timePartFunction(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(zoneOf(text)), nil }),
+		"ABS":      {1, 1, roundingFunction(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
+		"CEIL":     {1, 1, roundingFunction(ceil, math.Ceil)},
+		"FLOOR":    {1, 1, roundingFunction(floor, math.Floor)},
 		"ROUND": {
-			1, 1, rounded(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) },
+			1, 1, roundingFunction(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) },
 				func(f float64) float64 { return math.Floor(f + 0.5) })},
 	}
 }
@@ -305,7 +305,7 @@ func toIRI(base string) func([]graph.Term) (graph.Term, error) {
 		if a[0].Kind == graph.IRI {
 			return a[0], nil
 		}
-		if !stringy(a[0]) || a[0].Language != "" {
+		if !isText(a[0]) || a[0].Language != "" {
 			return a[0], errType
 		}
 		iri, err := graph.Resolve(base, a[0].Value)
@@ -318,7 +318,7 @@ func toIRI(base string) func([]graph.Term) (graph.Term, error) {
 
 func substring(a []graph.Term) (graph.Term, error) {
 	from, ok := toNumber(a[1])
-	if !stringy(a[0]) || !ok {
+	if !isText(a[0]) || !ok {
 		return a[0], errType
 	}
 	start := math.Floor(from.float() + 0.5)

@@ -18,10 +18,10 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 	for i := range left.len() {
 		l := left.row(i)
 		for _, j := range x.candidates(l) {
-			if err := e.tick(); err != nil {
+			if err := e.checkTime(); err != nil {
 				return nil, err
 			}
-			if !combine(row, l, right.row(int(j))) {
+			if !mergeRows(row, l, right.row(int(j))) {
 				continue
 			}
 			if err := e.add(out, row); err != nil {
@@ -84,8 +84,8 @@ func appendKey(key []byte, row []ID, columns []int) []byte {
 	return key
 }
 
-// combine merges both rows; false if they conflict.
-func combine(to, a, b []ID) bool {
+// mergeRows merges both rows; false if they conflict.
+func mergeRows(to, a, b []ID) bool {
 	for i := range to {
 		if a[i] != 0 && b[i] != 0 && a[i] != b[i] {
 			return false

@@ -12,11 +12,11 @@ type Index struct{ byS, byP, byO []Quad }
 // key is a quad as two numbers that compare in its order.
 type key func(Quad) (high, low uint64)
 
-func keyS(q Quad) (high, low uint64) { return pair(q.S, q.G), pair(q.P, q.O) }
-func keyP(q Quad) (high, low uint64) { return pair(q.P, q.O), pair(q.G, q.S) }
-func keyO(q Quad) (high, low uint64) { return pair(q.O, q.G), pair(q.S, q.P) }
+func keyS(q Quad) (high, low uint64) { return idPair(q.S, q.G), idPair(q.P, q.O) }
+func keyP(q Quad) (high, low uint64) { return idPair(q.P, q.O), idPair(q.G, q.S) }
+func keyO(q Quad) (high, low uint64) { return idPair(q.O, q.G), idPair(q.S, q.P) }
 
-func pair(a, b ID) uint64 { return uint64(a)<<32 | uint64(b) }
+func idPair(a, b ID) uint64 { return uint64(a)<<32 | uint64(b) }
 
 func (k key) compare(a, b Quad) int {
 	ah, al := k(a)
@@ -40,9 +40,9 @@ func (x *Index) Len() int { return len(x.byS) }
 // Quads returns all quads by subject; the caller must not change them.
 func (x *Index) Quads() []Quad { return x.byS }
 
-// between returns the part of list from low to high, compared by k. It searches for the end outwards from the start,
+// quadRange returns the part of list from low to high, compared by k. It searches for the end outwards from the start,
 // because most parts have only a few quads.
-func between(list []Quad, k key, low, high Quad) []Quad {
+func quadRange(list []Quad, k key, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]
 	if h, l = k(high); l == 1<<64-1 {
@@ -102,23 +102,23 @@ func (x *Index) rangeOf(p Pattern) []Quad {
 		case p.O == 0:
 			open(&high.O)
 		}
-		return between(x.byS, keyS, low, high)
+		return quadRange(x.byS, keyS, low, high)
 	case p.O != 0 && p.P != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S)
-		return between(x.byP, keyP, low, high)
+		return quadRange(x.byP, keyP, low, high)
 	case p.O != 0:
 		if p.G == 0 {
 			open(&high.G)
 		}
 		open(&high.S, &high.P)
-		return between(x.byO, keyO, low, high)
+		return quadRange(x.byO, keyO, low, high)
 	case p.P != 0:
 		low.G = 0
 		open(&high.O, &high.G, &high.S)
-		return between(x.byP, keyP, low, high)
+		return quadRange(x.byP, keyP, low, high)
 	}
 	return x.byS
 }

@@ -256,8 +256,8 @@ func equal(l, r graph.Term) (bool, error) {
 		}
 	}
 	if l.Type() == graph.XSDBoolean && r.Type() == graph.XSDBoolean {
-		x, _ := truth(l)
-		y, _ := truth(r)
+		x, _ := effectiveBoolean(l)
+		y, _ := effectiveBoolean(r)
 		return x == y, nil
 	}
 	plain := func(t graph.Term) bool {

@@ -1,8 +1,8 @@
 package sparql
 
-// push moves condition c as deep into group n as the meaning of the query allows, so that rows are dropped before they
+// pushFilter moves condition c as deep into group n as the meaning of the query allows, so that rows are dropped before they
 // are joined. Clients write the filter on a graph's time after a pattern that matches all graphs.
-func push(n node, c expr) node {
+func pushFilter(n node, c expr) node {
 	vars := map[int]bool{}
 	c.vars(vars)
 	if _, ok := c.(*exists); ok || containsExists(c) {
@@ -10,20 +10,20 @@ func push(n node, c expr) node {
 	}
 	switch n := n.(type) {
 	case *join:
-		if safe(vars, n.left, n.right) {
-			return &join{push(n.left, c), n.right}
+		if isPushable(vars, n.left, n.right) {
+			return &join{pushFilter(n.left, c), n.right}
 		}
 	case *leftJoin:
-		if safe(vars, n.left, n.right) {
-			return &leftJoin{push(n.left, c), n.right, n.filters, n.tag}
+		if isPushable(vars, n.left, n.right) {
+			return &leftJoin{pushFilter(n.left, c), n.right, n.filters, n.tag}
 		}
 	case *minus:
 		if includesAll(scopeOf(n.left), vars) {
-			return &minus{push(n.left, c), n.right}
+			return &minus{pushFilter(n.left, c), n.right}
 		}
 	case *extend:
 		if !vars[n.v] && includesAll(scopeOf(n.inner), vars) {
-			return &extend{push(n.inner, c), n.v, n.e}
+			return &extend{pushFilter(n.inner, c), n.v, n.e}
 		}
 	case *filter:
 		return &filter{n.inner, append(n.conditions[:len(n.conditions):len(n.conditions)], c)}
@@ -48,14 +48,14 @@ func includesAll(scope, vars map[int]bool) bool {
 	return true
 }
 
-// safe reports whether a condition on vars gives the same result before right is joined. This requires that left binds
+// isPushable reports whether a condition on vars gives the same result before right is joined. This requires that left binds
 // all of vars, and that right binds none that left may leave unbound.
-func safe(vars map[int]bool, left, right node) bool {
+func isPushable(vars map[int]bool, left, right node) bool {
 	if !includesAll(scopeOf(left), vars) {
 		return false
 	}
 	sure, later := map[int]bool{}, scopeOf(right)
-	certain(left, sure)
+	addBoundVars(left, sure)
 	for v := range vars {
 		if later[v] && !sure[v] {
 			return false
@@ -64,31 +64,31 @@ func safe(vars map[int]bool, left, right node) bool {
 	return true
 }
 
-// certain adds the variables that every row of a node binds.
-func certain(n node, in map[int]bool) {
+// addBoundVars adds the variables that every row of a node binds.
+func addBoundVars(n node, in map[int]bool) {
 	switch n := n.(type) {
 	case *bgp:
 		n.scope(in)
 	case *join:
-		certain(n.left, in)
-		certain(n.right, in)
+		addBoundVars(n.left, in)
+		addBoundVars(n.right, in)
 	case *leftJoin:
-		certain(n.left, in)
+		addBoundVars(n.left, in)
 	case *minus:
-		certain(n.left, in)
+		addBoundVars(n.left, in)
 	case *filter:
-		certain(n.inner, in)
+		addBoundVars(n.inner, in)
 	case *extend:
-		certain(n.inner, in)
+		addBoundVars(n.inner, in)
 	case *graphNode:
-		certain(n.inner, in)
+		addBoundVars(n.inner, in)
 		if n.name.isVar() {
 			in[n.name.v] = true
 		}
 	case *union:
 		left, right := map[int]bool{}, map[int]bool{}
-		certain(n.left, left)
-		certain(n.right, right)
+		addBoundVars(n.left, left)
+		addBoundVars(n.right, right)
 		for v := range left {
 			if right[v] {
 				in[v] = true

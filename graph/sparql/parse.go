@@ -126,7 +126,7 @@ func (p *parser) expect(s string) error {
 	return p.fail("%q is expected, not %s", s, p.tokenText())
 }
 
-func (p *parser) deeper() error {
+func (p *parser) enterGroup() error {
 	if p.depth++; p.depth > maxDepth {
 		return p.fail("the query is nested more than %d deep", maxDepth)
 	}
@@ -223,7 +223,7 @@ func (p *parser) literal() (graph.Term, bool, error) {
 
 // selectQuery reads a SELECT; q is nil for one that is nested.
 func (p *parser) selectQuery(s *selectNode, q *Query) error {
-	if err := p.deeper(); err != nil {
+	if err := p.enterGroup(); err != nil {
 		return err
 	}
 	defer func() { p.depth-- }()
@@ -247,14 +247,14 @@ func (p *parser) selectQuery(s *selectNode, q *Query) error {
 	if err := p.whereClause(s); err != nil {
 		return err
 	}
-	if err := p.tail(s); err != nil {
+	if err := p.parseModifiers(s); err != nil {
 		return err
 	}
-	return p.finish(s)
+	return p.checkColumns(s)
 }
 
-// tail parses the modifiers and VALUES after the pattern.
-func (p *parser) tail(s *selectNode) error {
+// parseModifiers parses the modifiers and VALUES after the pattern.
+func (p *parser) parseModifiers(s *selectNode) error {
 	if err := p.modifiers(s); err != nil {
 		return err
 	}
@@ -269,8 +269,8 @@ func (p *parser) tail(s *selectNode) error {
 	return nil
 }
 
-// finish fills the columns of SELECT * and checks the columns of groups.
-func (p *parser) finish(s *selectNode) error {
+// checkColumns fills the columns of SELECT * and checks the columns of groups.
+func (p *parser) checkColumns(s *selectNode) error {
 	if s.star {
 		if s.grouped {
 			return p.fail("SELECT * and GROUP BY do not go together; name the columns")

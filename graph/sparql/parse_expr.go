@@ -19,7 +19,7 @@ func (p *parser) constraint() (expr, error) {
 }
 
 func (p *parser) expression() (expr, error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterGroup(); err != nil {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
@@ -78,7 +78,7 @@ func (p *parser) binary(level int) (expr, error) {
 func (p *parser) unary() (expr, error) {
 	for _, o := range []string{"!", "-", "+"} {
 		if p.isSymbol(o) {
-			if err := p.deeper(); err != nil {
+			if err := p.enterGroup(); err != nil {
 				return nil, err
 			}
 			defer func() { p.depth-- }()

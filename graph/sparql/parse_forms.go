@@ -16,7 +16,7 @@ func (p *parser) queryBody(q *Query, needsPattern bool) error {
 			return err
 		}
 	}
-	if err := p.tail(&q.sel); err != nil {
+	if err := p.parseModifiers(&q.sel); err != nil {
 		return err
 	}
 	for v := range scopeOf(q.sel.where) {
@@ -88,7 +88,7 @@ func (p *parser) template() (out []triple, err error) {
 
 func (p *parser) describe(q *Query) error {
 	for p.tok().kind == variable || p.isIRI() {
-		s, err := p.slot(false)
+		s, err := p.parseSlot(false)
 		if err != nil {
 			return err
 		}

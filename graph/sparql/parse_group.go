@@ -8,14 +8,14 @@ import (
 func (p *parser) group() (node, error) {
 	whole, filters, err := p.open()
 	for _, c := range filters {
-		whole = push(whole, c)
+		whole = pushFilter(whole, c)
 	}
 	return whole, err
 }
 
 // open reads { ... } and returns its filters separately.
 func (p *parser) open() (whole node, filters []expr, err error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterGroup(); err != nil {
 		return nil, nil, err
 	}
 	defer func() { p.depth-- }()
@@ -41,7 +41,7 @@ func (p *parser) open() (whole node, filters []expr, err error) {
 			}
 			filters = append(filters, e)
 		} else {
-			next, err := p.element(whole)
+			next, err := p.parseElement(whole)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -59,8 +59,8 @@ func joinNodes(left, right node) node {
 	return &join{left, right}
 }
 
-// element reads one part of a group and joins it to the earlier parts.
-func (p *parser) element(before node) (node, error) {
+// parseElement reads one part of a group and joins it to the earlier parts.
+func (p *parser) parseElement(before node) (node, error) {
 	switch {
 	case p.takeWord("OPTIONAL"):
 		right, filters, err := p.open() // its filters apply to both sides
@@ -69,7 +69,7 @@ func (p *parser) element(before node) (node, error) {
 		n, err := p.alternatives()
 		return joinNodes(before, n), err
 	case p.takeWord("GRAPH"):
-		s, err := p.slot(false)
+		s, err := p.parseSlot(false)
 		if err != nil {
 			return nil, err
 		}
@@ -122,8 +122,8 @@ func (p *parser) alternatives() (node, error) {
 	return left, err
 }
 
-// slot reads a term or a variable.
-func (p *parser) slot(predicate bool) (slot, error) {
+// parseSlot reads a term or a variable.
+func (p *parser) parseSlot(predicate bool) (slot, error) {
 	t := p.tok()
 	switch {
 	case t.kind == variable:
@@ -171,7 +171,7 @@ func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
 		if p.takeSymbol("]") {
 			return s, false, nil
 		}
-		if err := p.deeper(); err != nil {
+		if err := p.enterGroup(); err != nil {
 			return s, true, err
 		}
 		defer func() { p.depth-- }()
@@ -182,13 +182,13 @@ func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
 	case p.isSymbol("("):
 		return p.list(out)
 	}
-	s, err = p.slot(false)
+	s, err = p.parseSlot(false)
 	return s, false, err
 }
 
 // list reads ( ... ) as statements of rdf:first and rdf:rest.
 func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterGroup(); err != nil {
 		return head, false, err
 	}
 	defer func() { p.depth-- }()
@@ -299,7 +299,7 @@ func (p *parser) valuesBlock() (*values, error) {
 			if p.takeWord("UNDEF") {
 				continue
 			}
-			s, err := p.slot(false)
+			s, err := p.parseSlot(false)
 			if err != nil {
 				return nil, err
 			}

@@ -10,7 +10,7 @@ type verb struct {
 
 func (p *parser) verb() (verb, error) {
 	if p.tok().kind == variable {
-		s, err := p.slot(true)
+		s, err := p.parseSlot(true)
 		if err == nil && (p.isSymbol("*") || p.isSymbol("+") || p.isSymbol("/") || p.isSymbol("|")) {
 			err = p.fail("a path must not contain a variable")
 		}
@@ -25,17 +25,17 @@ func (p *parser) verb() (verb, error) {
 
 // path reads alternatives of sequences.
 func (p *parser) path() (*path, error) {
-	if err := p.deeper(); err != nil {
+	if err := p.enterGroup(); err != nil {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
-	return p.chain('|', func() (*path, error) { return p.chain('/', p.step) })
+	return p.parsePathChain('|', func() (*path, error) { return p.parsePathChain('/', p.parsePathStep) })
 }
 
 // maxSteps is the maximum number of steps in a sequence of a path.
 const maxSteps = 1000
 
-func (p *parser) chain(op byte, part func() (*path, error)) (*path, error) {
+func (p *parser) parsePathChain(op byte, part func() (*path, error)) (*path, error) {
 	left, err := part()
 	for n := 0; err == nil && p.takeSymbol(string(op)); n++ {
 		if n > maxSteps {
@@ -49,8 +49,8 @@ func (p *parser) chain(op byte, part func() (*path, error)) (*path, error) {
 	return left, err
 }
 
-// step reads one part of a sequence, with ^ before and *, + or ? after it.
-func (p *parser) step() (*path, error) {
+// parsePathStep reads one part of a sequence, with ^ before and *, + or ? after it.
+func (p *parser) parsePathStep() (*path, error) {
 	isBack := p.takeSymbol("^")
 	var out *path
 	var err error
@@ -83,7 +83,7 @@ func (p *parser) predicate() (graph.Term, error) {
 		p.at++
 		return graph.Node(graph.RDFType), nil
 	}
-	s, err := p.slot(true)
+	s, err := p.parseSlot(true)
 	if err == nil && s.isVar() {
 		err = p.fail("a path must not contain a variable")
 	}

@@ -29,7 +29,7 @@ func ParseUpdate(text string) (Update, error) {
 			}
 			return out, nil
 		}
-		op, err := p.operation()
+		op, err := p.parseOperation()
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func ParseUpdate(text string) (Update, error) {
 	}
 }
 
-func (p *parser) operation() (op Operation, err error) {
+func (p *parser) parseOperation() (op Operation, err error) {
 	switch {
 	case p.takeWord("DROP"):
 		op.Silent = p.takeWord("SILENT")
@@ -101,7 +101,7 @@ func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]g
 		return nil, err
 	}
 	for _, t := range list {
-		q := graph.Quad{S: p.ground(t.s), P: p.ground(t.p), O: p.ground(t.o), G: g}
+		q := graph.Quad{S: p.groundTerm(t.s), P: p.groundTerm(t.p), O: p.groundTerm(t.o), G: g}
 		if t.path != nil || q.S.IsZero() || q.P.IsZero() || q.O.IsZero() {
 			return nil, p.fail("data holds no variables and no paths")
 		}
@@ -119,9 +119,9 @@ func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]g
 	return out, nil
 }
 
-// ground returns the term of a slot. A variable that stands for a blank node becomes that blank node again. Any other
+// groundTerm returns the term of a slot. A variable that stands for a blank node becomes that blank node again. Any other
 // variable gives the zero term.
-func (p *parser) ground(s slot) graph.Term {
+func (p *parser) groundTerm(s slot) graph.Term {
 	if !s.isVar() {
 		return s.term
 	}

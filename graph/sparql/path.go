@@ -159,7 +159,7 @@ func (p *path) repeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 		}
 	}
 	for _, start := range starts {
-		reached, err := p.reach(e, start, isBack)
+		reached, err := p.reachableFrom(e, start, isBack)
 		if err != nil {
 			return nil, err
 		}
@@ -178,8 +178,8 @@ func (p *path) repeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	return found, nil
 }
 
-// reach lists the terms that the repeated path reaches from start.
-func (p *path) reach(e *eval, start ID, isBack bool) (out []ID, err error) {
+// reachableFrom lists the terms that the repeated path reaches from start.
+func (p *path) reachableFrom(e *eval, start ID, isBack bool) (out []ID, err error) {
 	seen := map[ID]bool{}
 	if p.op != '+' {
 		seen[start] = true
@@ -235,7 +235,7 @@ func (e *eval) occurs(id ID) (found bool, err error) {
 	if id >= local {
 		return false, nil
 	}
-	for _, g := range e.active() {
+	for _, g := range e.activeGraphs() {
 		for _, p := range []Pattern{{S: id, G: g}, {O: id, G: g}} {
 			if err = e.data.Match(e.ctx, p, func(Quad) bool { found = true; return false }); err != nil || found {
 				return found, err

@@ -11,7 +11,7 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 	outer := e.inExists
 	e.inExists = false
 	defer func() { e.inExists = outer }()
-	t, err := n.where.eval(e, e.seed())
+	t, err := n.where.eval(e, e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 				keys[i][j] = v
 			}
 		}
-		if err := e.tick(); err != nil {
+		if err := e.checkTime(); err != nil {
 			return nil, err
 		}
 	}

@@ -212,7 +212,7 @@ func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (fo
 			continue
 		}
 		target := func(e ast.Expr) {
-			if id := root(e); found == nil && id != nil && id.Name == name && packageLevel(id, specs) {
+			if id := rootVariable(e); found == nil && id != nil && id.Name == name && packageLevel(id, specs) {
 				v := t.violation(f, e, "")
 				found = &v
 			}
@@ -242,8 +242,8 @@ func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (fo
 	return found
 }
 
-// root returns the variable that an assignment changes: x in x.f[i], *x.
-func root(e ast.Expr) *ast.Ident {
+// rootVariable returns the variable that an assignment changes: x in x.f[i], *x.
+func rootVariable(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {
 		case *ast.Ident:

@@ -47,8 +47,8 @@ func linesOf(root string) (lines map[string]int, foundations []string, err error
 	return lines, foundations, err
 }
 
-// crowded returns the folders that exceed a limit.
-func crowded(lines map[string]int, foundations []string) (out []string) {
+// crowdedFolders returns the folders that exceed a limit.
+func crowdedFolders(lines map[string]int, foundations []string) (out []string) {
 	if len(foundations) > mostFoundations {
 		out = append(out, fmt.Sprintf("internal/ has %d folders, of %d at most: move what one stage alone uses to that stage",
 			len(foundations), mostFoundations))

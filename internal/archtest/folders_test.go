@@ -16,7 +16,7 @@ func TestFolders(t *testing.T) {
 	if len(lines) < 15 || lines["sensor"] < 10_000 || !slices.Contains(foundations, "archtest") {
 		t.Fatalf("%v, %v", lines, foundations)
 	}
-	for _, c := range crowded(lines, foundations) {
+	for _, c := range crowdedFolders(lines, foundations) {
 		t.Error(c)
 	}
 }
@@ -38,7 +38,7 @@ func TestCrowded(t *testing.T) {
 		"sixteen folders":       {map[string]int{"a": 20, "b": 20, "c": 20, "d": 20, "e": 20}, 16, 1},
 		"both, and two of them": {map[string]int{"a": 50, "b": 50}, 16, 3},
 	} {
-		if got := crowded(tt.lines, folders(tt.foundations)); len(got) != tt.want {
+		if got := crowdedFolders(tt.lines, folders(tt.foundations)); len(got) != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

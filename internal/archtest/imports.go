@@ -14,8 +14,8 @@ func ImportRules() []Rule {
 				"sees workload too. Move what needs more to the package that uses it.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
-					below := pkg != first(pkg)
-					return ours(imp) && !isBelow(imp, "./"+first(pkg)) && !(below && isBelow(imp, "./internal")) &&
+					below := pkg != firstFolder(pkg)
+					return isOurs(imp) && !isBelow(imp, "./"+firstFolder(pkg)) && !(below && isBelow(imp, "./internal")) &&
 						!(pkg == "metric/compat" && imp == "./workload")
 				})
 			}},
@@ -24,7 +24,7 @@ func ImportRules() []Rule {
 				"vocabularies too.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("figure"), func(pkg, imp string) bool {
-					return ours(imp) && !isBelow(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
+					return isOurs(imp) && !isBelow(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
 				})
 			}},
 		{
@@ -114,7 +114,7 @@ func ImportRules() []Rule {
 				"a stage to that stage's folder.",
 			func(t *Tree) []Violation {
 				return t.imports(false, folder("internal"), func(_, imp string) bool {
-					return ours(imp) && !isBelow(imp, "./metric", "./workload", "./figure", "./internal")
+					return isOurs(imp) && !isBelow(imp, "./metric", "./workload", "./figure", "./internal")
 				})
 			}},
 		{
@@ -136,7 +136,7 @@ func ImportRules() []Rule {
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
 				return t.imports(true, folder("kubernetes/scheduler"),
-					func(_, imp string) bool { return ours(imp) && !isBelow(imp, "./kubernetes/scheduler") })
+					func(_, imp string) bool { return isOurs(imp) && !isBelow(imp, "./kubernetes/scheduler") })
 			}},
 		{
 			"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go " +
@@ -163,9 +163,9 @@ func agentLinks(t *Tree) (out []Violation) {
 	return out
 }
 
-// flow returns the root folders in order. Each may import only those before it, and all may import
+// importOrder returns the root folders in order. Each may import only those before it, and all may import
 // internal/ (rule foundations).
-func flow() []string {
+func importOrder() []string {
 	return []string{
 		"workload", "metric", "figure", "account", "access", "store", "analysis",
 		"catalogue", "query", "answer", "graph", "web", "transport", "interop", "agent", "lab", "server", "cmd", "test",
@@ -173,12 +173,12 @@ func flow() []string {
 }
 
 func againstFlow(t *Tree) []Violation {
-	at := func(path string) int { return slices.Index(flow(), first(path)) }
+	at := func(path string) int { return slices.Index(importOrder(), firstFolder(path)) }
 	// The sensors precede account, and deploy/ embeds files that any package may use.
 	outside := func(path string) bool { return isBelow(path, "internal", "deploy", "sensor") }
 	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
 		path := strings.TrimPrefix(imp, "./")
-		return ours(imp) && !outside(path) && first(pkg) != first(path) && at(path) >= at(pkg)
+		return isOurs(imp) && !outside(path) && firstFolder(pkg) != firstFolder(path) && at(path) >= at(pkg)
 	})
 }
 
@@ -186,9 +186,9 @@ func folder(names ...string) func(string) bool {
 	return func(pkg string) bool { return isBelow(pkg, names...) }
 }
 
-func ours(imp string) bool { return strings.HasPrefix(imp, "./") }
+func isOurs(imp string) bool { return strings.HasPrefix(imp, "./") }
 
-func first(path string) string { return strings.Split(path, "/")[0] }
+func firstFolder(path string) string { return strings.Split(path, "/")[0] }
 
 // stageOf splits "sensor/task/ebpf" into "sensor" and "task". Test suites for implementers do not
 // count as siblings.

@@ -42,13 +42,13 @@ func FindOrigin(root string) Origin {
 func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 	for i := range outer {
 		m := &outer[i]
-		up := climbs(m.Root)
+		up := leadingParents(m.Root)
 		if up == 0 || strings.Trim(m.Root[3*up:], "/") != "" || o.hasMount(m) {
 			continue // its root is at or below the root of our namespace
 		}
 		for j := range outer { // the outermost mount of the hierarchy
-			if n := &outer[j]; n.sameHierarchy(m) && climbs(n.Root) > up {
-				m, up = n, climbs(n.Root)
+			if n := &outer[j]; n.sameHierarchy(m) && leadingParents(n.Root) > up {
+				m, up = n, leadingParents(n.Root)
 			}
 		}
 		path, ok := byInode(m, up, inner)
@@ -62,8 +62,8 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 	return o
 }
 
-// climbs counts the leading ".." of a path: "/../../a" has two.
-func climbs(path string) int {
+// leadingParents counts the leading ".." of a path: "/../../a" has two.
+func leadingParents(path string) int {
 	n := 0
 	for rest, ok := strings.CutPrefix(path, "/.."); ok && (rest == "" || rest[0] == '/'); rest, ok = strings.CutPrefix(rest, "/..") {
 		n++
@@ -96,7 +96,7 @@ func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 		if err := syscall.Stat(n.Point, &want); err != nil {
 			continue
 		}
-		path, ok := search(m.Point, depth, func(dir string) bool {
+		path, ok := findBelow(m.Point, depth, func(dir string) bool {
 			var st syscall.Stat_t
 			return syscall.Stat(dir, &st) == nil && st.Ino == want.Ino && st.Dev == want.Dev
 		})
@@ -113,11 +113,11 @@ func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	for line := range strings.Lines(string(own)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, below, ok := strings.Cut(rest, ":")
-		if !ok || !m.Serves(controllers) || climbs(below) > 0 {
+		if !ok || !m.Serves(controllers) || leadingParents(below) > 0 {
 			continue
 		}
 		below = strings.TrimSuffix(below, "/")
-		path, ok := search(m.Point, depth+strings.Count(below, "/"), func(dir string) bool { return member(dir, pid) })
+		path, ok := findBelow(m.Point, depth+strings.Count(below, "/"), func(dir string) bool { return hasMember(dir, pid) })
 		if !ok {
 			return "", false
 		}
@@ -126,7 +126,7 @@ func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	return "", false
 }
 
-func member(dir string, pid int) bool {
+func hasMember(dir string, pid int) bool {
 	text, err := os.ReadFile(dir + "/cgroup.procs")
 	if err != nil {
 		return false
@@ -140,8 +140,8 @@ func member(dir string, pid int) bool {
 	return false
 }
 
-// search finds a directory at a depth below dir, and returns the rest of its path.
-func search(dir string, depth int, is func(dir string) bool) (string, bool) {
+// findBelow finds a directory at a depth below dir, and returns the rest of its path.
+func findBelow(dir string, depth int, is func(dir string) bool) (string, bool) {
 	if depth == 0 {
 		return "", is(dir)
 	}
@@ -153,7 +153,7 @@ func search(dir string, depth int, is func(dir string) bool) (string, bool) {
 		if !e.IsDir() {
 			continue
 		}
-		if rest, ok := search(dir+"/"+e.Name(), depth-1, is); ok {
+		if rest, ok := findBelow(dir+"/"+e.Name(), depth-1, is); ok {
 			return "/" + e.Name() + rest, true
 		}
 	}
@@ -169,7 +169,7 @@ func (o Origin) Absolute(controllers, path string) string {
 		if !r.mount.Serves(controllers) {
 			continue
 		}
-		up, base := climbs(path), r.path
+		up, base := leadingParents(path), r.path
 		rest := strings.TrimSuffix(path[3*up:], "/")
 		for range up {
 			j := strings.LastIndexByte(base, '/')

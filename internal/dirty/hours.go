@@ -174,18 +174,18 @@ func (h *Hours) Begin(l *Late) (end func(), err error) {
 	}
 	if fresh {
 		if err := h.j.Save(h.entries()); err != nil {
-			h.drop(l)
+			h.removeMark(l)
 			return nil, fmt.Errorf("note which hours got late samples: %w", err)
 		}
 		for _, of := range h.hours {
 			of.saved = true
 		}
 	}
-	return func() { h.end(l) }, nil
+	return func() { h.endWrite(l) }, nil
 }
 
-// drop removes a mark that could not be saved. Hours that were dirty before remain.
-func (h *Hours) drop(l *Late) {
+// removeMark removes a mark that could not be saved. Hours that were dirty before remain.
+func (h *Hours) removeMark(l *Late) {
 	for _, e := range l.list {
 		of := h.hours[e.Entry]
 		if of.writing--; !of.saved {
@@ -194,7 +194,7 @@ func (h *Hours) drop(l *Late) {
 	}
 }
 
-func (h *Hours) end(l *Late) {
+func (h *Hours) endWrite(l *Late) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mark++

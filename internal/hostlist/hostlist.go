@@ -19,21 +19,21 @@ func Expand(list string) ([]string, error) {
 	var out []string
 	for rest := list; rest != ""; {
 		var item string
-		item, rest = first(rest)
+		item, rest = cutFirst(rest)
 		if item == "" {
-			return nil, fmt.Errorf("node list %q has an empty name", short(list))
+			return nil, fmt.Errorf("node list %q has an empty name", abbreviate(list))
 		}
 		names, err := expand(item, Most-len(out))
 		if err != nil {
-			return nil, fmt.Errorf("node list %q: %w", short(list), err)
+			return nil, fmt.Errorf("node list %q: %w", abbreviate(list), err)
 		}
 		out = append(out, names...)
 	}
 	return out, nil
 }
 
-// first splits a list at the first comma outside of brackets.
-func first(list string) (item, rest string) {
+// cutFirst splits a list at the first comma outside of brackets.
+func cutFirst(list string) (item, rest string) {
 	depth := 0
 	for i := range len(list) {
 		switch list[i] {
@@ -56,7 +56,7 @@ func expand(item string, room int) ([]string, error) {
 	for item != "" {
 		before, behind, found := strings.Cut(item, "[")
 		if strings.ContainsAny(before, "] \t\n") {
-			return nil, fmt.Errorf("%q is no name of a node", short(before))
+			return nil, fmt.Errorf("%q is no name of a node", abbreviate(before))
 		}
 		for i := range out {
 			out[i] += before
@@ -103,7 +103,7 @@ func ranges(s string, room int) ([]string, error) {
 		b, errB := strconv.ParseUint(high, 10, 32)
 		switch {
 		case errA != nil || errB != nil || b < a || low[0] == '+' || high[0] == '+':
-			return nil, fmt.Errorf("%q is no range of numbers", short(item))
+			return nil, fmt.Errorf("%q is no range of numbers", abbreviate(item))
 		case b-a >= uint64(max(room-len(out), 0)):
 			return nil, tooMany()
 		}
@@ -114,7 +114,7 @@ func ranges(s string, room int) ([]string, error) {
 	return out, nil
 }
 
-func short(s string) string {
+func abbreviate(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "..."
 	}

@@ -99,7 +99,7 @@ func (s *Cache) Pod(uid string) *Pod {
 		}
 		return p
 	}
-	return s.unlisted.pod(uid, int(s.request(uid)), s.synced)
+	return s.unlisted.podOf(uid, int(s.request(uid)), s.synced)
 }
 
 // List returns the pods that are known. The caller must not change the slice.
@@ -180,7 +180,7 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	defer cancel()
 	for {
 		s.mu.Lock()
-		wait, changed := s.err == nil && s.unasked(), s.changed
+		wait, changed := s.err == nil && s.hasUnasked(), s.changed
 		s.mu.Unlock()
 		if !wait {
 			return answered
@@ -194,8 +194,8 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	}
 }
 
-// unasked reports whether a pod is wanted that no answer has contained. The caller holds the lock.
-func (s *Cache) unasked() bool {
+// hasUnasked reports whether a pod is wanted that no answer has contained. The caller holds the lock.
+func (s *Cache) hasUnasked() bool {
 	for why, r := range s.reasons {
 		if r.answers == 0 && s.byUID[why] == nil && !strings.Contains(why, "/") {
 			return true
@@ -219,7 +219,7 @@ func (s *Cache) run(ctx context.Context) {
 			pause = soonest
 		}
 		next := Interval
-		if err == nil && slices.ContainsFunc(pods, (*Pod).changing) {
+		if err == nil && slices.ContainsFunc(pods, (*Pod).awaitsRestart) {
 			next = changing
 		}
 		if !s.wait(ctx, began, pause, next) {
@@ -278,7 +278,7 @@ func (s *Cache) update(pods []*Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range pods {
-		p.remember(s.byUID[p.UID])
+		p.copyPreviousEnds(s.byUID[p.UID])
 	}
 	before := s.byUID
 	if err == nil {
@@ -292,7 +292,7 @@ func (s *Cache) update(pods []*Pod, err error) {
 			}
 		}
 	} else if len(pods) > 0 {
-		s.pods = merged(s.pods, pods)
+		s.pods = mergePods(s.pods, pods)
 	}
 	for _, p := range s.pods {
 		s.byUID[p.UID], s.byUID[p.ReportedUID] = p, p
@@ -301,14 +301,14 @@ func (s *Cache) update(pods []*Pod, err error) {
 	s.version++
 	if err == nil {
 		s.unlisted.keepMissing(before, s.byUID, s.version)
-		s.unlisted.read(s.missing(), pods)
+		s.unlisted.read(s.missingUIDs(), pods)
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// missing returns the UIDs of pods that are wanted and in no answer; other reasons have a slash.
-func (s *Cache) missing() map[string]bool {
+// missingUIDs returns the UIDs of pods that are wanted and in no answer; other reasons have a slash.
+func (s *Cache) missingUIDs() map[string]bool {
 	out := map[string]bool{}
 	for why := range s.reasons {
 		if _, was := s.unlisted.was[why]; !was && s.byUID[why] == nil && !strings.Contains(why, "/") {
@@ -318,9 +318,9 @@ func (s *Cache) missing() map[string]bool {
 	return out
 }
 
-// remember copies the previous end of each container from the old state of the pod. The kubelet forgets that end once
+// copyPreviousEnds copies the previous end of each container from the old state of the pod. The kubelet forgets that end once
 // the runtime has removed the container, which may happen before the restart.
-func (p *Pod) remember(old *Pod) {
+func (p *Pod) copyPreviousEnds(old *Pod) {
 	if old == nil {
 		return
 	}
@@ -341,8 +341,8 @@ func (p *Pod) remember(old *Pod) {
 	}
 }
 
-// merged returns old with newer pods in place of the old ones.
-func merged(old, newer []*Pod) []*Pod {
+// mergePods returns old with newer pods in place of the old ones.
+func mergePods(old, newer []*Pod) []*Pod {
 	out, seen := append([]*Pod(nil), newer...), map[string]bool{}
 	for _, p := range newer {
 		seen[p.ReportedUID] = true

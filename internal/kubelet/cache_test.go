@@ -248,7 +248,7 @@ func TestRemember(t *testing.T) {
 		"the container was not there": {&Pod{}, Container{Ended: second}, nil},
 	} {
 		p := pod(x.now)
-		p.remember(x.old)
+		p.copyPreviousEnds(x.old)
 		if got := p.Containers[1].Before; got != x.want {
 			t.Errorf("%s: %+v, want %+v", what, got, x.want)
 		}

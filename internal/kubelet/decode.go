@@ -74,7 +74,7 @@ func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
 			return nil, err
 		}
 		d.fresh++
-		p = w.pod()
+		p = w.toPod()
 	}
 	now[sum] = p
 	own := *p
@@ -94,7 +94,7 @@ type items struct {
 // next appends the next object to text. Its error is io.EOF at the end of the list.
 func (l *items) next(text []byte) ([]byte, error) {
 	for comma := false; ; {
-		c, err := l.skip()
+		c, err := l.skipSpace()
 		switch {
 		case err != nil:
 			return text, err
@@ -112,8 +112,8 @@ func (l *items) next(text []byte) ([]byte, error) {
 	}
 }
 
-// skip moves to the next byte that is no white space, and returns it.
-func (l *items) skip() (byte, error) {
+// skipSpace moves to the next byte that is no white space, and returns it.
+func (l *items) skipSpace() (byte, error) {
 	for {
 		for ; l.at < len(l.buf); l.at++ {
 			switch c := l.buf[l.at]; c {

@@ -84,7 +84,7 @@ func byLibrary(list string) (pods []*Pod, err error) {
 	err = json.Unmarshal([]byte(list), &w)
 	for _, x := range w.Items {
 		if x != nil && x.Metadata.UID != "" {
-			pods = append(pods, x.pod())
+			pods = append(pods, x.toPod())
 		}
 	}
 	return pods, err

@@ -100,9 +100,9 @@ func (p *Pod) Container(id string) *Container {
 	return nil
 }
 
-// changing reports whether a container ended that is always restarted. The kubelet will soon report
+// awaitsRestart reports whether a container ended that is always restarted. The kubelet will soon report
 // that it waits for the restart.
-func (p *Pod) changing() bool {
+func (p *Pod) awaitsRestart() bool {
 	return !p.Completes && p.Phase == "Running" && slices.ContainsFunc(p.Containers, func(c Container) bool {
 		return (c.Type == Main || c.Type == Sidecar) && c.Ended != nil && !c.Running && c.Waiting == ""
 	})

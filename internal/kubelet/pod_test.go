@@ -12,7 +12,7 @@ func TestQuantity(t *testing.T) {
 		"128Mi": 128 << 20, "1Ki": 1024, "1.5Gi": 1.5 * (1 << 30), "1Ei": 1 << 60, "100n": 1e-7, "5u": 5e-6, "+1": 1,
 		"": -1, "-1": -1, "1K": -1, "m": -1, "1mi": -1, "x": -1, "inf": -1, "NaN": -1, "0x10": -1, "1p3": -1, "1_000": -1, "1 Mi": -1, "1MiB": -1, "1.2.3": -1, "1e999": -1,
 	} {
-		got, ok := quantity(text)
+		got, ok := parseQuantity(text)
 		if ok != (want >= 0) || ok && math.Abs(got-want) > 1e-9*want {
 			t.Errorf("%q: %v, %v", text, got, ok)
 		}

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// quantity parses a Kubernetes quantity: "200m", "0.5", "128Mi", "1e3", "2G"
+// parseQuantity parses a Kubernetes quantity: "200m", "0.5", "128Mi", "1e3", "2G"
 // (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/). It returns
 // false for invalid and negative quantities.
-func quantity(s string) (float64, bool) {
+func parseQuantity(s string) (float64, bool) {
 	at := len(s)
 	for at > 0 && !(s[at-1] >= '0' && s[at-1] <= '9' || s[at-1] == '.') {
 		at--
 	}
-	scale, ok := suffix(s[at:])
+	scale, ok := parseSuffix(s[at:])
 	if !ok || strings.ContainsAny(s[:at], "xXpP_") {
 		return 0, false
 	}
@@ -25,7 +25,7 @@ func quantity(s string) (float64, bool) {
 	return 0, false
 }
 
-func suffix(s string) (float64, bool) {
+func parseSuffix(s string) (float64, bool) {
 	if s == "" {
 		return 1, true
 	}

@@ -37,8 +37,8 @@ func readLinks(root string) *links {
 	return out
 }
 
-// number returns the number of restarts before the container of a link: the name of its log. -1 if the link is gone.
-func (l *links) number(name, id string) int {
+// restartsOf returns the number of restarts before the container of a link: the name of its log. -1 if the link is gone.
+func (l *links) restartsOf(name, id string) int {
 	log, err := os.Readlink(filepath.Join(l.folder, name+"-"+id+".log"))
 	if err != nil {
 		return -1
@@ -54,7 +54,7 @@ func (l *links) number(name, id string) int {
 // none. An ended container keeps its link for some time, so one name may have several ids.
 func (l *links) latest(name string, after int) (id string) {
 	for _, x := range l.ids[name] {
-		if n := l.number(name, x); n > after {
+		if n := l.restartsOf(name, x); n > after {
 			id, after = x, n
 		}
 	}

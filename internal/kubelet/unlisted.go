@@ -55,9 +55,9 @@ func (u *unlisted) keepMissing(before, now map[string]*Pod, version uint64) {
 	}
 }
 
-// pod returns the pod with this UID although the kubelet does not list it. after is the number of complete answers without the pod.
+// podOf returns the pod with this UID although the kubelet does not list it. after is the number of complete answers without the pod.
 // synced reports whether the last answer had pods of the API server, because a restarted kubelet lists none of them at first.
-func (u *unlisted) pod(uid string, after int, synced bool) *Pod {
+func (u *unlisted) podOf(uid string, after int, synced bool) *Pod {
 	if g, ok := u.was[uid]; ok {
 		return g.pod
 	}
@@ -90,7 +90,7 @@ func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 		p := u.named[uid]
 		if p == nil {
 			p = &Pod{Namespace: namespace, Name: name, UID: uid, ReportedUID: uid, Unlisted: true}
-			p.inherit(listed)
+			p.copyOwner(listed)
 		}
 		u.named[uid] = p.withContainers(filepath.Join("/", u.root, podLogs, f.Name()), links)
 	}
@@ -127,9 +127,9 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 // randomSuffix is the number of characters that the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
 const randomSuffix = 5
 
-// inherit sets the owner of an unlisted pod to that of a listed pod with the same owner. It compares the parts of pod
+// copyOwner sets the owner of an unlisted pod to that of a listed pod with the same owner. It compares the parts of pod
 // names that come from the owner. For ReplicaSets of one Deployment, these differ only in the hash.
-func (p *Pod) inherit(listed []*Pod) {
+func (p *Pod) copyOwner(listed []*Pod) {
 	at := len(p.Name) - randomSuffix - 1
 	if at <= 0 || p.Name[at] != '-' {
 		return

@@ -108,11 +108,11 @@ func TestInherit(t *testing.T) {
 		"cart-6bd-aaaaa": "cart-6bd", "cart-7fc-aaaaa": "cart-7fc", "cart-x-7fc-aaaaa": "", "cart-aaaaa": "", "train-yyyyy": "train", "db-0": "", "bare": "", "-aaaaa": "",
 	} {
 		p := &Pod{Namespace: "shop", Name: name}
-		if p.inherit(listed); p.OwnerName != want {
+		if p.copyOwner(listed); p.OwnerName != want {
 			t.Errorf("%s: owner %q, want %q", name, p.OwnerName, want)
 		}
 		other := &Pod{Namespace: "else", Name: name}
-		if other.inherit(listed); other.OwnerName != "" {
+		if other.copyOwner(listed); other.OwnerName != "" {
 			t.Errorf("%s: owner %q of another namespace", name, other.OwnerName)
 		}
 	}

@@ -89,7 +89,7 @@ type wireState struct {
 	} `json:"terminated"`
 }
 
-func (w *wirePod) pod() *Pod {
+func (w *wirePod) toPod() *Pod {
 	m := &w.Metadata
 	p := &Pod{
 		Namespace: m.Namespace, Name: m.Name, UID: m.UID, ReportedUID: m.UID, Created: m.Created, Labels: m.Labels,
@@ -140,7 +140,7 @@ func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) 
 		if of == Init && w.RestartPolicy == "Always" {
 			c.Type = Sidecar
 		}
-		p.NeedsDevices = p.NeedsDevices || w.Resources.Limits.extended()
+		p.NeedsDevices = p.NeedsDevices || w.Resources.Limits.isExtended()
 		for _, x := range w.Ports {
 			c.Ports = append(c.Ports, Port{x.Name, x.Protocol, x.Number})
 		}
@@ -154,23 +154,23 @@ func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) 
 }
 
 func (c *Container) report(s *wireStatus) {
-	c.ID, c.Restarts, c.Ready = digits(s.ID), s.Restarts, s.Ready
+	c.ID, c.Restarts, c.Ready = stripRuntime(s.ID), s.Restarts, s.Ready
 	c.Running = s.State.Running != nil
 	if s.State.Waiting != nil {
 		c.Waiting = s.State.Waiting.Reason
 	}
 	for _, t := range []*wireState{&s.Last, &s.State} {
 		if e := t.Terminated; e != nil {
-			c.Before, c.Ended = c.Ended, &End{ID: cmp.Or(digits(e.ID), c.ID), ExitCode: e.ExitCode, Reason: e.Reason}
+			c.Before, c.Ended = c.Ended, &End{ID: cmp.Or(stripRuntime(e.ID), c.ID), ExitCode: e.ExitCode, Reason: e.Reason}
 		}
 	}
 	if s.Last.Terminated != nil {
-		c.Previous = digits(s.Last.Terminated.ID)
+		c.Previous = stripRuntime(s.Last.Terminated.ID)
 	}
 }
 
-// digits returns an id without the name of the runtime.
-func digits(id string) string {
+// stripRuntime returns an id without the name of the runtime.
+func stripRuntime(id string) string {
 	_, rest, ok := strings.Cut(id, "://")
 	if !ok {
 		return id
@@ -178,8 +178,8 @@ func digits(id string) string {
 	return rest
 }
 
-// extended reports whether a resource is not one of Kubernetes' own, which have no domain or one of Kubernetes.
-func (list amounts) extended() bool {
+// isExtended reports whether a resource is not one of Kubernetes' own, which have no domain or one of Kubernetes.
+func (list amounts) isExtended() bool {
 	for name := range list {
 		domain, _, ok := strings.Cut(name, "/")
 		if ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") {
@@ -193,7 +193,7 @@ func (list amounts) extended() bool {
 // device plugins.
 func (list amounts) read() (r Resources) {
 	for name, text := range list {
-		v, ok := quantity(text)
+		v, ok := parseQuantity(text)
 		vendor, device, _ := strings.Cut(name, "/")
 		switch {
 		case !ok:

@@ -27,17 +27,17 @@ func (q *Queue) Peek(buf []byte) (Record, error) {
 		return Record{}, ErrClosed
 	}
 	for {
-		n, t, err := q.header()
+		n, t, err := q.readHeader()
 		if err == nil && q.tooOld(t) {
 			q.stats.Expired++
-			if err := q.step(n); err != nil {
+			if err := q.advance(n); err != nil {
 				return Record{}, err
 			}
 			continue
 		}
 		if err == nil {
 			buf = slices.Grow(buf[:0], n)[:n]
-			if err = q.read(buf, q.at.offset+headerBytes); err == nil && q.sum(buf) != binary.LittleEndian.Uint32(q.head[4:]) {
+			if err = q.read(buf, q.at.offset+headerBytes); err == nil && q.checksum(buf) != binary.LittleEndian.Uint32(q.head[4:]) {
 				err = errDamaged
 			}
 		}
@@ -64,15 +64,15 @@ func (q *Queue) Done(r Record) error {
 	if r.at != q.at || len(q.segments) == 0 {
 		return nil // the queue was full and dropped it
 	}
-	return q.step(len(r.Data))
+	return q.advance(len(r.Data))
 }
 
 func (q *Queue) tooOld(t time.Time) bool {
 	return q.o.MaxAge >= 0 && q.o.Clock().Sub(t) > q.o.MaxAge
 }
 
-// header reads the header of the next record into q.head and continues with the next segment at the end of one.
-func (q *Queue) header() (n int, t time.Time, err error) {
+// readHeader reads the header of the next record into q.head and continues with the next segment at the end of one.
+func (q *Queue) readHeader() (n int, t time.Time, err error) {
 	for len(q.segments) > 0 && q.at.offset >= q.segments[0].size {
 		if len(q.segments) == 1 {
 			return 0, time.Time{}, ErrEmpty
@@ -105,29 +105,29 @@ func (q *Queue) read(b []byte, at int64) error {
 	return fmt.Errorf("read queue %s: %w", q.segments[0].name, err)
 }
 
-func (q *Queue) sum(data []byte) uint32 {
+func (q *Queue) checksum(data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
 }
 
-// step moves the read position past a record with n bytes of data. After the last record it also removes the segment,
+// advance moves the read position past a record with n bytes of data. After the last record it also removes the segment,
 // so that the queue of an agent with a good connection takes no disk space.
-func (q *Queue) step(n int) error {
+func (q *Queue) advance(n int) error {
 	s := q.segments[0]
 	s.waiting--
 	q.stats.Records--
-	if err := q.move(position{s.id, q.at.offset + headerBytes + int64(n)}); err != nil {
+	if err := q.storePosition(position{s.id, q.at.offset + headerBytes + int64(n)}); err != nil {
 		return err
 	}
 	if len(q.segments) > 1 || q.at.offset < s.size {
 		return nil
 	}
-	return q.empty()
+	return q.removeOnly()
 }
 
-// empty removes the only segment after it was read to its end.
-func (q *Queue) empty() error {
+// removeOnly removes the only segment after it was read to its end.
+func (q *Queue) removeOnly() error {
 	s := q.segments[0]
-	if err := q.move(position{s.id + 1, fileHeaderBytes}); err != nil {
+	if err := q.storePosition(position{s.id + 1, fileHeaderBytes}); err != nil {
 		return err
 	}
 	q.at.segment = s.id // the next segment made is the one at the position
@@ -145,11 +145,11 @@ func (q *Queue) skipDamaged() error {
 	if len(q.segments) > 1 {
 		return q.dropFirst()
 	}
-	return q.empty()
+	return q.removeOnly()
 }
 
-// move stores the reader's position.
-func (q *Queue) move(to position) error {
+// storePosition stores the reader's position.
+func (q *Queue) storePosition(to position) error {
 	if err := writePlace(q.cursor, to); err != nil {
 		return fmt.Errorf("write the place in queue %s: %w", q.o.Dir, err)
 	}

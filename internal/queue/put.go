@@ -21,33 +21,33 @@ func (q *Queue) Put(data []byte) error {
 	}
 	now := q.o.Clock()
 	if err := q.expire(now); err != nil {
-		return q.failed(err)
+		return q.putError(err)
 	}
 	if len(q.segments) == 0 || q.last().size >= q.o.SegmentBytes || q.stats.Bytes+need > q.o.MaxBytes {
-		if err := q.begin(); err != nil {
-			return q.failed(err)
+		if err := q.startSegment(); err != nil {
+			return q.putError(err)
 		}
 	}
 	for q.stats.Bytes+need > q.o.MaxBytes && len(q.segments) > 1 {
 		q.stats.Dropped += uint64(q.segments[0].waiting)
 		if err := q.dropFirst(); err != nil {
-			return q.failed(err)
+			return q.putError(err)
 		}
 	}
 	if err := q.last().append(now, data); err != nil {
-		return q.failed(err)
+		return q.putError(err)
 	}
 	q.stats.Bytes += need
 	q.stats.Records++
 	q.synced = false
-	q.wake()
+	q.notifyReader()
 	return nil
 }
 
-func (q *Queue) failed(err error) error { return fmt.Errorf("put into queue %s: %w", q.o.Dir, err) }
+func (q *Queue) putError(err error) error { return fmt.Errorf("put into queue %s: %w", q.o.Dir, err) }
 
-// begin starts a new last segment, unless the last one is empty.
-func (q *Queue) begin() error {
+// startSegment starts a new last segment, unless the last one is empty.
+func (q *Queue) startSegment() error {
 	id := q.at.segment + 1 // segments before the position are never made again
 	if len(q.segments) > 0 {
 		last := q.last()
@@ -69,7 +69,7 @@ func (q *Queue) begin() error {
 	q.segments = append(q.segments, s)
 	q.stats.Bytes += s.size
 	if len(q.segments) == 1 {
-		return q.move(position{id, fileHeaderBytes})
+		return q.storePosition(position{id, fileHeaderBytes})
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (q *Queue) expire(now time.Time) error {
 func (q *Queue) dropFirst() error {
 	s := q.segments[0]
 	if q.at.segment == s.id {
-		if err := q.move(position{q.segments[1].id, fileHeaderBytes}); err != nil {
+		if err := q.storePosition(position{q.segments[1].id, fileHeaderBytes}); err != nil {
 			return err
 		}
 	}

@@ -108,11 +108,11 @@ func Open(o Options) (*Queue, error) {
 	}
 	q := &Queue{o: o, synced: true, ready: make(chan struct{}, 1)}
 	if err := q.open(); err != nil {
-		q.free()
+		q.closeFiles()
 		return nil, fmt.Errorf("open queue %s: %w", o.Dir, err)
 	}
 	if q.stats.Records > 0 {
-		q.wake()
+		q.notifyReader()
 	}
 	return q, nil
 }
@@ -166,7 +166,7 @@ func (q *Queue) resume(at position) {
 	}
 	for i, s := range q.segments {
 		from := int64(fileHeaderBytes)
-		if s.id == at.segment && s.boundary(at.offset) {
+		if s.id == at.segment && s.isBoundary(at.offset) {
 			from = at.offset
 		}
 		if i == 0 {
@@ -181,7 +181,7 @@ func (q *Queue) resume(at position) {
 // Ready receives a value when a record was put, for a reader that found the queue empty.
 func (q *Queue) Ready() <-chan struct{} { return q.ready }
 
-func (q *Queue) wake() {
+func (q *Queue) notifyReader() {
 	select {
 	case q.ready <- struct{}{}:
 	default:
@@ -211,7 +211,7 @@ func (q *Queue) Stats() Stats {
 	defer q.mu.Unlock()
 	s := q.stats
 	if !q.closed && s.Records > 0 {
-		if _, at, err := q.header(); err == nil {
+		if _, at, err := q.readHeader(); err == nil {
 			s.Oldest = at
 		}
 	}
@@ -227,10 +227,10 @@ func (q *Queue) Close() error {
 		return nil
 	}
 	q.closed = true
-	return errors.Join(err, q.free())
+	return errors.Join(err, q.closeFiles())
 }
 
-func (q *Queue) free() error {
+func (q *Queue) closeFiles() error {
 	var errs []error
 	for _, s := range q.segments {
 		errs = append(errs, s.file.Close())

@@ -78,7 +78,7 @@ func openSegment(name string, id uint64) (s *segment, damaged int64, err error) 
 	r := bufio.NewReaderSize(f, 64<<10)
 	var m [fileHeaderBytes]byte
 	if _, err := io.ReadFull(r, m[:]); err == nil && string(m[:]) == magic {
-		s.scan(r)
+		s.readRecords(r)
 	} else if err != nil && !isEOF(err) {
 		return nil, 0, errors.Join(err, f.Close())
 	}
@@ -98,8 +98,8 @@ func openSegment(name string, id uint64) (s *segment, damaged int64, err error) 
 	return s, max(damaged, 0), nil
 }
 
-// scan reads records up to the first incomplete one.
-func (s *segment) scan(r io.Reader) {
+// readRecords reads records up to the first incomplete one.
+func (s *segment) readRecords(r io.Reader) {
 	var head [headerBytes]byte
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -123,8 +123,8 @@ func (s *segment) scan(r io.Reader) {
 	}
 }
 
-// boundary reports whether a record starts at the offset, or the segment ends there.
-func (s *segment) boundary(at int64) bool {
+// isBoundary reports whether a record starts at the offset, or the segment ends there.
+func (s *segment) isBoundary(at int64) bool {
 	if at == s.size {
 		return true
 	}

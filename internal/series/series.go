@@ -162,7 +162,7 @@ func Last(it chunkenc.Iterator) (t int64, v float64, ended, ok bool) {
 // reset. ok is false if there is no sample.
 func Total(it chunkenc.Iterator) (total float64, ok bool) {
 	var last float64
-	numbers(it, func(v float64) {
+	eachNumber(it, func(v float64) {
 		if ok && v < last {
 			total += last
 		}
@@ -173,7 +173,7 @@ func Total(it chunkenc.Iterator) (total float64, ok bool) {
 
 // Max returns the largest value of a gauge; false if there is no sample.
 func Max(it chunkenc.Iterator) (most float64, ok bool) {
-	numbers(it, func(v float64) {
+	eachNumber(it, func(v float64) {
 		if !ok || v > most {
 			most = v
 		}
@@ -182,8 +182,8 @@ func Max(it chunkenc.Iterator) (most float64, ok bool) {
 	return most, ok
 }
 
-// numbers calls f for each sample of a series of numbers.
-func numbers(it chunkenc.Iterator, f func(v float64)) {
+// eachNumber calls f for each sample of a series of numbers.
+func eachNumber(it chunkenc.Iterator, f func(v float64)) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue

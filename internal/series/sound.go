@@ -24,11 +24,11 @@ func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case h != nil:
 		h.PositiveSpans, h.NegativeSpans = filled(h.PositiveSpans, len(h.PositiveBuckets)), filled(h.NegativeSpans, len(h.NegativeBuckets))
-		return sound(h.Schema, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans)
+		return checkLayout(h.Schema, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans)
 	case fh != nil:
 		fh.PositiveSpans, fh.NegativeSpans = filled(fh.PositiveSpans, len(fh.PositiveBuckets)),
 			filled(fh.NegativeSpans, len(fh.NegativeBuckets))
-		return sound(fh.Schema, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans)
+		return checkLayout(fh.Schema, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func Unsound(ctx context.Context) *atomic.Uint64 {
 	return new(atomic.Uint64)
 }
 
-func sound(schema int32, threshold float64, spans ...[]histogram.Span) error {
+func checkLayout(schema int32, threshold float64, spans ...[]histogram.Span) error {
 	if math.IsNaN(threshold) || math.IsInf(threshold, 0) || threshold < 0 {
 		return fmt.Errorf("%w: its zero threshold is %v; send a finite number that is not negative", ErrUnsound, threshold)
 	}

@@ -38,7 +38,7 @@ func (s Screen) Draw(c Chart) string {
 	height := max(c.Height, 1)
 	labels, top := c.labels()
 	margin, plot := c.layout()
-	cols := columns(c.Points, plot)
+	cols := columnMeans(c.Points, plot)
 
 	var b strings.Builder
 	if c.Title != "" {
@@ -89,9 +89,9 @@ func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
 	return blocks[n]
 }
 
-// columns divides points into n columns and returns the mean value of each, or nil for a column without values. If
+// columnMeans divides points into n columns and returns the mean value of each, or nil for a column without values. If
 // there are fewer points than columns, each point fills several columns.
-func columns(points []Point, n int) []*float64 {
+func columnMeans(points []Point, n int) []*float64 {
 	out := make([]*float64, n)
 	for i := range n {
 		from := i * len(points) / n
@@ -174,7 +174,7 @@ func (s Screen) SparkTo(values []*float64, width int, top float64) string {
 		dot = '.'
 	}
 	var b strings.Builder
-	for _, v := range columns(points, width) {
+	for _, v := range columnMeans(points, width) {
 		b.WriteRune(s.block(v, 0, top, true, dot))
 	}
 	return b.String()

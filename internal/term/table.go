@@ -86,7 +86,7 @@ func (t *Table) Print(s Screen) error {
 			widths[i] = max(widths[i], textWidth(r[i]))
 		}
 	}
-	hidden := t.fit(widths, s.Width)
+	hidden := t.fitColumns(widths, s.Width)
 	w := table.NewWriter()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -135,8 +135,8 @@ func (t *Table) Print(s Screen) error {
 	return nil
 }
 
-// fit narrows columns until the table has at most limit columns (0 for no limit), and returns the dropped columns.
-func (t *Table) fit(widths []int, limit int) map[int]bool {
+// fitColumns narrows columns until the table has at most limit columns (0 for no limit), and returns the dropped columns.
+func (t *Table) fitColumns(widths []int, limit int) map[int]bool {
 	hidden := map[int]bool{}
 	for i, c := range t.columns {
 		hidden[i] = c.Rare && !slices.ContainsFunc(t.rows, func(r []string) bool { return r[i] != Unknown })

@@ -323,13 +323,13 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 		return nil, errors.New("client_ca: there is no certificate in it")
 	}
 	if len(t.AllowedSANs) > 0 {
-		c.VerifyConnection = func(cs tls.ConnectionState) error { return allowed(t.AllowedSANs, cs.PeerCertificates) }
+		c.VerifyConnection = func(cs tls.ConnectionState) error { return checkNames(t.AllowedSANs, cs.PeerCertificates) }
 	}
 	return c, nil
 }
 
-// allowed checks the names of a client's certificate against a list.
-func allowed(names []string, certs []*x509.Certificate) error {
+// checkNames checks the names of a client's certificate against a list.
+func checkNames(names []string, certs []*x509.Certificate) error {
 	if len(certs) == 0 {
 		return errors.New("the client shows no certificate")
 	}

@@ -47,7 +47,7 @@ func Format(head []byte) workload.Kind {
 // Read parses the accounting of jobs of a kind and calls job for each. bad is called for lines that cannot be parsed.
 func Read(in io.Reader, kind workload.Kind, job func(*sacct.Job) error, bad func(line int, err error)) error {
 	parse := map[workload.Kind]func(string) (*sacct.Job, error){
-		workload.PBS: pbs, workload.GridEngine: (&grid{}).job, workload.LSF: lsf,
+		workload.PBS: parsePBS, workload.GridEngine: (&grid{}).parseJob, workload.LSF: parseLSF,
 	}[kind]
 	sc := bufio.NewScanner(in)
 	sc.Buffer(make([]byte, 64<<10), maxLine)
@@ -84,24 +84,24 @@ func field[T any](j *sacct.Job, name, text string, parse func(string) (T, error)
 	return &v
 }
 
-// unix parses seconds since the Unix epoch, or Univa's milliseconds; 0 is no time.
-func unix(text string) (time.Time, error) {
+// parseUnix parses seconds since the Unix epoch, or Univa's milliseconds; 0 is no time.
+func parseUnix(text string) (time.Time, error) {
 	if len(text) == len("1760000000000") {
 		text = text[:len("1760000000")]
 	}
 	return slurmtext.Time(text, time.UTC)
 }
 
-// ended sets the state of a job by its exit code, 128 and above being a signal.
-func ended(j *sacct.Job, code int) {
+// setState sets the state of a job by its exit code, 128 and above being a signal.
+func setState(j *sacct.Job, code int) {
 	if j.State = "completed"; code != 0 {
 		j.State = "failed"
 	}
 	j.ExitCode = &code
 }
 
-// unmeasured drops a CPU time of 0 of a run of more than a minute: nothing measured it.
-func unmeasured(j *sacct.Job) {
+// dropZeroCPU drops a CPU time of 0 of a run of more than a minute: nothing measured it.
+func dropZeroCPU(j *sacct.Job) {
 	if v := j.CPUUser; v != nil && *v == 0 && j.End.Sub(j.Start) > time.Minute {
 		j.CPUUser = nil
 	}

@@ -42,7 +42,7 @@ type gridTasks struct {
 	nodes []string
 }
 
-func (g *grid) job(text string) (*sacct.Job, error) {
+func (g *grid) parseJob(text string) (*sacct.Job, error) {
 	f := strings.Split(text, ":")
 	if !isGrid(f) {
 		return nil, fmt.Errorf("%d fields: a record of Grid Engine has at least %[2]d, and numbers as its times",
@@ -65,14 +65,14 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 	}
 	cpu := field(j, "cpu", f[gridCPU], slurmtext.Number)
 	if word(gridPETask) != "" {
-		g.task(id, f[gridHost], cpu)
+		g.addTask(id, f[gridHost], cpu)
 		return nil, nil
 	}
 	tasks := g.parallel[id]
 	delete(g.parallel, id)
 	times := []*time.Time{&j.Submit, &j.Start, &j.End}
 	for i, name := range []string{"submission_time", "start_time", "end_time"} {
-		v := field(j, name, f[gridSubmit+i], unix)
+		v := field(j, name, f[gridSubmit+i], parseUnix)
 		if v == nil {
 			return nil, errors.Join(j.Unread...)
 		}
@@ -88,7 +88,7 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 	case j.End.Before(j.Start):
 		return nil, fmt.Errorf("job %s ended before its start", id)
 	}
-	g.state(j, f)
+	g.setOutcome(j, f)
 	slots := field(j, "slots", f[gridSlots], slurmtext.Number)
 	if j.CPUUser = cpu; slots != nil {
 		j.AllocCores, j.ReqCores = sacct.Known(*slots), sacct.Known(*slots)
@@ -101,8 +101,8 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 	} else if word(gridPE) == "" || slots != nil && *slots <= 1 {
 		setNodes(j, []string{f[gridHost]})
 	}
-	unmeasured(j)
-	g.category(j, word(gridCategory), slots)
+	dropZeroCPU(j)
+	g.parseRequest(j, word(gridCategory), slots)
 	if len(f) >= univaFields {
 		if wall, err := strconv.ParseFloat(f[univaWall], 64); err == nil && wall > 0 { // else fields before contain colons
 			if v := field(j, "maxrss", f[univaRSS], slurmtext.Number); v != nil {
@@ -113,8 +113,8 @@ func (g *grid) job(text string) (*sacct.Job, error) {
 	return j, nil
 }
 
-// task adds the use of a task in a parallel job.
-func (g *grid) task(id, host string, cpu *float64) {
+// addTask adds the use of a task in a parallel job.
+func (g *grid) addTask(id, host string, cpu *float64) {
 	if g.parallel == nil {
 		g.parallel = map[string]*gridTasks{}
 	}
@@ -127,11 +127,11 @@ func (g *grid) task(id, host string, cpu *float64) {
 	}
 }
 
-// state sets the outcome of a job.
-func (g *grid) state(j *sacct.Job, f []string) {
+// setOutcome sets the outcome of a job.
+func (g *grid) setOutcome(j *sacct.Job, f []string) {
 	j.State = "completed"
 	if exit := field(j, "exit_status", f[gridExit], strconv.Atoi); exit != nil {
-		ended(j, *exit)
+		setState(j, *exit)
 	}
 	switch failed, _, _ := strings.Cut(strings.TrimSpace(f[gridFailed]), " "); failed {
 	case "", "0":
@@ -144,8 +144,8 @@ func (g *grid) state(j *sacct.Job, f []string) {
 	}
 }
 
-// category parses the request of a job: -l h_rt=36000,gpu=1. The number of GPUs may be per slot; it is counted for one slot only.
-func (g *grid) category(j *sacct.Job, text string, slots *float64) {
+// parseRequest parses the request of a job: -l h_rt=36000,gpu=1. The number of GPUs may be per slot; it is counted for one slot only.
+func (g *grid) parseRequest(j *sacct.Job, text string, slots *float64) {
 	words := strings.Fields(text)
 	at := slices.Index(words, "-l")
 	if at < 0 || at+1 >= len(words) {

@@ -25,8 +25,8 @@ var lsfEnds = map[string][2]string{
 
 var byUser = [2]string{"cancelled", slurmtext.EndedByUser}
 
-// lsf parses an event JOB_FINISH.
-func lsf(text string) (*sacct.Job, error) {
+// parseLSF parses an event JOB_FINISH.
+func parseLSF(text string) (*sacct.Job, error) {
 	f, err := lsfFields(text)
 	if err != nil || len(f) < 3 {
 		return nil, errors.Join(err, errors.New("it is no event of LSF"))
@@ -71,7 +71,7 @@ func lsf(text string) (*sacct.Job, error) {
 	}
 	j.Raw = j.ID
 	for text, into := range map[*string]*time.Time{&end: &j.End, &submit: &j.Submit, &start: &j.Start} {
-		if t := field(j, "time", *text, unix); t != nil {
+		if t := field(j, "time", *text, parseUnix); t != nil {
 			*into = *t
 		}
 	}
@@ -95,7 +95,7 @@ func lsf(text string) (*sacct.Job, error) {
 	if j.ReqCores = number("numProcessors", requested, 1); j.CPUSystem != nil && *j.CPUSystem == 0 {
 		j.CPUSystem = nil
 	}
-	unmeasured(j)
+	dropZeroCPU(j)
 	if v := number("maxRMem", memory, 1024); v != nil {
 		j.PeakMemory = sacct.Known(*v)
 	}
@@ -121,7 +121,7 @@ func lsfState(j *sacct.Job, status, exit, info string) {
 			code = 128 + *s&127
 		}
 	}
-	if ended(j, code); status == "32" && code == 0 {
+	if setState(j, code); status == "32" && code == 0 {
 		j.State = "failed"
 	}
 	if cause, ok := lsfEnds[info]; ok && j.State != "completed" {

@@ -15,8 +15,8 @@ import (
 // pbsLine matches a record: time;type;id;attributes.
 var pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(\.\d+)?;[A-Za-z];[^;]*;`)
 
-// pbs parses a record: of a job that ended (E), or of a run that is followed by another (R).
-func pbs(text string) (*sacct.Job, error) {
+// parsePBS parses a record: of a job that ended (E), or of a run that is followed by another (R).
+func parsePBS(text string) (*sacct.Job, error) {
 	parts := strings.SplitN(text, ";", 4)
 	if !pbsLine.MatchString(text) {
 		return nil, errors.New("it is no record time;type;id;attributes of PBS")
@@ -33,8 +33,8 @@ func pbs(text string) (*sacct.Job, error) {
 	if p := a["project"]; j.Account == "" && p != "_pbs_project_default" {
 		j.Account = p
 	}
-	submit := field(j, "ctime", cmp.Or(a["ctime"], a["qtime"]), unix)
-	start, end := field(j, "start", a["start"], unix), field(j, "end", a["end"], unix)
+	submit := field(j, "ctime", cmp.Or(a["ctime"], a["qtime"]), parseUnix)
+	start, end := field(j, "start", a["start"], parseUnix), field(j, "end", a["end"], parseUnix)
 	if start == nil || end == nil || start.IsZero() || end.IsZero() {
 		if parts[1] == "R" {
 			return nil, nil
@@ -49,7 +49,7 @@ func pbs(text string) (*sacct.Job, error) {
 	}
 	cpu := field(j, "resources_used.cput", a["resources_used.cput"], slurmtext.Duration)
 	j.CPUUser = cpu
-	unmeasured(j)
+	dropZeroCPU(j)
 	j.PeakMemory = field(j, "resources_used.mem", a["resources_used.mem"], pbsSize)
 	j.TimeLimit = field(j, "Resource_List.walltime", a["Resource_List.walltime"], slurmtext.Duration)
 	j.ReqMemory = field(j, "Resource_List.mem", a["Resource_List.mem"], pbsSize)
@@ -62,9 +62,9 @@ func pbs(text string) (*sacct.Job, error) {
 	case *code < 0: // the job was ended by the system itself
 		j.State = "failed"
 	case *code >= 256:
-		ended(j, 128+*code-256)
+		setState(j, 128+*code-256)
 	default:
-		ended(j, *code)
+		setState(j, *code)
 	}
 	if wall := j.End.Sub(j.Start).Seconds(); j.State == "failed" && j.TimeLimit != nil && wall >= *j.TimeLimit {
 		j.State, j.EndedBy = "timeout", slurmtext.EndedByTimeLimit

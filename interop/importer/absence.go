@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// undo returns the deduction for a process that had not ended to its ancestor.
-func (a *growthStep) undo(s *procState) {
+// undoDeduction returns the deduction for a process that had not ended to its ancestor.
+func (a *growthStep) undoDeduction(s *procState) {
 	if s.By != 0 {
 		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)
 	}
@@ -32,16 +32,16 @@ func (u processUse) plus(v processUse) processUse {
 	return u
 }
 
-// absences handles processes that are missing from this reading. It subtracts their use from the growth of the ancestor
+// deductMissing handles processes that are missing from this reading. It subtracts their use from the growth of the ancestor
 // that waited for them, because a wait adds their whole use at once. An ancestor that was missing and reappears counts
 // as the one that waited for the processes that ended meanwhile.
-func (a *growthStep) absences() {
+func (a *growthStep) deductMissing() {
 	ended := maps.Clone(a.gone)
 	for k, s := range a.j.Procs {
 		_, here := a.now[k]
 		_, other := a.gone[k]
 		if !here && !other && (s.Deducted == processUse{} || a.waitedElsewhere(&s)) {
-			a.undo(&s)
+			a.undoDeduction(&s)
 			s.By, s.Deducted = 0, processUse{}
 			ended[k] = s
 		}

@@ -56,7 +56,7 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 	}
 	st.Jobs[key] = true
 	im.res.Taken++
-	im.see(site, string(j.Workload()))
+	im.noteSeen(site, string(j.Workload()))
 	one := *j
 	one.Cluster = site
 	im.jobs = append(im.jobs, one)
@@ -152,7 +152,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		im.account(&b, j, measured[i])
+		im.writeJob(&b, j, measured[i])
 		sites[j.Cluster] = true
 		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].User != j.User || im.jobs[i+1].Kind != j.Kind ||
 			im.jobs[i+1].Cluster != j.Cluster {
@@ -166,7 +166,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := st.begin(unix(im.out.from), unix(im.out.to+1), nil); err != nil {
+		if err := st.beginImport(unix(im.out.from), unix(im.out.to+1), nil); err != nil {
 			return err
 		}
 	}
@@ -189,8 +189,8 @@ func (im *Importer) close(b *book) {
 // every is the interval at which values of a total that is spread over time are written, because views look back a week.
 const every = 24 * time.Hour
 
-// account writes the series of one job.
-func (im *Importer) account(b *book, j *sacct.Job, measured bool) {
+// writeJob writes the series of one job.
+func (im *Importer) writeJob(b *book, j *sacct.Job, measured bool) {
 	at := reportedTime(j)
 	t := at.UnixMilli()
 	id := j.Workload()

@@ -283,7 +283,7 @@ func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 			break
 		}
 		if had := at[t]; had != nil {
-			had.join(r)
+			had.mergeReading(r)
 			continue
 		}
 		at[t] = r
@@ -291,8 +291,8 @@ func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
 	return c.err
 }
 
-// join adds another part of the same reading. If the two differ, their order does not matter.
-func (r *reading) join(o *reading) {
+// mergeReading adds another part of the same reading. If the two differ, their order does not matter.
+func (r *reading) mergeReading(o *reading) {
 	r.procs = append(r.procs, o.procs...)
 	r.fresh += o.fresh
 	r.memory, r.cluster, r.cores = max(r.memory, o.memory), max(r.cluster, o.cluster), max(r.cores, o.cores)
@@ -301,8 +301,9 @@ func (r *reading) join(o *reading) {
 	}
 }
 
-// order sorts the processes of a reading into a canonical order; of duplicates of one process the one with the highest use is first.
-func (r *reading) order() {
+// sortProcesses sorts the processes of a reading into a canonical order; of duplicates of one process the one with the highest use is
+// first.
+func (r *reading) sortProcesses() {
 	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
 }
 

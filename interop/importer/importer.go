@@ -163,7 +163,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 		},
 		Bad: im.addError,
 	}
-	err = im.damaged(im.reader.Read(in, &h))
+	err = im.countDamaged(im.reader.Read(in, &h))
 	if err = errors.Join(err, im.endJob(ctx)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -178,9 +178,12 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if head, _ := br.Peek(1); len(head) == 1 && head[0] == '{' {
-		return im.damaged(im.sacctJSON(ctx, br))
+		return im.countDamaged(im.sacctJSON(ctx, br))
 	}
-	err = im.damaged(sacct.Read(br, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error { return im.job(ctx, j) },
+	err = im.countDamaged(sacct.Read(br, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error {
+		return im.job(ctx,
+			j)
+	},
 		im.addError))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -218,15 +221,15 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 // Done records that the catalogue includes the import.
 func (im *Importer) Done() error {
 	for _, s := range im.sites {
-		if err := s.done(); err != nil {
+		if err := s.finishImport(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// damaged counts a damaged file as unreadable input.
-func (im *Importer) damaged(err error) error {
+// countDamaged counts a damaged file as unreadable input.
+func (im *Importer) countDamaged(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		im.addError(0, err)
 		return nil
@@ -292,7 +295,7 @@ func (im *Importer) state(site string) (*siteState, error) {
 	return s, err
 }
 
-func (im *Importer) see(site, id string) {
+func (im *Importer) noteSeen(site, id string) {
 	im.seen[maphash.Comparable(im.seed, [2]string{site, id})] = struct{}{}
 }
 

@@ -98,8 +98,8 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 			lead = p
 		}
 	}
-	j.Start = t - age(procs)
-	j.Command = program(lead.Cmd)
+	j.Start = t - ageOf(procs)
+	j.Command = programName(lead.Cmd)
 	return j
 }
 
@@ -111,8 +111,8 @@ const (
 	ageMost = 400 * 86400
 )
 
-// age returns the age of a job from the process with the highest use: its CPU time divided by its mean.
-func age(procs []*sonar.Process) int64 {
+// ageOf returns the age of a job from the process with the highest use: its CPU time divided by its mean.
+func ageOf(procs []*sonar.Process) int64 {
 	var most *sonar.Process
 	for _, p := range procs {
 		if p.CPU >= ageCPU && p.Mean >= ageMean && (most == nil || p.CPU > most.CPU) {

@@ -22,8 +22,8 @@ var usage = []string{mCPU, mPeak, mIO}
 // aside is the tolerance for differing clocks, in seconds.
 const aside = 60
 
-// during reports whether one of the ordered times is within a run.
-func during(times []int64, start, end int64) bool {
+// anyWithin reports whether one of the ordered times is within a run.
+func anyWithin(times []int64, start, end int64) bool {
 	i, _ := slices.BinarySearch(times, start-aside)
 	return i < len(times) && times[i] <= end+aside
 }
@@ -135,7 +135,7 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 	for _, l := range lives {
 		many[l.id]++
 	}
-	lives = slices.DeleteFunc(lives, func(l toldLife) bool { return !during(seen[l.id], l.start, l.end) })
+	lives = slices.DeleteFunc(lives, func(l toldLife) bool { return !anyWithin(seen[l.id], l.start, l.end) })
 	if len(lives) == 0 {
 		return nil
 	}

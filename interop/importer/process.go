@@ -56,8 +56,8 @@ type procState struct {
 	By       uint32
 }
 
-// program returns the name of a program without the suffix that the kernel adds for a dead process.
-func program(cmd string) string { return strings.TrimSuffix(cmd, " <defunct>") }
+// programName returns the name of a program without the suffix that the kernel adds for a dead process.
+func programName(cmd string) string { return strings.TrimSuffix(cmd, " <defunct>") }
 
 // sortedProcs lists processes in a fixed order, because the rounding of sums depends on it.
 func sortedProcs[V any](m map[procKey]V) []procKey {
@@ -88,7 +88,7 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *growthStep {
 		k := procKeyOf(p)
 		now := procState{PPID: p.PPID, Seen: t, Used: processUse{p.CPU, p.Read, p.Written}}
 		if p.PID != 0 {
-			now.Cmd = program(p.Cmd)
+			now.Cmd = programName(p.Cmd)
 		}
 		for i, v := range now.Used {
 			a.has[i] = a.has[i] || v >= 0
@@ -103,8 +103,8 @@ func (j *jobState) growth(t int64, procs []*sonar.Process) *growthStep {
 		a.now[k] = now
 	}
 	a.giveBack()
-	a.regroup(procs)
-	a.absences()
+	a.moveUse(procs)
+	a.deductMissing()
 	return a
 }
 
@@ -140,15 +140,15 @@ func (a *growthStep) addGrowth(k procKey, now *procState, before procState, had,
 	}
 	a.grown[k] = g
 	if had {
-		a.undo(&before)
+		a.undoDeduction(&before)
 	}
 	if ended != (processUse{}) {
-		a.gone[k.ghost(&before)] = procState{PPID: before.PPID, Seen: a.j.Last, Used: ended}
+		a.gone[k.endedKey(&before)] = procState{PPID: before.PPID, Seen: a.j.Last, Used: ended}
 	}
 }
 
-// ghost returns the key of the ended part of a process.
-func (k procKey) ghost(s *procState) procKey {
+// endedKey returns the key of the ended part of a process.
+func (k procKey) endedKey(s *procState) procKey {
 	cmd := k.Cmd
 	if k.PID != 0 {
 		cmd = s.Cmd
@@ -166,7 +166,7 @@ func (a *growthStep) charge(procs []*sonar.Process) {
 		j.Written += g[usedWritten]
 		if hasCPU {
 			j.CPU += g[usedCPU]
-			j.command(cmd, g[usedCPU])
+			j.addCommand(cmd, g[usedCPU])
 		}
 	}
 	for _, by := range sortedKeys(a.returned) {
@@ -187,9 +187,9 @@ func (a *growthStep) charge(procs []*sonar.Process) {
 // maxCommands is the number of programs of a job that are distinguished.
 const maxCommands = 16
 
-// command adds CPU time to a program of the job.
-func (j *jobState) command(cmd string, seconds float64) {
-	cmd = program(cmd)
+// addCommand adds CPU time to a program of the job.
+func (j *jobState) addCommand(cmd string, seconds float64) {
+	cmd = programName(cmd)
 	if _, ok := j.Commands[cmd]; !ok && (len(j.Commands) >= maxCommands || cmd == "") {
 		cmd = "other"
 	}

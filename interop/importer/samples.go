@@ -20,7 +20,7 @@ type reading struct {
 
 // readingOf returns the reading of a node in the buffer.
 func (im *Importer) readingOf(site, node string, t int64) *reading {
-	b := inner(im.buf, nodeKey{site, node})
+	b := innerMap(im.buf, nodeKey{site, node})
 	r := b[t]
 	if r == nil {
 		r = &reading{}
@@ -30,8 +30,8 @@ func (im *Importer) readingOf(site, node string, t int64) *reading {
 	return r
 }
 
-// future refuses a reading with the given number of records if its time is in the future.
-func (im *Importer) future(node string, t int64, records int) bool {
+// refuseFuture refuses a reading with the given number of records if its time is in the future.
+func (im *Importer) refuseFuture(node string, t int64, records int) bool {
 	if t <= im.o.Clock().Unix()+600 {
 		return false
 	}
@@ -43,13 +43,13 @@ func (im *Importer) future(node string, t int64, records int) bool {
 // sample reads a reading, or a process of one.
 func (im *Importer) sample(s *sonar.Sample) error {
 	im.res.Records += len(s.Procs)
-	if im.future(s.Node, s.Time, len(s.Procs)) {
+	if im.refuseFuture(s.Node, s.Time, len(s.Procs)) {
 		return nil
 	}
 	r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
 	r.cores = max(r.cores, s.Cores)
 	if s.System != nil {
-		r.join(&reading{system: s.System})
+		r.mergeReading(&reading{system: s.System})
 	}
 	for i := range s.Procs {
 		p := &s.Procs[i]
@@ -68,7 +68,7 @@ func (im *Importer) sample(s *sonar.Sample) error {
 }
 
 func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
-	if s.Memory > 0 && !im.future(s.Node, s.Time, 0) {
+	if s.Memory > 0 && !im.refuseFuture(s.Node, s.Time, 0) {
 		r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
 		r.memory = max(r.memory, s.Memory)
 	}
@@ -77,7 +77,7 @@ func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
 
 // cluster reads a report of nodes and partitions as a reading without a node.
 func (im *Importer) cluster(c *sonar.Cluster) error {
-	if im.future("", c.Time, 0) {
+	if im.refuseFuture("", c.Time, 0) {
 		return nil
 	}
 	raw, err := json.Marshal(c)
@@ -94,7 +94,7 @@ func (im *Importer) flush() error {
 	bySite := map[string]map[int64]map[string]map[int64]*reading{}
 	for p, times := range im.buf {
 		for t, r := range times {
-			inner(inner(inner(bySite, p.site), periodOf(t)), p.node)[t] = r
+			innerMap(innerMap(innerMap(bySite, p.site), periodOf(t)), p.node)[t] = r
 		}
 	}
 	im.buf, im.rows = map[nodeKey]map[int64]*reading{}, 0
@@ -119,26 +119,26 @@ func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int6
 	}
 	var names []string
 	for _, node := range sortedKeys(nodes) {
-		if err := im.unknown(st.journal, log, node, nodes[node]); err != nil {
+		if err := im.removeKnown(st.journal, log, node, nodes[node]); err != nil {
 			return err
 		}
 		if len(nodes[node]) == 0 {
 			continue
 		}
 		names = append(names, node)
-		inner(st.dirty, p)[node] = true
+		innerMap(st.dirty, p)[node] = true
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	if err := st.begin(unix(p), unix(p+period), nil); err != nil {
+	if err := st.beginImport(unix(p), unix(p+period), nil); err != nil {
 		return err
 	}
 	return st.journal.add(p, log, names, nodes)
 }
 
-// unknown removes readings that the log already has and counts both kinds.
-func (im *Importer) unknown(j *journal, log *journalLog, node string, readings map[int64]*reading) error {
+// removeKnown removes readings that the log already has and counts both kinds.
+func (im *Importer) removeKnown(j *journal, log *journalLog, node string, readings map[int64]*reading) error {
 	times := sortedKeys(readings)
 	if len(times) == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 	for _, t := range times {
 		r, old := readings[t], had[t]
 		n := len(r.procs)
-		r.procs = distinct(r.procs, old)
+		r.procs = dropDuplicates(r.procs, old)
 		im.res.Known += n - len(r.procs)
 		im.res.Taken += len(r.procs)
 		if old == nil {
@@ -184,8 +184,8 @@ func (im *Importer) unknown(j *journal, log *journalLog, node string, readings m
 // few is the maximum number of processes that are compared pairwise.
 const few = 24
 
-// distinct removes duplicate processes, and those that are in old.
-func distinct(procs []sonar.Process, old *reading) []sonar.Process {
+// dropDuplicates removes duplicate processes, and those that are in old.
+func dropDuplicates(procs []sonar.Process, old *reading) []sonar.Process {
 	out := procs[:0]
 	if len(procs) <= few && (old == nil || len(old.procs) <= few) {
 		for i := range procs {
@@ -212,7 +212,7 @@ func distinct(procs []sonar.Process, old *reading) []sonar.Process {
 
 // addReading adds one reading of a node to its workloads.
 func (im *Importer) addReading(p nodeKey, node *nodeState, t int64, r *reading) {
-	r.order()
+	r.sortProcesses()
 	resident := false
 	byJob := map[jobKey][]*sonar.Process{}
 	im.refuseImpossible(p, node, t, r)

@@ -104,7 +104,7 @@ const beside = 1
 func (im *Importer) writeFigures(p nodeKey, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
 		j.out = im.out.job(p, j)
-		im.see(p.site, j.ID)
+		im.noteSeen(p.site, j.ID)
 	}
 	ms := t * 1000
 	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
@@ -263,20 +263,20 @@ func (im *Importer) tellCluster(site string, t int64, text string) {
 		if slurmtext.NodeOpen(state, flags) {
 			open = 1
 		}
-		for _, name := range hosts(n.Names) {
+		for _, name := range expandHosts(n.Names) {
 			put(open, "reckon_slurm_node_state", "node", name, "state", state, "flags", strings.Join(flags, ","))
 		}
 	}
 	for _, q := range c.Partitions {
 		put(1, "reckon_slurm_partition_info", "partition", q.Name)
-		for _, name := range hosts(q.Nodes) {
+		for _, name := range expandHosts(q.Nodes) {
 			put(1, "reckon_slurm_partition_node", "partition", q.Name, "node", name)
 		}
 	}
 }
 
-// hosts expands lists of nodes; an invalid list yields none.
-func hosts(lists []string) []string {
+// expandHosts expands lists of nodes; an invalid list yields none.
+func expandHosts(lists []string) []string {
 	var out []string
 	for _, l := range lists {
 		if names, err := hostlist.Expand(l); err == nil {

@@ -164,7 +164,7 @@ func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte,
 			return nil, err
 		}
 		if m.isAppend(state, old.records, readings) {
-			return m.continued(state, readings), nil
+			return m.newerReadings(state, readings), nil
 		}
 		state = &nodeState{Jobs: map[jobKey]*jobState{}}
 	}
@@ -172,7 +172,7 @@ func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte,
 		if state, err = unpackState(start); err != nil {
 			return nil, err
 		}
-		state.forget(from)
+		state.dropSilent(from)
 	}
 	var was *nodeState
 	if had {
@@ -181,9 +181,9 @@ func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte,
 		}
 	}
 	if had || m.st.again {
-		m.im.out.drop(m.at, m.period, was)
+		m.im.out.addDrop(m.at, m.period, was)
 	}
-	end := m.continued(state, readings)
+	end := m.newerReadings(state, readings)
 	if was != nil && !bytes.Equal(end, old.state) {
 		m.undo(was, state)
 	}
@@ -218,8 +218,8 @@ func (r *reading) total() float64 {
 	return r.system.TotalMemory
 }
 
-// continued returns the readings that are newer than the state.
-func (m *rebuild) continued(state *nodeState, readings map[int64]*reading) []byte {
+// newerReadings returns the readings that are newer than the state.
+func (m *rebuild) newerReadings(state *nodeState, readings map[int64]*reading) []byte {
 	im := m.im
 	since := state.Last
 	times := sortedKeys(readings)
@@ -267,7 +267,7 @@ func (m *rebuild) undo(was, now *nodeState) {
 		if j.First < m.period || j.Start >= j.First || (n != nil && n.ID == j.ID && n.Start == j.Start) {
 			continue
 		}
-		im.out.undo(m.at, j.ID, j.Start)
+		im.out.addUndo(m.at, j.ID, j.Start)
 		im.noteSpan(j.Start, m.period)
 	}
 	im.noteSpan(m.period, max(was.Last, now.Last))

@@ -101,13 +101,13 @@ func (s *sink) cluster(site string) *jobSeries {
 
 // recordTime records when a job of the batch system was measured.
 func (s *sink) recordTime(site, id string, t int64) {
-	seen := inner(s.slurm, site)
+	seen := innerMap(s.slurm, site)
 	seen[id] = append(seen[id], t)
 }
 
-// drop records that the series of a node in a period are rebuilt. was is the earlier state at its end.
-func (s *sink) drop(p nodeKey, at int64, was *nodeState) {
-	drops := inner(s.drops, at)
+// addDrop records that the series of a node in a period are rebuilt. was is the earlier state at its end.
+func (s *sink) addDrop(p nodeKey, at int64, was *nodeState) {
+	drops := innerMap(s.drops, at)
 	drops[p.site] = append(drops[p.site], p.node)
 	if was == nil {
 		return
@@ -119,7 +119,7 @@ func (s *sink) drop(p nodeKey, at int64, was *nodeState) {
 	}
 }
 
-func (s *sink) undo(p nodeKey, id string, start int64) {
+func (s *sink) addUndo(p nodeKey, id string, start int64) {
 	s.undos = append(s.undos, zeroKey{p, id, start})
 	s.own[zeroKey{p, id, start}] = true
 }
@@ -132,7 +132,7 @@ func (im *Importer) write(ctx context.Context, st *siteState) error {
 		return out.err
 	}
 	if st != nil && out.from <= out.to {
-		if err := st.begin(unix(out.from), unix(out.to+1), out.gone); err != nil {
+		if err := st.beginImport(unix(out.from), unix(out.to+1), out.gone); err != nil {
 			return err
 		}
 	}

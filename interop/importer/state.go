@@ -49,8 +49,8 @@ type nodeState struct {
 
 const stateVersion = 2
 
-// inner returns the map of a key, and creates it if necessary.
-func inner[K, L comparable, V any](m map[K]map[L]V, k K) map[L]V {
+// innerMap returns the map of a key, and creates it if necessary.
+func innerMap[K, L comparable, V any](m map[K]map[L]V, k K) map[L]V {
 	if m[k] == nil {
 		m[k] = map[L]V{}
 	}
@@ -111,8 +111,8 @@ func (s *siteState) read(path string, v any) error {
 	return nil
 }
 
-// begin records that samples between two times are about to change.
-func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
+// beginImport records that samples between two times are about to change.
+func (s *siteState) beginImport(from, to time.Time, gone []store.Run) error {
 	p := s.pending
 	if p == nil {
 		p = &pending{From: from, To: to}
@@ -125,8 +125,8 @@ func (s *siteState) begin(from, to time.Time, gone []store.Run) error {
 	return encodeFile(s.pendingPath(), p)
 }
 
-// done records that the import is complete.
-func (s *siteState) done() error {
+// finishImport records that the import is complete.
+func (s *siteState) finishImport() error {
 	s.pending, s.again = nil, false
 	if err := os.Remove(s.pendingPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("end the import: %w", err)
@@ -145,8 +145,8 @@ func encodeFile(path string, v any) error {
 	return replaceFile(path, b.Bytes())
 }
 
-// forget drops jobs that have been silent for so long that another job may use their name.
-func (n *nodeState) forget(t int64) {
+// dropSilent drops jobs that have been silent for so long that another job may use their name.
+func (n *nodeState) dropSilent(t int64) {
 	maps.DeleteFunc(n.Jobs, func(_ jobKey, j *jobState) bool { return t-j.Last > keepJob })
 }
 

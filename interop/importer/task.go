@@ -74,7 +74,7 @@ func (st *siteState) addJobID(j *sacct.Job) {
 	}
 	for p := periodOf(one.Start - aside); p <= last+aside; p += period {
 		for _, node := range nodes {
-			inner(st.remake, remade{p, hostOf(node)})[n] = true
+			innerMap(st.remake, remade{p, hostOf(node)})[n] = true
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (st *siteState) rename() error {
 				}
 				end.records = allAgain
 				ends.nodes[node], ends.dirty = end, true // kept until it is rebuilt
-				inner(st.dirty, p)[node] = true
+				innerMap(st.dirty, p)[node] = true
 			}
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// fio parses the JSON document of fio (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its jobs are kept.
-func fio(lines []string, f *figures) []string {
+// parseFio parses the JSON document of fio (https://fio.readthedocs.io/en/latest/fio_doc.html#json-output). All numbers of its jobs are
+// kept.
+func parseFio(lines []string, f *figures) []string {
 	text := strings.Join(lines, "\n")
 	i := strings.IndexByte(text, '{')
 	if i < 0 {
@@ -79,8 +80,8 @@ func fioUnit(path string) (string, float64) {
 	return "count", 1
 }
 
-// iostat parses `iostat -dxm -o JSON` (https://github.com/sysstat/sysstat).
-func iostat(lines []string, f *figures) (bad []string) {
+// parseIostat parses `iostat -dxm -o JSON` (https://github.com/sysstat/sysstat).
+func parseIostat(lines []string, f *figures) (bad []string) {
 	var doc struct {
 		Sysstat struct {
 			Hosts []struct {
@@ -131,8 +132,8 @@ func iostatUnit(path string) (string, float64) {
 	return "count", 1
 }
 
-// pidstat parses titles, each followed by a line of JSON, as written by `pidstat -h | jc --pidstat`.
-func pidstat(lines []string, f *figures) (bad []string) {
+// parsePidstat parses titles, each followed by a line of JSON, as written by `pidstat -h | jc --pidstat`.
+func parsePidstat(lines []string, f *figures) (bad []string) {
 	title := ""
 	for _, line := range lines {
 		line = strings.TrimSpace(line)

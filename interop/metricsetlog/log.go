@@ -61,7 +61,7 @@ func Read(r io.Reader) (*Log, error) {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 64<<10), maxLine)
 	for in.Scan() {
-		s.line(string(bytes.TrimRight(in.Bytes(), "\r\n")))
+		s.scanLine(string(bytes.TrimRight(in.Bytes(), "\r\n")))
 	}
 	if err := in.Err(); err != nil {
 		s.addNote("cannot read the log to its end: " + err.Error())
@@ -69,7 +69,7 @@ func Read(r io.Reader) (*Log, error) {
 	if !s.marked {
 		return nil, fmt.Errorf("%w: it has neither METADATA START nor METRICS OPERATOR COLLECTION START", ErrNoLog)
 	}
-	s.finish()
+	s.convertOutput()
 	return s.log, nil
 }
 
@@ -89,8 +89,8 @@ func (s *scanner) addNote(text string) {
 	}
 }
 
-// line processes one line.
-func (s *scanner) line(text string) {
+// scanLine processes one line.
+func (s *scanner) scanLine(text string) {
 	at := time.Time{}
 	if word, rest, ok := strings.Cut(text, " "); ok && len(word) >= len("2026-11-22T10:00:00Z") && word[4] == '-' {
 		if t, err := time.Parse(time.RFC3339Nano, word); err == nil {
@@ -183,8 +183,8 @@ func textOf(v any) string {
 	return string(text)
 }
 
-// finish converts the output to figures.
-func (s *scanner) finish() {
+// convertOutput converts the output to figures.
+func (s *scanner) convertOutput() {
 	if !s.ended {
 		s.addNote("the log ends before its collection does: more may have been measured")
 	}
@@ -220,8 +220,9 @@ func (s *scanner) finish() {
 // parsers returns the parser for the output of each metric at one time; it returns the lines it could not parse.
 func parsers() map[string]func([]string, *figures) []string {
 	return map[string]func([]string, *figures) []string{
-		"io-fio": fio, "io-sysstat": iostat, "perf-sysstat": pidstat, "network-osu-benchmark": osu, "network-netmark": netmark,
-		"app-lammps": lammps, "app-amg": amg, "addon-mpitrace": mpitrace, "perf-mpitrace": mpitrace,
+		"io-fio": parseFio, "io-sysstat": parseIostat, "perf-sysstat": parsePidstat, "network-osu-benchmark": parseOSU,
+		"network-netmark": parseNetmark,
+		"app-lammps":      parseLAMMPS, "app-amg": parseAMG, "addon-mpitrace": parseMPITrace, "perf-mpitrace": parseMPITrace,
 	}
 }
 

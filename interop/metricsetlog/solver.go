@@ -10,8 +10,8 @@ var amgValue = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(.+?)\s*(?:=|:)\s*([0-9.eE+-]+)\s*(seconds)?\s*$`)
 })
 
-// amg parses the output of AMG (https://github.com/LLNL/AMG): sections between lines of =, with values after = or a colon.
-func amg(lines []string, f *figures) []string {
+// parseAMG parses the output of AMG (https://github.com/LLNL/AMG): sections between lines of =, with values after = or a colon.
+func parseAMG(lines []string, f *figures) []string {
 	section := ""
 	for i, line := range lines {
 		text := strings.TrimSpace(line)
@@ -62,9 +62,9 @@ var (
 	})
 )
 
-// mpitrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace):
+// parseMPITrace parses the profile that libmpitrace writes for a rank (https://github.com/IBM/mpitrace):
 // the time of each routine, its message sizes, and for rank 0 a table of all tasks.
-func mpitrace(lines []string, f *figures) []string {
+func parseMPITrace(lines []string, f *figures) []string {
 	rank, sizes, routine := "rank", false, ""
 	for _, line := range lines {
 		if m := mpiRank().FindStringSubmatch(line); m != nil {

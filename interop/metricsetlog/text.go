@@ -13,9 +13,9 @@ func number(s string) (float64, bool) {
 	return v, err == nil
 }
 
-// osu parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command,
+// parseOSU parses the tables of the OSU micro-benchmarks (https://mvapich.cse.ohio-state.edu/benchmarks/): the command,
 // comments with column names, and rows. It tolerates the output of `time` around them.
-func osu(lines []string, f *figures) (bad []string) {
+func parseOSU(lines []string, f *figures) (bad []string) {
 	name, columns := "osu", []string(nil)
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -136,8 +136,8 @@ var netmarkTrip = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^RTT between rank (\d+) and rank (\d+) is ([0-9.]+) micro-seconds`)
 })
 
-// netmark parses every printed round trip, and the matrix of RTT.csv, in microseconds.
-func netmark(lines []string, f *figures) (bad []string) {
+// parseNetmark parses every printed round trip, and the matrix of RTT.csv, in microseconds.
+func parseNetmark(lines []string, f *figures) (bad []string) {
 	matrix, row := false, 0
 	for _, line := range lines {
 		line = strings.TrimSpace(line)
@@ -211,8 +211,8 @@ func lammpsRules() []rule {
 	}
 }
 
-// lammps parses the log of LAMMPS (https://docs.lammps.org/Run_output.html).
-func lammps(lines []string, f *figures) (bad []string) {
+// parseLAMMPS parses the log of LAMMPS (https://docs.lammps.org/Run_output.html).
+func parseLAMMPS(lines []string, f *figures) (bad []string) {
 	var columns []string
 	sections := false
 	rules := lammpsRules()

@@ -128,7 +128,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if j.CPUUser == nil && j.CPUSystem == nil {
 		j.CPUUser = scaled("TotalCPU", slurmtext.Duration)
 	}
-	j.sizes(scaled, get)
+	j.readSizes(scaled, get)
 	if v := scaled("TimelimitRaw", slurmtext.Number); v != nil {
 		j.TimeLimit = pointer(*v * 60)
 	} else {
@@ -141,7 +141,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	if j.Suspended == nil {
 		j.Suspended = scaled("Suspended", slurmtext.Duration)
 	}
-	j.sampled(scaled)
+	j.readSampled(scaled)
 	if err := j.exit(get("ExitCode")); err != nil {
 		unread(err)
 	}
@@ -154,7 +154,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.Seen = j.Start.Add(time.Duration(min(*elapsed, 1e9)) * time.Second)
 	}
 	j.suspendedWithin(elapsed)
-	j.possible(unread)
+	j.dropImpossible(unread)
 	if j.neverStarted(get) {
 		j.Start, j.AllocCores, j.AllocMemory, j.AllocGPUs, j.AllocNodes = time.Time{}, nil, nil, nil, nil
 	}
@@ -224,8 +224,8 @@ func (j *Job) names(get func(name string) string) error {
 	return nil
 }
 
-// sampled reads the figures that accounting obtains by sampling. They apply to the largest task or to each task.
-func (j *Job) sampled(scaled func(name string, read func(string) (float64, error)) *float64) {
+// readSampled reads the figures that accounting obtains by sampling. They apply to the largest task or to each task.
+func (j *Job) readSampled(scaled func(name string, read func(string) (float64, error)) *float64) {
 	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
 		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample
 	}
@@ -256,9 +256,9 @@ func (j *Job) exit(s string) (err error) {
 	return err
 }
 
-// sizes sets the requested and the allocated resources of the job. It prefers TRES lists, because they always describe
+// readSizes sets the requested and the allocated resources of the job. It prefers TRES lists, because they always describe
 // the whole job, while other fields are per node or per core.
-func (j *Job) sizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
+func (j *Job) readSizes(scaled func(string, func(string) (float64, error)) *float64, get func(string) string) {
 	req, alloc := slurmtext.ReadTRES(get("ReqTRES")), slurmtext.ReadTRES(get("AllocTRES"))
 	if req.Memory >= perCore32<<20 {
 		req.Memory = 0 // the flag of a size per core: see memory
@@ -307,8 +307,8 @@ func (j *Job) TRES(list string) {
 // coresMost is the assumed maximum number of cores of a node, for plausibility.
 const coresMost = 1 << 13
 
-// possible drops impossible figures: more CPU time than the nodes of the job have in its time, or more memory.
-func (j *Job) possible(unread func(error)) {
+// dropImpossible drops impossible figures: more CPU time than the nodes of the job have in its time, or more memory.
+func (j *Job) dropImpossible(unread func(error)) {
 	nodes := 1.0
 	if n := firstOf(j.AllocNodes, j.ReqNodes); n != nil {
 		nodes = max(*n, 1)
@@ -342,8 +342,8 @@ const (
 	perCore64 = 1 << 63
 )
 
-// unmarked clears that bit in a number with the unit MiB.
-func unmarked(s string) (rest string, perCore bool) {
+// cutPerCore clears that bit in a number with the unit MiB.
+func cutPerCore(s string) (rest string, perCore bool) {
 	n, err := strconv.ParseUint(strings.TrimSuffix(s, "M"), 10, 64)
 	switch {
 	case err != nil || !strings.HasSuffix(s, "M"):
@@ -367,7 +367,7 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	if s == "" || s == "0" || strings.HasSuffix(s, "?") { // the unit is unknown even to Slurm
 		return nil
 	}
-	s, perCore := unmarked(s)
+	s, perCore := cutPerCore(s)
 	switch {
 	case perCore || by == "c":
 		if cores == nil {

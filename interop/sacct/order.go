@@ -14,10 +14,10 @@ type order struct {
 	zone   *time.Location // of its times; nil is the machine's
 }
 
-// orders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of
+// fieldOrders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of
 // sacct) and of Open XDMoD, which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; no qos
 // before 10.0).
-func orders() []order {
+func fieldOrders() []order {
 	const xdmod = "JobID,JobIDRaw,Cluster,Partition,Account,Group,GID,User,UID,Submit,Eligible,Start,End,Elapsed,ExitCode,State," +
 		"NNodes,NCPUS,ReqCPUS,ReqMem,ReqTRES,AllocTRES,Timelimit,NodeList,JobName"
 	return []order{
@@ -35,7 +35,7 @@ var errUnknownOrder = errors.New("the field order is unknown")
 // may have more cells than the order has fields, because a job name may contain the separator.
 func orderOf(cells []string) (order, error) {
 	var found *order
-	all := orders()
+	all := fieldOrders()
 	for i := range all {
 		o := &all[i]
 		if len(cells) < len(o.fields) || (found != nil && len(o.fields) <= len(found.fields)) {

@@ -22,8 +22,8 @@ type Options struct {
 	MaxLine int
 }
 
-// canonical returns the name of a field as in sacct(1), which accepts any case.
-func canonical(name string) string {
+// canonicalName returns the name of a field as in sacct(1), which accepts any case.
+func canonicalName(name string) string {
 	for _, n := range []string{
 		"JobID", "JobIDRaw", "Cluster", "User", "Account", "State", "Reason", "Start", "End", "Submit", "ElapsedRaw", "ExitCode",
 		"MaxRSS", "AveRSS", "AveDiskRead", "AveDiskWrite", "NTasks", "ReqCPUS", "NCPUS", "AllocCPUS", "ReqMem", "ReqNodes", "NNodes",
@@ -60,7 +60,7 @@ func Read(in io.Reader, o Options, job func(*Job) error, bad func(line int, err 
 	} else if sc.Err() != nil {
 		return sc.Err()
 	}
-	return p.end()
+	return p.flushHeld()
 }
 
 type parser struct {
@@ -80,8 +80,8 @@ type parser struct {
 // maxLines is the maximum number of lines of a record.
 const maxLines = 200
 
-// begin detects the separator and the fields from the first line. header is true if it contains the names.
-func (p *parser) begin(text string) (header bool, err error) {
+// detectFields detects the separator and the fields from the first line. header is true if it contains the names.
+func (p *parser) detectFields(text string) (header bool, err error) {
 	p.sep = "|"
 	if strings.Count(text, "^") > strings.Count(text, "|") {
 		p.sep = "^"
@@ -112,7 +112,7 @@ func (p *parser) begin(text string) (header bool, err error) {
 		}
 	}
 	for i, f := range p.fields {
-		p.fields[i] = canonical(strings.TrimSpace(f))
+		p.fields[i] = canonicalName(strings.TrimSpace(f))
 	}
 	for i, f := range p.fields { // in order: joining moves the later ones
 		if slices.Contains([]string{"JobName", "SubmitLine", "Comment", "AdminComment", "SystemComment", "WorkDir"}, f) {
@@ -128,7 +128,7 @@ func (p *parser) parseLine(text string) error {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		if header, err := p.begin(text); header || err != nil {
+		if header, err := p.detectFields(text); header || err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (p *parser) record(cells []string) error {
 	// the one with which everything else can be parsed.
 	if extra := len(cells) - n; extra > 0 {
 		tries := maxTries
-		if found, ok := p.join(cells, 0, extra, &tries); ok {
+		if found, ok := p.joinCells(cells, 0, extra, &tries); ok {
 			j, err = found, nil
 		}
 	}
@@ -205,8 +205,8 @@ func (p *parser) record(cells []string) error {
 // maxTries limits the attempts to join excess fields.
 const maxTries = 500
 
-// join merges extra cells into the free columns from one on, in every way until the result can be parsed.
-func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
+// joinCells merges extra cells into the free columns from one on, in every way until the result can be parsed.
+func (p *parser) joinCells(cells []string, from, extra int, tries *int) (Job, bool) {
 	if extra == 0 {
 		*tries--
 		j, err := p.parse(cells)
@@ -219,7 +219,7 @@ func (p *parser) join(cells []string, from, extra int, tries *int) (Job, bool) {
 				continue
 			}
 			joined := append(slices.Clone(cells[:at]), strings.Join(cells[at:at+n+1], p.sep))
-			if j, ok := p.join(append(joined, cells[at+n+1:]...), f+1, extra-n, tries); ok {
+			if j, ok := p.joinCells(append(joined, cells[at+n+1:]...), f+1, extra-n, tries); ok {
 				return j, true
 			}
 		}
@@ -245,7 +245,7 @@ func (p *parser) flush() error {
 	return p.joiner.Add(j)
 }
 
-func (p *parser) end() error {
+func (p *parser) flushHeld() error {
 	if p.held != nil {
 		p.bad(p.began, fmt.Errorf("%d fields, want %d: the file is cut off", len(p.held), len(p.fields)))
 	}

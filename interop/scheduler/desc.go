@@ -7,13 +7,13 @@ import (
 
 // Series of workloads that agents also write, with the same descriptions.
 var (
-	info           = shared("reckon_workload_info")
-	startTime      = shared("reckon_workload_start_time_seconds")
-	endTime        = shared("reckon_workload_end_time_seconds")
-	requestCores   = shared("reckon_workload_request_cores")
-	requestMemory  = shared("reckon_workload_request_memory_bytes")
-	requestGPUs    = shared("reckon_workload_request_gpus")
-	requestSeconds = shared("reckon_workload_request_seconds")
+	info           = accountDesc("reckon_workload_info")
+	startTime      = accountDesc("reckon_workload_start_time_seconds")
+	endTime        = accountDesc("reckon_workload_end_time_seconds")
+	requestCores   = accountDesc("reckon_workload_request_cores")
+	requestMemory  = accountDesc("reckon_workload_request_memory_bytes")
+	requestGPUs    = accountDesc("reckon_workload_request_gpus")
+	requestSeconds = accountDesc("reckon_workload_request_seconds")
 )
 
 // Series that only a batch system can provide.
@@ -117,8 +117,8 @@ func workloadLabels(labels ...string) []string {
 	return append([]string{"workload", "kind", "part", "owner"}, labels...)
 }
 
-// shared returns a description of package account; an unknown name is a bug of the program.
-func shared(name string) *metric.Desc {
+// accountDesc returns a description of package account; an unknown name is a bug of the program.
+func accountDesc(name string) *metric.Desc {
 	for _, d := range account.Descs() {
 		if d.Name == name {
 			return d

@@ -186,7 +186,7 @@ func (p *Poller) log(t *query, got Read, err error) {
 // health writes the series about the polling itself.
 func (p *Poller) health(ctx context.Context, now time.Time) {
 	b := metric.Batch{Time: now}
-	p.self.begin()
+	p.self.beginRound()
 	for _, t := range p.queries {
 		if !t.queried {
 			continue
@@ -200,7 +200,7 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 		p.self.add(&b, badRecords, t.bad, t.name)
 	}
 	p.self.add(&b, unresolved, float64(p.tracker.Unresolved()))
-	p.self.end(&b)
+	p.self.endRound(&b)
 	p.write(ctx, &b)
 }
 

@@ -21,8 +21,8 @@ type entry struct {
 	round  uint64
 }
 
-// begin starts a round.
-func (t *table) begin() { t.round++ }
+// beginRound starts a round.
+func (t *table) beginRound() { t.round++ }
 
 func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	k := d.Name + "\x00" + strings.Join(values, "\x00")
@@ -40,8 +40,8 @@ func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string
 	}
 }
 
-// end ends the series that the round did not include.
-func (t *table) end(b *metric.Batch) {
+// endRound ends the series that the round did not include.
+func (t *table) endRound(b *metric.Batch) {
 	for _, k := range slices.Sorted(maps.Keys(t.series)) {
 		if e := t.series[k]; e.round != t.round {
 			b.Samples = append(b.Samples, metric.Sample{Series: e.series, Value: stale, Last: true})
@@ -52,7 +52,7 @@ func (t *table) end(b *metric.Batch) {
 
 // addNodes writes the state of nodes and partitions.
 func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
-	t.begin()
+	t.beginRound()
 	for i := range nodes {
 		n := &nodes[i]
 		name := label(n.Name)
@@ -87,7 +87,7 @@ func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 			t.add(b, partitionLimit, p.Seconds, label(p.Name))
 		}
 	}
-	t.end(b)
+	t.endRound(b)
 }
 
 // addJobs writes the number of jobs per partition and state.
@@ -104,7 +104,7 @@ func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 		count[g] += many
 		cores[g] += many * j.Cores
 	}
-	t.begin()
+	t.beginRound()
 	for _, g := range slices.SortedFunc(maps.Keys(count), func(x, y group) int {
 		return cmp.Or(cmp.Compare(x.partition, y.partition), cmp.Compare(x.state, y.state))
 	}) {
@@ -112,5 +112,5 @@ func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 		t.add(b, partitionJobs, n, g.partition, g.state)
 		t.add(b, partitionCores, cores[g], g.partition, g.state)
 	}
-	t.end(b)
+	t.endRound(b)
 }

@@ -127,7 +127,7 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 		if j.State == "resizing" {
 			continue // the last record of the run has its end
 		}
-		b.resized(j)
+		b.restoreSubmit(j)
 		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
 			if !tracked {
 				l = b.run(j)
@@ -141,10 +141,10 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 	}
 }
 
-// continued returns the earlier part of a run if j is its record after a change of allocation. It then sets the submit
+// earlierPart returns the earlier part of a run if j is its record after a change of allocation. It then sets the submit
 // and start time of j to those of the run. Accounting writes the time of the change as submit time, and that time or
 // the start of the run (observed with 22.05) as start.
-func (b *JobTracker) continued(j *Job) *Job {
+func (b *JobTracker) earlierPart(j *Job) *Job {
 	for k := range b.parts[j.ID] {
 		p := &b.parts[j.ID][k]
 		if sameSecond(p.Start.Sub(j.Start)) && !j.Submit.Before(p.End) || j.Submit.Equal(p.End) && j.Start.Equal(p.End) {
@@ -155,10 +155,10 @@ func (b *JobTracker) continued(j *Job) *Job {
 	return nil
 }
 
-// resized sets the submit time of a run in its last record after a change of allocation, and the known data of the time before.
-func (b *JobTracker) resized(j *Job) {
-	if p := b.continued(j); p != nil {
-		p.join(j)
+// restoreSubmit sets the submit time of a run in its last record after a change of allocation, and the known data of the time before.
+func (b *JobTracker) restoreSubmit(j *Job) {
+	if p := b.earlierPart(j); p != nil {
+		p.addEarlierPart(j)
 		return
 	}
 	if _, own := b.runs[key{j.ID, j.Submit.Unix()}]; j.Start.IsZero() || !j.Submit.After(j.Start) {
@@ -181,9 +181,9 @@ func (b *JobTracker) resized(j *Job) {
 // The record after the change may arrive only with a later query.
 func (b *JobTracker) keepPart(j *Job) {
 	list := b.parts[j.ID]
-	switch p := b.continued(j); {
+	switch p := b.earlierPart(j); {
 	case p != nil && j.End.After(p.End):
-		p.join(j)
+		p.addEarlierPart(j)
 		*p = *j
 	case p == nil && !slices.ContainsFunc(list, func(had Job) bool { return sameSecond(had.Start.Sub(j.Start)) }):
 		if j.Submit.After(j.Start) { // those before were not observed
@@ -193,10 +193,10 @@ func (b *JobTracker) keepPart(j *Job) {
 	}
 }
 
-// join adds the allocation and the steps of j to next, the record after a change of allocation. A step that continued
+// addEarlierPart adds the allocation and the steps of j to next, the record after a change of allocation. A step that continued
 // through the change is in both records. The batch script and extern are only in the first one (observed with 22.05),
 // as if they had ended.
-func (j *Job) join(next *Job) {
+func (j *Job) addEarlierPart(next *Job) {
 	next.Earlier = append(slices.Clone(j.Earlier), j.Allocated)
 	steps, more := slices.Clone(j.Steps), 0
 	for i := range steps {
@@ -218,8 +218,8 @@ func (j *Job) join(next *Job) {
 // sameSecond reports whether two times written in whole seconds may be equal.
 func sameSecond(d time.Duration) bool { return d > -2*time.Second && d < 2*time.Second }
 
-// written returns the name of a job as its owner wrote it: accounting of Slurm replaces quotes.
-func written(name, was string) string {
+// ownerSpelling returns the name of a job as its owner wrote it: accounting of Slurm replaces quotes.
+func ownerSpelling(name, was string) string {
 	if name == strings.ReplaceAll(was, `"`, "`") {
 		return was
 	}
@@ -255,7 +255,7 @@ func (l *run) merge(j *Job) {
 			*f.to = *f.from
 		}
 	}
-	n.Name = written(n.Name, was.Name)
+	n.Name = ownerSpelling(n.Name, was.Name)
 	if n.Start.IsZero() && !slurmtext.IsPending(n.State) {
 		n.Start = was.Start
 	}
@@ -338,14 +338,14 @@ func (b *JobTracker) RereadSince() (t time.Time) {
 
 // Collect returns the samples that are due at time now, in batches by time, and drops runs that ended long ago.
 func (b *JobTracker) Collect(now time.Time) []metric.Batch {
-	next := b.following()
+	next := b.nextSubmits()
 	byTime := map[int64]*metric.Batch{}
 	order := slices.SortedFunc(maps.Keys(b.runs), func(x, y key) int {
 		return cmp.Or(cmp.Compare(x.submit, y.submit), cmp.Compare(x.id, y.id))
 	})
 	for _, k := range order {
 		l := b.runs[k]
-		if l.forgotten(now) {
+		if l.isForgotten(now) {
 			delete(b.runs, k)
 			delete(b.parts, k.id)
 			continue
@@ -362,7 +362,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 			}
 			return t
 		}
-		for i := range l.earlier() { // each at its own time, before the current allocation's
+		for i := range l.earlierAllocations() { // each at its own time, before the current allocation's
 			l.allocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
 		}
 		l.appendTo(batch(at))
@@ -375,16 +375,16 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	return out
 }
 
-// earlier returns the allocations before the current one. They are sent after the end of the run.
-func (l *run) earlier() []Allocation {
+// earlierAllocations returns the allocations before the current one. They are sent after the end of the run.
+func (l *run) earlierAllocations() []Allocation {
 	if !l.job.Ended {
 		return nil
 	}
 	return l.job.Earlier
 }
 
-// following maps each run to the submit time of the next run of its id.
-func (b *JobTracker) following() map[key]time.Time {
+// nextSubmits maps each run to the submit time of the next run of its id.
+func (b *JobTracker) nextSubmits() map[key]time.Time {
 	byID := map[string][]int64{}
 	for k := range b.runs {
 		byID[k.id] = append(byID[k.id], k.submit)
@@ -441,8 +441,8 @@ func latestOf(t time.Time, others ...time.Time) time.Time {
 	return t
 }
 
-// forgotten reports whether a run ended long ago, or disappeared from the queue long ago.
-func (l *run) forgotten(now time.Time) bool {
+// isForgotten reports whether a run ended long ago, or disappeared from the queue long ago.
+func (l *run) isForgotten(now time.Time) bool {
 	if l.endSent {
 		return now.Sub(latestOf(l.job.End, l.sentAt)) > retention && l.left.IsZero() || now.Sub(l.sentAt) > 2*retention
 	}

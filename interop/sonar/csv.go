@@ -79,9 +79,9 @@ func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
 		tagged = tagged || bytes.HasPrefix(c, []byte("v=")) || bytes.HasPrefix(c, []byte("time="))
 	}
 	if !tagged {
-		return r.untagged(h)
+		return r.parseUntagged(h)
 	}
-	return r.tagged(h)
+	return r.parseTagged(h)
 }
 
 // split splits a line at commas. A quoted field may contain commas, and doubled quotes.
@@ -124,7 +124,7 @@ func split(cells [][]byte, text []byte) ([][]byte, error) {
 	}
 }
 
-func (r *Reader) tagged(h *Handler) (bad, fatal error) {
+func (r *Reader) parseTagged(h *Handler) (bad, fatal error) {
 	w := &r.row
 	slurm := w.slurm
 	clear(slurm)
@@ -133,10 +133,10 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 	for _, c := range r.cells {
 		at := bytes.IndexByte(c, '=')
 		if at <= 0 {
-			return fmt.Errorf("field %q is not NAME=VALUE", clip(c)), nil
+			return fmt.Errorf("field %q is not NAME=VALUE", abbreviate(c)), nil
 		}
 		if err := r.field(string(c[:at]), c[at+1:]); err != nil {
-			return fmt.Errorf("field %s: %w", clip(c[:at]), err), nil
+			return fmt.Errorf("field %s: %w", abbreviate(c[:at]), err), nil
 		}
 	}
 	if w.slurm["JobID"] != "" || w.slurm["JobIDRaw"] != "" {
@@ -154,10 +154,10 @@ func (r *Reader) tagged(h *Handler) (bad, fatal error) {
 			return fmt.Errorf("field %s is missing", name), nil
 		}
 	}
-	if err := w.p.possible(); err != nil {
+	if err := w.p.checkPlausible(); err != nil {
 		return err, nil
 	}
-	return nil, r.emit(h)
+	return nil, r.emitSample(h)
 }
 
 // field parses one field of a tagged line. It skips unknown fields, because later releases may add some.
@@ -195,20 +195,20 @@ func (r *Reader) field(name string, v []byte) (err error) {
 	case "rolledup":
 		err = set32(&w.p.Rolled, v)
 	case "cputime_sec":
-		w.p.CPU, err = amount(v, 1)
+		w.p.CPU, err = parseAmount(v, 1)
 		w.has |= hasCPU
 	case "cpukib", "memkib":
-		w.p.Virtual, err = amount(v, 1024)
+		w.p.Virtual, err = parseAmount(v, 1024)
 	case "rssanonkib":
-		w.p.Resident, err = amount(v, 1024)
+		w.p.Resident, err = parseAmount(v, 1024)
 	case "num_threads":
 		var n uint64
 		n, err = parseUint(v, 31)
 		w.p.Threads = uint32(n) + 1
 	case "data_read":
-		w.p.Read, err = amount(v, 1024)
+		w.p.Read, err = parseAmount(v, 1024)
 	case "data_written":
-		w.p.Written, err = amount(v, 1024)
+		w.p.Written, err = parseAmount(v, 1024)
 	default:
 		return r.ofNode(name, v)
 	}
@@ -220,9 +220,9 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {
 	case "cpu%":
-		w.p.Mean, err = amount(v, 0.01)
+		w.p.Mean, err = parseAmount(v, 0.01)
 	case "gpumem%", "cpu_util%":
-		_, err = amount(v, 1)
+		_, err = parseAmount(v, 1)
 	case "cores":
 		var n uint64
 		n, err = parseUint(v, 32)
@@ -230,13 +230,13 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 	case "gpus":
 		w.p.GPUs, err = r.cards(v)
 	case "gpu%":
-		w.p.GPU, err = amount(v, 0.01)
+		w.p.GPU, err = parseAmount(v, 0.01)
 	case "gpukib", "gpumemkib":
-		w.p.GPUMemory, err = amount(v, 1024)
+		w.p.GPUMemory, err = parseAmount(v, 1024)
 	case "memtotalkib":
-		w.node().TotalMemory, err = amount(v, 1024)
+		w.node().TotalMemory, err = parseAmount(v, 1024)
 	case "load":
-		w.node().CPU, err = busy(v)
+		w.node().CPU, err = parseBusy(v)
 	case "gpuinfo":
 		w.node().Cards, err = cardsOf(v)
 	default:
@@ -250,7 +250,7 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 	return err
 }
 
-func (r *Reader) emit(h *Handler) error {
+func (r *Reader) emitSample(h *Handler) error {
 	if h.Sample == nil {
 		return nil
 	}
@@ -267,10 +267,10 @@ func (r *Reader) emit(h *Handler) error {
 	return h.Sample(&Sample{Time: w.at, Node: w.host, Cores: cores, System: w.sys, Procs: r.one[:]})
 }
 
-// untagged parses a line in the format of the first releases: time, host, cores, user, job, command, cpu% and memory in
+// parseUntagged parses a line in the format of the first releases: time, host, cores, user, job, command, cpu% and memory in
 // KiB. On nodes with GPUs a bit mask of the cards, gpu%, and gpu memory in % and in KiB follow. These lines have no CPU
 // time.
-func (r *Reader) untagged(h *Handler) (bad, fatal error) {
+func (r *Reader) parseUntagged(h *Handler) (bad, fatal error) {
 	c := r.cells
 	if len(c) != 8 && len(c) != 12 {
 		return fmt.Errorf("%d fields without names: 8 or 12 are written by the first releases of sonar, later ones write NAME=VALUE",
@@ -286,30 +286,30 @@ func (r *Reader) untagged(h *Handler) (bad, fatal error) {
 	p := Process{User: r.name(c[3]), Cmd: r.name(c[5]), CPU: -1, Mean: -1, Resident: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
 	cores, e1 := parseUint(c[2], 32)
 	job, e2 := parseUint(c[4], 64)
-	_, e3 := amount(c[6], 1)
-	mem, e4 := amount(c[7], 1024)
+	_, e3 := parseAmount(c[6], 1)
+	mem, e4 := parseAmount(c[7], 1024)
 	if err := errors.Join(e1, e2, e3, e4); err != nil {
 		return err, nil
 	}
 	p.Job, p.Virtual = job, mem
 	if len(c) == 12 {
-		share, e1 := amount(c[9], 0.01)
-		_, e2 := amount(c[10], 1)
-		gpumem, e3 := amount(c[11], 1024)
-		cards, e4 := mask(c[8])
+		share, e1 := parseAmount(c[9], 0.01)
+		_, e2 := parseAmount(c[10], 1)
+		gpumem, e3 := parseAmount(c[11], 1024)
+		cards, e4 := parseCardMask(c[8])
 		if err := errors.Join(e1, e2, e3, e4); err != nil {
 			return err, nil
 		}
 		p.GPUs, p.GPU, p.GPUMemory = r.intern(cards), share, gpumem
 	}
-	if err := p.possible(); err != nil || h.Sample == nil {
+	if err := p.checkPlausible(); err != nil || h.Sample == nil {
 		return err, nil
 	}
 	r.one[0] = p
 	return nil, h.Sample(&Sample{Time: at, Node: r.name(c[1]), Cores: int(cores), Procs: r.one[:]})
 }
 
-func mask(b []byte) (string, error) {
+func parseCardMask(b []byte) (string, error) {
 	var out []byte
 	for i := range len(b) {
 		switch b[len(b)-1-i] {
@@ -320,7 +320,7 @@ func mask(b []byte) (string, error) {
 			}
 			out = strconv.AppendInt(out, int64(i), 10)
 		default:
-			return "", fmt.Errorf("cards %q are not a mask of 0 and 1", clip(b))
+			return "", fmt.Errorf("cards %q are not a mask of 0 and 1", abbreviate(b))
 		}
 	}
 	return string(out), nil
@@ -334,7 +334,7 @@ func (r *Reader) cards(b []byte) (string, error) {
 	}
 	for part := range bytes.SplitSeq(b, []byte(",")) {
 		if _, err := parseUint(part, 16); err != nil {
-			return "", fmt.Errorf("%q is not none, unknown or a list of numbers", clip(b))
+			return "", fmt.Errorf("%q is not none, unknown or a list of numbers", abbreviate(b))
 		}
 	}
 	return r.name(b), nil
@@ -343,7 +343,7 @@ func (r *Reader) cards(b []byte) (string, error) {
 func parseUint(b []byte, bits int) (uint64, error) {
 	v, err := strconv.ParseUint(string(b), 10, bits)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a whole number", clip(b))
+		return 0, fmt.Errorf("%q is not a whole number", abbreviate(b))
 	}
 	return v, nil
 }
@@ -354,11 +354,11 @@ func set32(p *uint32, b []byte) error {
 	return err
 }
 
-// amount parses a non-negative number and multiplies it.
-func amount(b []byte, by float64) (float64, error) {
+// parseAmount parses a non-negative number and multiplies it.
+func parseAmount(b []byte, by float64) (float64, error) {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%q is not a number of 0 or more", clip(b))
+		return 0, fmt.Errorf("%q is not a number of 0 or more", abbreviate(b))
 	}
 	return v * by, nil
 }

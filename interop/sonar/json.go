@@ -73,7 +73,7 @@ func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, e
 				*line++
 			}
 			return append([]byte{b}, rest[:min(len(rest), 40)]...), began,
-				fmt.Errorf("%q is no JSON object", clip(append([]byte{b}, bytes.TrimSpace(rest)...)))
+				fmt.Errorf("%q is no JSON object", abbreviate(append([]byte{b}, bytes.TrimSpace(rest)...)))
 		}
 		if len(raw) < r.o.MaxEnvelope {
 			raw = append(raw, b)
@@ -134,9 +134,9 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	case e.Data != nil:
 		return r.data(e.Data.Type, e.Data.Attributes, h)
 	case len(e.Errors) > 0:
-		return fmt.Errorf("sonar on node %q %w: %s", e.Errors[0].Node, ErrReported, clip([]byte(e.Errors[0].Detail))), nil
+		return fmt.Errorf("sonar on node %q %w: %s", e.Errors[0].Node, ErrReported, abbreviate([]byte(e.Errors[0].Detail))), nil
 	case e.Error != "":
-		return fmt.Errorf("sonar %w: %s", ErrReported, clip([]byte(e.Error))), nil
+		return fmt.Errorf("sonar %w: %s", ErrReported, abbreviate([]byte(e.Error))), nil
 	case e.Hostname != "":
 		at, err := r.parseTime([]byte(e.Timestamp))
 		if err != nil || h.Sysinfo == nil {
@@ -192,7 +192,7 @@ func (r *Reader) data(what string, raw json.RawMessage, h *Handler) (bad, fatal 
 	case "cluster":
 		return r.cluster(raw, h)
 	}
-	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", clip([]byte(what))), nil
+	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", abbreviate([]byte(what))), nil
 }
 
 func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
@@ -324,7 +324,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 				CPU: n.CPUTime, Mean: n.Mean / 100, Resident: n.Resident * 1024, Virtual: n.Virtual * 1024, Read: -1, Written: -1,
 			}
 			if n.Read != nil || n.Written != nil {
-				p.Read, p.Written = kib(n.Read), kib(n.Written)
+				p.Read, p.Written = kibToBytes(n.Read), kibToBytes(n.Written)
 			}
 			var cards []string
 			for _, g := range n.GPUs {
@@ -336,7 +336,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 				bad = errors.Join(bad, fmt.Errorf("job %d: process %d has a figure below 0", j.Job, n.PID))
 				continue
 			}
-			if err := p.possible(); err != nil {
+			if err := p.checkPlausible(); err != nil {
 				bad = errors.Join(bad, err)
 				continue
 			}
@@ -349,7 +349,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 	return bad, h.Sample(&s)
 }
 
-func kib(v *float64) float64 {
+func kibToBytes(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
@@ -392,7 +392,7 @@ func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
 		if o.Epoch != nil {
 			p.Epoch, p.HasEpoch = *o.Epoch, true
 		}
-		if err := p.possible(); err != nil {
+		if err := p.checkPlausible(); err != nil {
 			bad = errors.Join(bad, err)
 			continue
 		}

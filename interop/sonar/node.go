@@ -26,9 +26,9 @@ const (
 // maxCores limits the number of processors of a node.
 const maxCores = 1 << 16
 
-// busy parses the field load=, which has the busy seconds of each processor since boot. The first number is the minimum
+// parseBusy parses the field load=, which has the busy seconds of each processor since boot. The first number is the minimum
 // over all processors. Each further number is the difference of one processor from it.
-func busy(b []byte) ([]float64, error) {
+func parseBusy(b []byte) ([]float64, error) {
 	var all []uint64
 	var by uint64
 	for _, c := range b {
@@ -38,7 +38,7 @@ func busy(b []byte) ([]float64, error) {
 		}
 		d := strings.IndexByte(loadNext, c)
 		if d < 0 || by == 0 || by > 1<<50 || len(all) > maxCores {
-			return nil, fmt.Errorf("%q is no list of numbers of sonar's", clip(b))
+			return nil, fmt.Errorf("%q is no list of numbers of sonar's", abbreviate(b))
 		}
 		all[len(all)-1] += uint64(d) * by
 		by *= 45
@@ -62,17 +62,17 @@ func cardsOf(b []byte) ([]Card, error) {
 	for part := range bytes.SplitSeq(b, []byte(",")) {
 		name, list, ok := strings.Cut(string(part), "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("%q is not NAME=A|B", clip(part))
+			return nil, fmt.Errorf("%q is not NAME=A|B", abbreviate(part))
 		}
 		for i, v := range strings.Split(list, "|") {
 			if i >= maxCards {
-				return nil, fmt.Errorf("%s is of more than %d GPUs", clip([]byte(name)), maxCards)
+				return nil, fmt.Errorf("%s is of more than %d GPUs", abbreviate([]byte(name)), maxCards)
 			}
 			for len(cards) <= i {
 				cards = append(cards, Card{Index: uint64(len(cards))})
 			}
 			if err := cards[i].setFigure(name, v); err != nil {
-				return nil, fmt.Errorf("%s: %w", clip([]byte(name)), err)
+				return nil, fmt.Errorf("%s: %w", abbreviate([]byte(name)), err)
 			}
 		}
 	}
@@ -84,14 +84,14 @@ func (c *Card) setFigure(name, v string) (err error) {
 	if v == "" || strings.EqualFold(v, "unknown") {
 		return nil
 	}
-	figure := func(into *float64, by float64) { *into, err = amount([]byte(v), by) }
+	figure := func(into *float64, by float64) { *into, err = parseAmount([]byte(v), by) }
 	switch name {
 	case "fan%":
 		figure(&c.Fan, 0.01)
 	case "perf":
 		n, bad := strconv.ParseUint(strings.TrimPrefix(v, "P"), 10, 8)
 		if bad != nil {
-			return fmt.Errorf("%q is no performance state such as P2", clip([]byte(v)))
+			return fmt.Errorf("%q is no performance state such as P2", abbreviate([]byte(v)))
 		}
 		c.Performance = &n
 	case "musekib":

@@ -14,7 +14,7 @@ func TestBusy(t *testing.T) {
 		"((" + strings.Repeat("1", 40): "error",
 	} {
 		got := "error"
-		if v, err := busy([]byte(in)); err == nil {
+		if v, err := parseBusy([]byte(in)); err == nil {
 			got = fmt.Sprint(v)
 		}
 		if got != want {

@@ -91,8 +91,8 @@ const (
 	maxShare  = 1 << 16
 )
 
-// possible rejects a process that uses more of something than any machine has.
-func (p *Process) possible() error {
+// checkPlausible rejects a process that uses more of something than any machine has.
+func (p *Process) checkPlausible() error {
 	for _, f := range []struct {
 		name    string
 		v, most float64
@@ -104,7 +104,8 @@ func (p *Process) possible() error {
 		{"GPU memory", p.GPUMemory, maxMemory, "B"},
 	} {
 		if f.v > f.most {
-			return fmt.Errorf("%s of %s (job %d, process %d) is %.3g %s: no machine gives that", f.name, clip([]byte(p.Cmd)), p.Job, p.PID,
+			return fmt.Errorf("%s of %s (job %d, process %d) is %.3g %s: no machine gives that", f.name, abbreviate([]byte(p.Cmd)), p.Job,
+				p.PID,
 				f.v, f.unit)
 		}
 	}
@@ -250,17 +251,17 @@ func (r *Reader) parseTime(b []byte) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(b))
 	if err != nil {
-		return 0, fmt.Errorf("time %q: want 2006-01-02T15:04:05+00:00", clip(b))
+		return 0, fmt.Errorf("time %q: want 2006-01-02T15:04:05+00:00", abbreviate(b))
 	}
 	at := t.Unix()
 	if at < earliest || at > latest {
-		return 0, fmt.Errorf("time %q is outside the years 2000 to 2200", clip(b))
+		return 0, fmt.Errorf("time %q is outside the years 2000 to 2200", abbreviate(b))
 	}
 	r.last.text, r.last.at = string(b), at
 	return at, nil
 }
 
-func clip(b []byte) string {
+func abbreviate(b []byte) string {
 	if len(b) > 60 {
 		return string(b[:57]) + "..."
 	}

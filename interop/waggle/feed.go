@@ -59,13 +59,13 @@ func (f *Feed) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			f.step(ctx, now)
+			f.publishRound(ctx, now)
 		}
 	}
 }
 
-// step collects the current figures and publishes all buffered messages.
-func (f *Feed) step(ctx context.Context, now time.Time) {
+// publishRound collects the current figures and publishes all buffered messages.
+func (f *Feed) publishRound(ctx context.Context, now time.Time) {
 	m, err := Collect(ctx, f.Ask, now)
 	if err != nil {
 		f.Log.Warn("some figures cannot be published to Waggle", "error", err)

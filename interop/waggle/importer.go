@@ -63,7 +63,7 @@ func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 		return err
 	}
 	var failed error
-	err = lines(in, func(n int, line []byte) {
+	err = eachLine(in, func(n int, line []byte) {
 		if failed == nil && im.held >= batch {
 			failed = im.flush(ctx)
 		}

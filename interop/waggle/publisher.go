@@ -39,7 +39,8 @@ type Publisher struct {
 func NewPublisher(address string) (*Publisher, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "amqp" && u.Scheme != "amqps" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no address of a message queue; give amqp://USER@HOST:5672?password_file=FILE", hide(address))
+		return nil, fmt.Errorf("%q is no address of a message queue; give amqp://USER@HOST:5672?password_file=FILE",
+			redactPassword(address))
 	}
 	q := u.Query()
 	p := &Publisher{passwordFile: q.Get("password_file"), appID: q.Get("app_id"), scope: q.Get("scope")}
@@ -67,8 +68,8 @@ func NewPublisher(address string) (*Publisher, error) {
 	return p, nil
 }
 
-// hide removes a possible password from an address.
-func hide(address string) string {
+// redactPassword removes a possible password from an address.
+func redactPassword(address string) string {
 	if i := strings.LastIndexByte(address, '@'); i >= 0 {
 		return "..." + address[i:]
 	}
@@ -108,15 +109,15 @@ func (p *Publisher) Publish(ctx context.Context, messages []Message) (sent int, 
 		sent++
 	}
 	if sent < len(bodies) {
-		err = p.reason()
+		err = p.closeReason()
 		p.Close()
 		return sent, fmt.Errorf("%s took %d of %d messages: %w", p.address.Redacted(), sent, len(bodies), err)
 	}
 	return sent, nil
 }
 
-// reason returns why the queue closed the channel.
-func (p *Publisher) reason() error {
+// closeReason returns why the queue closed the channel.
+func (p *Publisher) closeReason() error {
 	closed := make(chan *amqp.Error, 1)
 	p.channel.NotifyClose(closed)
 	select {

@@ -64,7 +64,7 @@ func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
 func seriesOf(r *record) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for key, value := range r.Meta {
-		key = name(key)
+		key = metricName(key)
 		switch key {
 		case "node":
 			key = "node_id"
@@ -79,12 +79,12 @@ func seriesOf(r *record) labels.Labels {
 	}
 	b.Set("node", strings.ToValidUTF8(node, "?"))
 	b.Set("source", "waggle")
-	b.Set(model.MetricNameLabel, name(r.Name))
+	b.Set(model.MetricNameLabel, metricName(r.Name))
 	return b.Labels()
 }
 
-// name returns a name that Prometheus accepts without quotes.
-func name(s string) string {
+// metricName returns a name that Prometheus accepts without quotes.
+func metricName(s string) string {
 	out := []byte(s)
 	for i, c := range out {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
@@ -97,8 +97,8 @@ func name(s string) string {
 	return string(out)
 }
 
-// lines calls take with each line and its number. Lines that are too long go to bad.
-func lines(in io.Reader, take func(n int, line []byte), bad func(n int, err error)) error {
+// eachLine calls take with each line and its number. Lines that are too long go to bad.
+func eachLine(in io.Reader, take func(n int, line []byte), bad func(n int, err error)) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var long []byte
 	for n := 1; ; n++ {

@@ -135,11 +135,11 @@ func (g *group) addUse(n *Node, d demand, cores, seconds float64) {
 	}
 	short := 0.0
 	if d.shorts > 0 && seconds > 0 {
-		short = g.spawn(n, d, used)
+		short = g.simulateShort(n, d, used)
 	}
 	c.PIDs = uint64(len(g.procs))
 	g.distribute(used-short, wait, d, seconds)
-	g.strain(d.planned, seconds)
+	g.addPressure(d.planned, seconds)
 	g.count(d.planned, used)
 	g.transfer(d.planned, seconds)
 	for _, p := range g.procs {
@@ -181,8 +181,8 @@ func (g *group) distribute(used, wait float64, d demand, seconds float64) {
 	}
 }
 
-// spawn simulates short processes within the step. It returns the CPU time that they used together in nanoseconds.
-func (g *group) spawn(n *Node, d demand, used float64) float64 {
+// simulateShort simulates short processes within the step. It returns the CPU time that they used together in nanoseconds.
+func (g *group) simulateShort(n *Node, d demand, used float64) float64 {
 	const share, most = 0.6, 60
 	g.carry += d.shorts
 	count := min(int(g.carry), most)

@@ -102,8 +102,8 @@ func (s *Site) drawJobs(rnd *rand.Rand) {
 	}
 }
 
-// number sorts jobs by submit time and numbers them.
-func (s *Site) number() {
+// numberJobs sorts jobs by submit time and numbers them.
+func (s *Site) numberJobs() {
 	slices.SortStableFunc(s.Jobs, func(a, b *Job) int { return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(a.Array, b.Array)) })
 	arrays := map[int]int{}
 	for i, j := range s.Jobs {
@@ -159,8 +159,8 @@ func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
 	return j
 }
 
-// fit scales the length of all jobs so that the site is about three quarters full, and sets their time limits.
-func (s *Site) fit() {
+// scaleLengths scales the length of all jobs so that the site is about three quarters full, and sets their time limits.
+func (s *Site) scaleLengths() {
 	const full = 0.7
 	var demand, room [2]float64 // core seconds by partition: batch, gpu
 	of := func(j *Job) int {

@@ -53,7 +53,7 @@ func units(r role) []unit {
 func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	switch {
 	case g == n.kernel:
-		return demand{cores: 0.003 + 0.001*wobble(n.site.Seed, at.Unix()/60)}
+		return demand{cores: 0.003 + 0.001*noiseAt(n.site.Seed, at.Unix()/60)}
 	case g.place != nil:
 		return g.jobLoad(n, at, seconds)
 	case g.pod != nil:
@@ -63,7 +63,7 @@ func (g *group) load(n *Node, at time.Time, seconds float64) demand {
 	}
 	u := &g.unit
 	day := hours[at.Hour()] / 12
-	d := demand{cores: u.cores * (0.5 + day + 0.3*wobble(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory,
+	d := demand{cores: u.cores * (0.5 + day + 0.3*noiseAt(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory,
 		file: u.memory / 5, write: u.write}
 	d.cores = max(d.cores, u.cores/10)
 	return d
@@ -81,12 +81,12 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	k := j.kind
 	life := max(j.length, time.Second)
 	done := min(max(at.Sub(j.Start).Seconds()/life.Seconds(), 0), 1)
-	ph, before, inside := k.phase(done)
+	ph, before, inside := k.phaseAt(done)
 	seed := j.seed + uint64(n.pid%7) // nodes of one job differ a little
 	step := at.Unix() / 20
 	d := demand{shorts: k.shorts * float64(j.Cores) * seconds, tools: k.tools}
-	d.cores = float64(j.Cores) * j.used * k.busy * ph.busy * (1 + k.jitter*wobble(seed, step))
-	d.read, d.write = ph.read*(1+0.4*wobble(seed+1, step)), ph.write*(1+0.4*wobble(seed+2, step))
+	d.cores = float64(j.Cores) * j.used * k.busy * ph.busy * (1 + k.jitter*noiseAt(seed, step))
+	d.read, d.write = ph.read*(1+0.4*noiseAt(seed+1, step)), ph.write*(1+0.4*noiseAt(seed+2, step))
 	if ph.repeat > 0 { // a checkpoint
 		if since := int64(at.Sub(j.Start).Seconds()) % int64(ph.repeat); since < 30 {
 			d.write, d.cores = d.write+250*mb, d.cores*0.5
@@ -108,16 +108,16 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	d.shmem = uint64(memory * 0.02)
 	d.file = uint64(min((d.read+d.write)*60, float64(j.MemoryBytes)/10))
 	if k.gpus != nil {
-		wave := 0.5 + 0.5*wobble(seed+3, at.Unix()/45)
+		wave := 0.5 + 0.5*noiseAt(seed+3, at.Unix()/45)
 		d.gpu = min(k.gpuBusy*ph.busy*(0.8+0.4*wave), 1)
-		d.gpuBytes = uint64(k.gpuBytes * gpuMemory * (0.9 + 0.1*wobble(j.seed, 4)))
+		d.gpuBytes = uint64(k.gpuBytes * gpuMemory * (0.9 + 0.1*noiseAt(j.seed, 4)))
 	}
 	return d
 }
 
-// phase returns the current phase of a program. done is the completed fraction of the program, and inside is that of
+// phaseAt returns the current phase of a program. done is the completed fraction of the program, and inside is that of
 // the phase. before is the memory at the end of the previous phase.
-func (k *kind) phase(done float64) (p *phase, before, inside float64) {
+func (k *kind) phaseAt(done float64) (p *phase, before, inside float64) {
 	before = 0.05
 	for i := range k.phases {
 		p = &k.phases[i]
@@ -172,13 +172,13 @@ func (s *Site) sessions() []*session {
 		}
 		out[i] = v
 	}
-	out = append(out, s.crowds(len(out))...)
+	out = append(out, s.busySessions(len(out))...)
 	return append(out, s.plannedSessions(len(out))...)
 }
 
-// crowds returns the sessions of busy afternoons on the login node. One user computes with two threads per core,
+// busySessions returns the sessions of busy afternoons on the login node. One user computes with two threads per core,
 // against the rules, while two others compile with half of the cores each. Threads of all three users wait for a core.
-func (s *Site) crowds(after int) (out []*session) {
+func (s *Site) busySessions(after int) (out []*session) {
 	if len(s.Users) < 3 {
 		return nil
 	}
@@ -207,10 +207,10 @@ func (v *session) load(at time.Time, seconds float64) demand {
 	if v.program == "" {
 		return d
 	}
-	d.cores += v.cores * (1 + 0.1*wobble(v.seed, at.Unix()/30))
+	d.cores += v.cores * (1 + 0.1*noiseAt(v.seed, at.Unix()/30))
 	d.anon += v.memory
 	if v.burst {
-		if wobble(v.seed, at.Unix()/300) < 0.5 {
+		if noiseAt(v.seed, at.Unix()/300) < 0.5 {
 			d.cores = 0.001
 			return d
 		}

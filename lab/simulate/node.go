@@ -155,7 +155,7 @@ func (n *Node) backfill(to time.Time) {
 		g.addUse(n, d, d.cores, span.Seconds())
 		busy += d.cores
 	}
-	n.account(busy, 0, span.Seconds())
+	n.addTotals(busy, 0, span.Seconds())
 	n.now = to
 	n.exited = n.exited[:0]
 }
@@ -166,7 +166,7 @@ func (n *Node) step(at time.Time) {
 	for n.next < len(n.stints) && !n.stints[n.next].start.After(at) {
 		switch st := &n.stints[n.next]; {
 		case st.place != nil:
-			n.begin(st.place)
+			n.startJob(st.place)
 		case st.pod != nil:
 			n.beginPod(st.pod)
 		default:
@@ -177,7 +177,7 @@ func (n *Node) step(at time.Time) {
 	for i := range n.gpus {
 		n.gpus[i].begin()
 	}
-	n.quit(at)
+	n.endPlanned(at)
 	// the demand, then the capacity
 	wanted, capacity := 0.0, float64(n.site.Cores)
 	for _, g := range n.groups {
@@ -198,7 +198,7 @@ func (n *Node) step(at time.Time) {
 		busy += got
 		waiting += max(g.wish.cores*g.active/span-got, 0)
 	}
-	n.account(busy, waiting, span)
+	n.addTotals(busy, waiting, span)
 	n.now = at
 	n.end(at)
 }
@@ -228,8 +228,8 @@ func (n *Node) end(at time.Time) {
 	}
 }
 
-// account adds to the totals of the machine.
-func (n *Node) account(busy, waiting, span float64) {
+// addTotals adds to the totals of the machine.
+func (n *Node) addTotals(busy, waiting, span float64) {
 	m := &n.machine
 	nanos := func(cores float64) uint64 { return uint64(max(cores, 0) * span * 1e9) }
 	all := nanos(float64(n.site.Cores))
@@ -246,8 +246,8 @@ func (n *Node) account(busy, waiting, span float64) {
 	n.figures.step(n, busy, waiting, span)
 }
 
-// begin starts a job on the machine.
-func (n *Node) begin(p *placement) {
+// startJob starts a job on the machine.
+func (n *Node) startJob(p *placement) {
 	j := p.job
 	if !p.end.After(n.now) {
 		return

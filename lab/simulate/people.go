@@ -29,8 +29,8 @@ var firstNames = []string{
 
 var accounts = []string{"astro", "bio", "chem", "climate", "cfd", "ml", "physics", "geo"}
 
-// people generates users. Most do little and a few do most, in proportion to 1/n^0.8 for user n.
-func people(n int, rnd *rand.Rand) []*User {
+// generateUsers generates users. Most do little and a few do most, in proportion to 1/n^0.8 for user n.
+func generateUsers(n int, rnd *rand.Rand) []*User {
 	out := make([]*User, n)
 	for i := range out {
 		u := &User{Name: firstNames[i%len(firstNames)], UID: uint32(2000 + i)}
@@ -53,18 +53,18 @@ func people(n int, rnd *rand.Rand) []*User {
 func pickKind(account string, rnd *rand.Rand) *kind {
 	total := 0.0
 	for i := range kinds {
-		total += kinds[i].liked(account)
+		total += kinds[i].weightFor(account)
 	}
 	at := rnd.Float64() * total
 	for i := range kinds {
-		if at -= kinds[i].liked(account); at < 0 {
+		if at -= kinds[i].weightFor(account); at < 0 {
 			return &kinds[i]
 		}
 	}
 	return &kinds[0]
 }
 
-func (k *kind) liked(account string) float64 {
+func (k *kind) weightFor(account string) float64 {
 	if k.home == account && k.gpus == nil {
 		return 4 * k.often
 	}

@@ -79,8 +79,8 @@ type PlannedSession struct {
 	Zombies       int
 }
 
-// plan adds the planned jobs and sessions to those that were drawn.
-func (s *Site) plan() error {
+// addPlanned adds the planned jobs and sessions to those that were drawn.
+func (s *Site) addPlanned() error {
 	for i := range s.Config.Plan {
 		p := &s.Config.Plan[i]
 		j := &Job{User: s.user(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1),
@@ -159,7 +159,7 @@ func (n *Node) beginPlanned(p *placement, base string) {
 	batch.add(n, "slurm_script", j.User.UID, 1)
 	batch.zombies(n, d.Zombies, j.User.UID)
 	if len(j.plan.Steps) == 0 {
-		batch.work(n, p)
+		batch.startWorkers(n, p)
 		return
 	}
 	at := p.start
@@ -168,7 +168,7 @@ func (n *Node) beginPlanned(p *placement, base string) {
 		if step.Length > 0 && at.Add(step.Length).Before(end) {
 			end = at.Add(step.Length)
 		}
-		group(strconv.Itoa(i), 0, at, end).work(n, p)
+		group(strconv.Itoa(i), 0, at, end).startWorkers(n, p)
 		for k := range d.OtherTasks {
 			other := group(strconv.Itoa(i), k+1, at, end)
 			other.cores = d.OtherCores
@@ -178,8 +178,8 @@ func (n *Node) beginPlanned(p *placement, base string) {
 	}
 }
 
-// work starts the working processes, one for each device.
-func (g *group) work(n *Node, p *placement) {
+// startWorkers starts the working processes, one for each device.
+func (g *group) startWorkers(n *Node, p *placement) {
 	j := p.job
 	g.works = true
 	ranks := max(len(p.gpus), 1)
@@ -192,8 +192,8 @@ func (g *group) work(n *Node, p *placement) {
 	}
 }
 
-// quit ends the processes of planned jobs that outlive the job.
-func (n *Node) quit(at time.Time) {
+// endPlanned ends the processes of planned jobs that outlive the job.
+func (n *Node) endPlanned(at time.Time) {
 	for _, g := range n.groups {
 		if g.place == nil || g.place.job.plan == nil || g.place.job.plan.Does.Ends <= 0 ||
 			at.Sub(g.place.job.Start) < g.place.job.plan.Does.Ends {
@@ -232,8 +232,8 @@ func (g *group) plannedLoad(at time.Time) demand {
 	return out
 }
 
-// strain adds the pressure on a planned job over some seconds to its control group and process.
-func (g *group) strain(d *Does, seconds float64) {
+// addPressure adds the pressure on a planned job over some seconds to its control group and process.
+func (g *group) addPressure(d *Does, seconds float64) {
 	if d == nil {
 		return
 	}

@@ -153,8 +153,8 @@ func (g *group) podLoad(at time.Time) demand {
 		return demand{anon: 300 << 10, file: 200 << 10}
 	}
 	p := g.pod
-	d := demand{cores: p.cores * (0.2 + 0.8*hours[at.Hour()]/12) * (1 + 0.3*wobble(p.seed, at.Unix()/60)), write: 2e3}
-	d.anon, d.file = uint64(float64(p.memory)*(0.7+0.1*wobble(p.seed, at.Unix()/600))), p.memory/10
+	d := demand{cores: p.cores * (0.2 + 0.8*hours[at.Hour()]/12) * (1 + 0.3*noiseAt(p.seed, at.Unix()/60)), write: 2e3}
+	d.anon, d.file = uint64(float64(p.memory)*(0.7+0.1*noiseAt(p.seed, at.Unix()/600))), p.memory/10
 	return d
 }
 

@@ -71,38 +71,38 @@ func (s *Site) schedule() {
 			j := heap.Pop(&q.run).(*Job)
 			q.now = j.End
 			q.release(j)
-			q.try(j.Partition)
+			q.startFitting(j.Partition)
 		case next < len(s.Jobs):
 			j := s.Jobs[next]
 			next++
 			q.now = j.Submit
-			if j.Stuck != "" || !q.possible(j) {
+			if j.Stuck != "" || !q.fitsEmptySite(j) {
 				continue // the job waits for ever without blocking others
 			}
 			q.queue[j.Partition] = append(q.queue[j.Partition], j)
 			if len(q.queue[j.Partition]) <= depth || len(q.run) == 0 { // nothing else would try again
-				q.try(j.Partition)
+				q.startFitting(j.Partition)
 			}
 		default:
-			s.order()
+			s.sortPlaces()
 			return
 		}
 		if q.now.After(horizon) {
-			s.order()
+			s.sortPlaces()
 			return
 		}
 	}
 }
 
-func (s *Site) order() {
+func (s *Site) sortPlaces() {
 	for i := range s.specs {
 		slices.SortStableFunc(s.specs[i].places,
 			func(a, b placement) int { return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.job.Raw, b.job.Raw)) })
 	}
 }
 
-// try starts the jobs that can start.
-func (q *scheduler) try(partition string) {
+// startFitting starts the jobs that can start.
+func (q *scheduler) startFitting(partition string) {
 	list := q.queue[partition]
 	kept, tried := list[:0], 0
 	for i, j := range list {
@@ -111,15 +111,15 @@ func (q *scheduler) try(partition string) {
 			kept = append(kept, list[i:]...)
 			break
 		}
-		if !q.begin(j) {
+		if !q.startJob(j) {
 			kept = append(kept, j)
 		}
 	}
 	q.queue[partition] = kept
 }
 
-// possible reports whether the job would fit into an empty site.
-func (q *scheduler) possible(j *Job) bool {
+// fitsEmptySite reports whether the job would fit into an empty site.
+func (q *scheduler) fitsEmptySite(j *Job) bool {
 	n := 0
 	for i := range q.site.specs {
 		whole := free{cores: q.site.Cores, memory: q.site.specs[i].memory}
@@ -142,8 +142,8 @@ func (f *free) hasRoom(j *Job, as role) bool {
 	return as == want && f.cores >= j.Cores && f.memory >= j.MemoryBytes && bits(f.gpus) >= j.GPUs
 }
 
-// begin starts a job on nodes with enough space.
-func (q *scheduler) begin(j *Job) bool {
+// startJob starts a job on nodes with enough space.
+func (q *scheduler) startJob(j *Job) bool {
 	var on []int
 	for n := range q.left {
 		i := (q.at + n) % len(q.left)
@@ -187,12 +187,12 @@ func (q *scheduler) cutLife(j *Job) {
 		if j.plan != nil {
 			break
 		}
-		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.55+0.45*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
+		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.55+0.45*noiseAt(j.seed, 7))).Truncate(time.Second) + time.Second)
 	case outOfMemory:
 		if j.plan != nil {
 			break
 		}
-		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.6+0.3*wobble(j.seed, 7))).Truncate(time.Second) + time.Second)
+		j.End = j.Start.Add(time.Duration(float64(j.length)*(0.6+0.3*noiseAt(j.seed, 7))).Truncate(time.Second) + time.Second)
 	}
 	for _, i := range j.On {
 		for _, o := range q.site.specs[i].outages {

@@ -136,13 +136,13 @@ func New(c Config) (*Site, error) {
 	}
 	s := &Site{Config: c, lead: min(max(c.For/8, 10*time.Minute), 12*time.Hour)}
 	s.build()
-	s.Users = people(c.Users, random(c.Seed, 1))
+	s.Users = generateUsers(c.Users, random(c.Seed, 1))
 	s.drawJobs(random(c.Seed, 2))
-	if err := s.plan(); err != nil {
+	if err := s.addPlanned(); err != nil {
 		return nil, err
 	}
-	s.number()
-	s.fit()
+	s.numberJobs()
+	s.scaleLengths()
 	for i := range c.Sessions {
 		s.user(c.Sessions[i].User)
 	}
@@ -198,9 +198,9 @@ func (s *Site) Names() []string {
 // random returns a separate random source for each purpose.
 func random(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
-// wobble returns a pseudo-random number from -1 to 1 that depends only on seed and step. The simulated load is
+// noiseAt returns a pseudo-random number from -1 to 1 that depends only on seed and step. The simulated load is
 // therefore the same however often it is read.
-func wobble(seed uint64, step int64) float64 {
+func noiseAt(seed uint64, step int64) float64 {
 	x := seed + uint64(step)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

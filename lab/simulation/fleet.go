@@ -74,7 +74,7 @@ func New(c Config) *Fleet {
 			c.Slots = 15
 		}
 	}
-	f := &Fleet{config: c, now: later(c.Site.From, c.Installed)}
+	f := &Fleet{config: c, now: laterTime(c.Site.From, c.Installed)}
 	for i := range c.Site.Names() {
 		n := c.Site.Node(i)
 		f.members = append(f.members, &member{node: n, label: n.Hostname()})
@@ -90,7 +90,7 @@ func New(c Config) *Fleet {
 	return f
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
 	}
@@ -165,7 +165,7 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 					return progress(), err
 				}
 			}
-			if err := f.slot(ctx, slot, s, out); err != nil {
+			if err := f.exportSlot(ctx, slot, s, out); err != nil {
 				return progress(), err
 			}
 			f.source.advance(f.now)
@@ -202,8 +202,8 @@ func waitUntil(ctx context.Context, t time.Time) error {
 	}
 }
 
-// slot reads and exports the nodes of a slot.
-func (f *Fleet) slot(ctx context.Context, slot int, s Stretch, out Sink) error {
+// exportSlot reads and exports the nodes of a slot.
+func (f *Fleet) exportSlot(ctx context.Context, slot int, s Stretch, out Sink) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range f.config.Workers {
 		g.Go(func() error {

@@ -107,7 +107,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 	}
 	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= oldStart.Milliseconds() {
 		// Not in the block before, which is already written.
-		if zero := max(c, block(time.UnixMilli(t)).UnixMilli()); zero < t {
+		if zero := max(c, blockStart(time.UnixMilli(t)).UnixMilli()); zero < t {
 			if err := r.to.Add(zero, 0); err != nil {
 				return err
 			}
@@ -140,15 +140,15 @@ func (p *senderData) labels(s *metric.Series) labels.Labels {
 	return labels.New(list...)
 }
 
-// block returns the beginning of the block that contains a time.
-func block(t time.Time) time.Time {
+// blockStart returns the beginning of the block that contains a time.
+func blockStart(t time.Time) time.Time {
 	return time.UnixMilli(t.UnixMilli() - t.UnixMilli()%tsdb.HistoryRange.Milliseconds())
 }
 
 // Before implements [Preparer]: when the time of a block is over, it is written.
 func (h *History) Before(ctx context.Context, at time.Time) error {
 	was := h.block
-	if h.block = block(at); was.IsZero() || was.Equal(h.block) {
+	if h.block = blockStart(at); was.IsZero() || was.Equal(h.block) {
 		return nil
 	}
 	return h.Flush(ctx)

@@ -211,7 +211,7 @@ func (q *source) record(j *simulate.Job) scheduler.Job {
 	w.StepCount = 1
 	w.Steps = []scheduler.Step{{ID: "batch", Name: "batch", State: w.State, NodeList: names[0], Start: j.Start, End: j.End, Exit: w.Exit}}
 	if p := j.Planned(); p != nil {
-		planned(&w, p, j)
+		addPlannedSteps(&w, p, j)
 	}
 	if j.Steps() {
 		w.StepCount = 2
@@ -221,8 +221,8 @@ func (q *source) record(j *simulate.Job) scheduler.Job {
 	return w
 }
 
-// planned adds the steps of a planned job.
-func planned(w *scheduler.Job, p *simulate.Planned, j *simulate.Job) {
+// addPlannedSteps adds the steps of a planned job.
+func addPlannedSteps(w *scheduler.Job, p *simulate.Planned, j *simulate.Job) {
 	at := j.Start
 	for i, step := range p.Steps {
 		end := j.End

@@ -145,8 +145,8 @@ func (s *spinner) spin(rounds int) {
 	s.sink = x ^ math.Float64bits(y)
 }
 
-// allowed returns the CPUs that this process may run on, in order.
-func allowed() ([]int, error) {
+// allowedCPUs returns the CPUs that this process may run on, in order.
+func allowedCPUs() ([]int, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("read the CPUs of this process: %w", err)

@@ -77,7 +77,7 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 			// Some file systems open with O_DIRECT and then refuse to write.
 			if _, err = d.file.WriteAt(d.buf[:block], 0); err == nil {
 				d.mode = DiskDirect
-				return d.lay(needsRead, stop)
+				return d.fillFile(needsRead, stop)
 			}
 			d.file.Close()
 		}
@@ -90,7 +90,7 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.file, err = d.create(flags); err != nil {
 		return fmt.Errorf("disk load: %w", err)
 	}
-	return d.lay(needsRead, stop)
+	return d.fillFile(needsRead, stop)
 }
 
 func (d *disk) create(flags int) (*os.File, error) {
@@ -117,8 +117,8 @@ func (d *disk) create(flags int) (*os.File, error) {
 	return f, nil
 }
 
-// lay fills the file once if it is to be read.
-func (d *disk) lay(needsRead bool, stop *atomic.Bool) error {
+// fillFile fills the file once if it is to be read.
+func (d *disk) fillFile(needsRead bool, stop *atomic.Bool) error {
 	if !needsRead {
 		return nil
 	}

@@ -66,7 +66,7 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 			return fmt.Errorf("GPU load: %w", err)
 		}
 		g.busy.Add(int64(took))
-		g.pace.took(turns, took)
+		g.pace.recordKernel(turns, took)
 	}
 	return nil
 }
@@ -94,8 +94,8 @@ func (p *gpuPace) kernelLength(by, done time.Duration) uint64 {
 	return uint64(owed / p.turn)
 }
 
-// took records the busy time of the device for a kernel.
-func (p *gpuPace) took(turns uint64, busy time.Duration) {
+// recordKernel records the busy time of the device for a kernel.
+func (p *gpuPace) recordKernel(turns uint64, busy time.Duration) {
 	if turns == 0 || busy <= 0 {
 		return
 	}

@@ -26,7 +26,7 @@ func TestGPUPace(t *testing.T) {
 			wander = min(max(wander+(rng.Float64()-0.5)/10, 0.6), 1.7)
 			took := time.Duration(float64(turns) * c.turn * wander)
 			busy += took
-			p.took(turns, took)
+			p.recordKernel(turns, took)
 		}
 		want := c.share * 20
 		if c.share == 1 {

@@ -53,7 +53,7 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 	for i := range m.curve.level {
 		from, to := m.curve.begin[i], m.curve.begin[i+1]
 		if i > 0 {
-			m.border(i)
+			m.reportBoundary(i)
 		}
 		m.begin = m.read()
 		for n := time.Duration(1); ; n++ {
@@ -71,17 +71,17 @@ func (m *meter) run(stop *atomic.Bool) (i int, last mark) {
 				break
 			}
 			if (next-from)%window == 0 {
-				m.window()
+				m.closeWindow()
 			}
 		}
-		m.window()
+		m.closeWindow()
 	}
 	return len(m.curve.level), m.read()
 }
 
-// window ends the current window and records its share of CPU time. It skips a window that is a tenth shorter or longer
+// closeWindow ends the current window and records its share of CPU time. It skips a window that is a tenth shorter or longer
 // than intended, such as the last one of a step, because each window has the same weight.
-func (m *meter) window() {
+func (m *meter) closeWindow() {
 	now := m.read()
 	if d := now.at - m.begin.at; d >= window*9/10 && d <= window*11/10 {
 		m.shares = append(m.shares, float64(now.cpu-m.begin.cpu)/float64(d))
@@ -89,7 +89,7 @@ func (m *meter) window() {
 	m.begin = now
 }
 
-func (m *meter) border(i int) {
+func (m *meter) reportBoundary(i int) {
 	now := m.read()
 	now.bytes = m.bytes()
 	m.step(i, now)

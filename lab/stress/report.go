@@ -43,7 +43,7 @@ func (r *Report) addNote(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-func (r *Report) warn(format string, args ...any) {
+func (r *Report) addWarning(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
@@ -54,25 +54,25 @@ func (r *player) finish(ctx context.Context) {
 	rep.Ended = ctx.Err() == nil && len(rep.Steps) == len(r.p.Steps)
 	for _, of := range All() {
 		if r.peak[of] > 0 {
-			r.judge(of)
+			r.warnMissed(of)
 		}
 	}
 	for _, f := range r.failures {
-		rep.warn("%s", f)
+		rep.addWarning("%s", f)
 	}
 	if r.memory != nil {
 		switch r.memory.short.Load() {
 		case shortOfMemory:
-			rep.warn("memory: filled no further, so that the machine keeps some free")
+			rep.addWarning("memory: filled no further, so that the machine keeps some free")
 		case shortOfLimit:
-			rep.warn("memory: filled no further, so that the control group is not killed at its limit of memory")
+			rep.addWarning("memory: filled no further, so that the control group is not killed at its limit of memory")
 		case shortOfMapping:
-			rep.warn("memory: the kernel did not take memory back")
+			rep.addWarning("memory: the kernel did not take memory back")
 		}
 	}
-	r.storage()
+	r.compareStorage()
 	if !rep.Ended {
-		rep.warn("interrupted: what was left of the program was not done, and steps of less than 0.1 s are not judged")
+		rep.addWarning("interrupted: what was left of the program was not done, and steps of less than 0.1 s are not judged")
 	}
 }
 
@@ -91,8 +91,8 @@ func tolerance(of Resource, wish float64) float64 {
 	}
 }
 
-// judge warns of steps that missed their targets. It describes the worst, and lists the numbers of the others.
-func (r *player) judge(of Resource) {
+// warnMissed warns of steps that missed their targets. It describes the worst, and lists the numbers of the others.
+func (r *player) warnMissed(of Resource) {
 	missed, worst, far := 0, 0, 0.0
 	for i, s := range r.report.Steps {
 		f := s.Figures[of.String()]
@@ -116,7 +116,7 @@ func (r *player) judge(of Resource) {
 	if *f.Achieved > f.Wish {
 		word = "more than"
 	}
-	r.report.warn("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, plural(missed, "step"), *f.Achieved, f.Wish, s.Step,
+	r.report.addWarning("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, plural(missed, "step"), *f.Achieved, f.Wish, s.Step,
 		r.missReason(of, *f.Achieved > f.Wish))
 }
 
@@ -146,8 +146,8 @@ func (r *player) missReason(of Resource, more bool) string {
 	return ""
 }
 
-// storage compares the bytes read and written with the kernel's counters.
-func (r *player) storage() {
+// compareStorage compares the bytes read and written with the kernel's counters.
+func (r *player) compareStorage() {
 	if r.disk == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (r *player) storage() {
 			continue
 		}
 		if counted := now[i] - r.io[i]; math.Abs(float64(counted-ours[i])) > max(0.02*float64(ours[i]), 1<<20) {
-			r.report.warn(
+			r.report.addWarning(
 				"disk: the program %s %d bytes, and the kernel counted %d for it: %s is held in memory (tmpfs) or cached; choose "+
 					"another --dir or --disk-mode direct", word, ours[i], counted, r.disk.dir)
 		}
@@ -187,12 +187,12 @@ func (r *Report) WriteCSV(w io.Writer) error {
 		return fmt.Errorf("write report: %w", err)
 	}
 	for _, s := range r.Steps {
-		row := []string{strconv.Itoa(s.Step), number(&s.Start), number(&s.Seconds)}
+		row := []string{strconv.Itoa(s.Step), formatNumber(&s.Start), formatNumber(&s.Seconds)}
 		for _, of := range used {
 			f := s.Figures[of.String()]
-			row = append(row, number(&f.Wish), number(f.Achieved))
+			row = append(row, formatNumber(&f.Wish), formatNumber(f.Achieved))
 			if of == CPU {
-				row = append(row, number(f.Deviation))
+				row = append(row, formatNumber(f.Deviation))
 			}
 		}
 		if err := out.Write(row); err != nil {
@@ -206,7 +206,7 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	return nil
 }
 
-func number(v *float64) string {
+func formatNumber(v *float64) string {
 	if v == nil || math.IsNaN(*v) {
 		return ""
 	}

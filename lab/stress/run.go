@@ -88,7 +88,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	defer cancel()
 	err := r.open(ctx)
 	if err == nil {
-		err = r.play(ctx)
+		err = r.execute(ctx)
 	}
 	if !errors.Is(err, errHangs) { // After a hang, a thread still uses the resources that would be closed.
 		err = errors.Join(err, r.close())
@@ -132,13 +132,13 @@ func (r *player) open(ctx context.Context) error {
 		}
 		r.memory.set(r.p.Steps[0].Level[Memory], &r.stop) // before the measured time begins
 	}
-	return r.cores()
+	return r.startSpinners()
 }
 
-// cores creates the threads that load the CPU.
-func (r *player) cores() error {
+// startSpinners creates the threads that load the CPU.
+func (r *player) startSpinners() error {
 	n := r.p.workers()
-	cpus, err := allowed()
+	cpus, err := allowedCPUs()
 	if err != nil {
 		return err
 	}
@@ -156,13 +156,13 @@ func (r *player) cores() error {
 		}
 		r.spinners = append(r.spinners, s)
 	}
-	r.meter = &meter{curve: curve, spinners: r.spinners, bytes: r.bytes, step: r.step}
+	r.meter = &meter{curve: curve, spinners: r.spinners, bytes: r.bytes, step: r.atBoundary}
 	return nil
 }
 
-// play executes the program. It returns when all threads have ended. If the kernel does not release a thread, for
+// execute executes the program. It returns when all threads have ended. If the kernel does not release a thread, for
 // example from a write to a hanging disk, play returns some seconds after the end.
-func (r *player) play(ctx context.Context) error {
+func (r *player) execute(ctx context.Context) error {
 	// Spinning threads must not wait for one another.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))
 	ready, begin := make(chan error, len(r.spinners)), make(chan struct{})
@@ -213,7 +213,7 @@ func (r *player) play(ctx context.Context) error {
 		}
 	}
 	end.bytes = r.bytes()
-	r.step(border, end)
+	r.atBoundary(border, end)
 	r.finish(ctx)
 	return nil
 }
@@ -229,7 +229,7 @@ func (r *player) start() {
 		if r.peak[DiskRead] > 0 {
 			read, err := r.disk.reader()
 			if err != nil {
-				r.fail(err)
+				r.addFailure(err)
 			} else {
 				r.stream(DiskRead, &r.disk.read, block, piece, read)
 			}
@@ -238,7 +238,7 @@ func (r *player) start() {
 	if r.gpu != nil {
 		r.wg.Go(func() {
 			if err := r.gpu.run(r.clock, r.wait); err != nil {
-				r.fail(err)
+				r.addFailure(err)
 			}
 		})
 	}
@@ -255,7 +255,7 @@ func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move fu
 	s := &stream{clock: r.clock, curve: newCurve(r.p, of), unit: unit, max: most, done: done, interval: interval, move: move}
 	r.wg.Go(func() {
 		if err := s.run(&r.stop, r.wait); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			r.fail(err)
+			r.addFailure(err)
 		}
 		if of == Network {
 			r.net.ended()
@@ -277,7 +277,7 @@ func (r *player) wait(at time.Duration) bool {
 	}
 }
 
-func (r *player) fail(err error) {
+func (r *player) addFailure(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = append(r.failures, err.Error())
@@ -305,8 +305,8 @@ func (r *player) bytes() (b [resources]int64) {
 	return b
 }
 
-// step is called by the meter at the boundary before step i.
-func (r *player) step(i int, m mark) {
+// atBoundary is called by the meter at the boundary before step i.
+func (r *player) atBoundary(i int, m mark) {
 	if i > 0 {
 		s := r.stepReport(i-1, r.last, m)
 		r.report.Steps = append(r.report.Steps, s)

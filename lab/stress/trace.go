@@ -74,10 +74,10 @@ func WriteTrace(w io.Writer, p Program, workload, format string) error {
 		}
 		_ = out.Write(row) // the first error is kept and returned at the end
 		for i, begin := range begins {
-			row = append(row[:0], number(&begin))
+			row = append(row[:0], formatNumber(&begin))
 			for _, of := range used {
 				if i < len(p.Steps) {
-					row = append(row, number(&p.Steps[i].Level[of]))
+					row = append(row, formatNumber(&p.Steps[i].Level[of]))
 				} else {
 					row = append(row, "")
 				}
@@ -286,7 +286,7 @@ func (t *traceRows) program() (Program, error) {
 			break
 		}
 		// Rounded as times, so that the errors of the steps do not add up.
-		d := nanos(end-t.begin[0]) - nanos(begin-t.begin[0])
+		d := toNanos(end-t.begin[0]) - toNanos(begin-t.begin[0])
 		if d <= 0 {
 			return Program{}, fmt.Errorf("step %d lasts %g s: give a nanosecond or more", i+1, end-begin)
 		}
@@ -295,6 +295,6 @@ func (t *traceRows) program() (Program, error) {
 	return p, p.Check()
 }
 
-func nanos(seconds float64) time.Duration {
+func toNanos(seconds float64) time.Duration {
 	return time.Duration(math.Round(min(seconds, 1e9) * 1e9))
 }

@@ -111,7 +111,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 		}
 	}
 	for i := range b.Samples[:n] {
-		c.sample(b.Samples[i].Series, b.Samples[i].Value, b)
+		c.includeSample(b.Samples[i].Series, b.Samples[i].Value, b)
 	}
 	c.t.end(b)
 	if len(c.names) > 4*n {
@@ -122,8 +122,8 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 	}
 }
 
-// sample adds one of our samples to the view.
-func (c *cadvisor) sample(s *metric.Series, v float64, b *metric.Batch) {
+// includeSample adds one of our samples to the view.
+func (c *cadvisor) includeSample(s *metric.Series, v float64, b *metric.Batch) {
 	for i := range cadvisorShown[s.Desc.Name] {
 		x := &cadvisorShown[s.Desc.Name][i]
 		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.renamed(s) != nil || x.measured && !c.measured[placeOf(s)] {
@@ -183,7 +183,7 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 		if name = c.names[id]; name == "" {
 			name = container
 		}
-	case contained(kind):
+	case isContainerKind(kind):
 		_, pod, container = podOf(id, part)
 		namespace, image = label(s, "owner"), imageUnknown
 	}

@@ -26,7 +26,7 @@ const (
 	sharesPerCore, minShares = 1024, 2
 )
 
-func fixed(v float64) func(float64, *metric.Batch) float64 {
+func constantValue(v float64) func(float64, *metric.Batch) float64 {
 	return func(float64, *metric.Batch) float64 { return v }
 }
 
@@ -51,9 +51,9 @@ var cadvisorShown = map[string][]mapping{
 		{to: cadvisorWritten, label: "direction", is: "write"},
 	},
 	"reckon_workload_pressure_seconds_total": {
-		{to: waiting("cpu", "cpu time"), label: "resource", is: "cpu"},
-		{to: waiting("memory", "memory"), label: "resource", is: "memory"},
-		{to: waiting("io", "IO"), label: "resource", is: "io"},
+		{to: pressureDesc("cpu", "cpu time"), label: "resource", is: "cpu"},
+		{to: pressureDesc("memory", "memory"), label: "resource", is: "memory"},
+		{to: pressureDesc("io", "IO"), label: "resource", is: "io"},
 	},
 	"reckon_workload_processes":          {{to: cadvisorProcs}},
 	"reckon_workload_threads":            {{to: cadvisorThreads}},
@@ -72,7 +72,7 @@ var cadvisorShown = map[string][]mapping{
 	"reckon_container_storage_bytes":               {{to: cadvisorHeld, copies: "device"}},
 	"reckon_container_limit_cores": {
 		{to: cadvisorQuota, value: func(v float64, _ *metric.Batch) float64 { return v * cfsPeriod }},
-		{to: cadvisorPeriod, value: fixed(cfsPeriod)},
+		{to: cadvisorPeriod, value: constantValue(cfsPeriod)},
 	},
 	"reckon_container_request_cores": {{to: cadvisorShares, value: func(v float64, _ *metric.Batch) float64 {
 		return max(math.Floor(v*sharesPerCore+1e-6), minShares)
@@ -102,12 +102,12 @@ var cadvisorShown = map[string][]mapping{
 	"reckon_pod_network_errors_total":  directions("errors", "Cumulative count of errors encountered while"),
 	"reckon_pod_network_dropped_total": directions("packets_dropped", "Cumulative count of packets dropped while"),
 
-	"node_cpu_seconds_total":     {{to: machineCores, label: "mode", is: "idle", machine: true, value: fixed(1)}},
+	"node_cpu_seconds_total":     {{to: machineCores, label: "mode", is: "idle", machine: true, value: constantValue(1)}},
 	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
 }
 
-// waiting returns the pressure of a resource, where some task waited.
-func waiting(resource, what string) *metric.Desc {
+// pressureDesc returns the pressure of a resource, where some task waited.
+func pressureDesc(resource, what string) *metric.Desc {
 	return cadvisorDesc("pressure_"+resource+"_waiting_seconds_total", metric.Counter, metric.Seconds,
 		"Total time duration tasks in the container have waited due to "+what+" congestion.")
 }

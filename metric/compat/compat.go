@@ -36,8 +36,8 @@ type entry struct {
 	make func(node string) View
 }
 
-// views lists every view. A new view needs a file and a line here.
-func views() []entry {
+// allViews lists every view. A new view needs a file and a line here.
+func allViews() []entry {
 	return []entry{
 		{CAdvisorName, CAdvisor},
 		{"dcgm", DCGM},
@@ -50,7 +50,7 @@ func views() []entry {
 // Names lists the names of the views.
 func Names() []string {
 	var names []string
-	for _, e := range views() {
+	for _, e := range allViews() {
 		names = append(names, e.name)
 	}
 	return names
@@ -63,11 +63,11 @@ func New(node string, names []string) ([]View, error) {
 		if slices.Contains(names[:i], name) {
 			continue
 		}
-		at := slices.IndexFunc(views(), func(e entry) bool { return e.name == name })
+		at := slices.IndexFunc(allViews(), func(e entry) bool { return e.name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("no compatible view %q; there are %s", name, strings.Join(Names(), ", "))
 		}
-		out = append(out, views()[at].make(node))
+		out = append(out, allViews()[at].make(node))
 	}
 	return out, nil
 }

@@ -75,9 +75,9 @@ func (k *kepler) Descs() []*metric.Desc {
 	return out
 }
 
-// zone returns Kepler's zone for the domain of an energy series, or "" if Kepler has no such zone. Modelled energy has
+// keplerZone returns Kepler's zone for the domain of an energy series, or "" if Kepler has no such zone. Modelled energy has
 // a separate zone, because the energy in Kepler's zones is always measured.
-func zone(s *metric.Series) string {
+func keplerZone(s *metric.Series) string {
 	domain := label(s, "domain")
 	switch domain {
 	case "package", "dram", "core", "uncore", "psys", "board":
@@ -112,7 +112,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 		s, v := b.Samples[i].Series, b.Samples[i].Value
 		switch s.Desc.Name {
 		case "reckon_node_attributed_energy_joules_total":
-			z := zone(s)
+			z := keplerZone(s)
 			if z == "" {
 				continue
 			}
@@ -123,11 +123,11 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 				k.t.add(keplerNodeActive[0], v, z, "", k.node)
 			}
 		case "reckon_workload_energy_joules_total":
-			if z := zone(s); z != "" {
+			if z := keplerZone(s); z != "" {
 				k.energy(s, z, v)
 			}
 		case "reckon_workload_cpu_seconds_total":
-			if kind := label(s, "kind"); !contained(kind) {
+			if kind := label(s, "kind"); !isContainerKind(kind) {
 				pid, comm := k.process(s)
 				k.t.add(keplerSeconds, v, pid, comm, "", "regular", "", "", k.node)
 			}
@@ -151,8 +151,8 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 	}
 }
 
-// contained reports whether workloads of a kind are containers.
-func contained(kind string) bool {
+// isContainerKind reports whether workloads of a kind are containers.
+func isContainerKind(kind string) bool {
 	k := workload.Kind(kind)
 	return k.Pod() || k.Container()
 }
@@ -173,7 +173,7 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 			k.t.add(keplerContainer[0], v, label(info, "container_id"), container, "", "running", z, uid, k.node)
 		}
 		k.t.add(keplerPod[0], v, uid, pod, namespace, "running", z, k.node)
-	case contained(kind):
+	case isContainerKind(kind):
 		id, pod, container := podOf(label(s, "workload"), part)
 		k.t.add(keplerContainer[0], v, container, container, "", "running", z, id, k.node)
 		k.t.add(keplerPod[0], v, id, pod, owner, "running", z, k.node)

@@ -234,9 +234,9 @@ func (k *kube) container(s *metric.Series, v float64) {
 		k.t.add(d.waiting, v, ns, pod, uid, name)
 		k.t.add(d.waitingReason, v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_exit_code":
-		k.exit(d, s, v, ns, pod, uid, name)
+		k.addExit(d, s, v, ns, pod, uid, name)
 	case "reckon_container_previous_exit_code":
-		k.ended(d, v, ns, pod, uid, name, label(s, "reason"))
+		k.addLastEnd(d, v, ns, pod, uid, name, label(s, "reason"))
 	case "reckon_container_request_cores":
 		k.t.add(d.requests, v, ns, pod, uid, name, k.node, "cpu", "core")
 	case "reckon_container_request_memory_bytes":
@@ -248,18 +248,18 @@ func (k *kube) container(s *metric.Series, v float64) {
 	}
 }
 
-// exit writes the end of a container: the current one, or the one before its restart.
-func (k *kube) exit(d *kubeContainers, s *metric.Series, code float64, ns, pod, uid, name string) {
+// addExit writes the end of a container: the current one, or the one before its restart.
+func (k *kube) addExit(d *kubeContainers, s *metric.Series, code float64, ns, pod, uid, name string) {
 	if k.alive[placeOf(s)] {
-		k.ended(d, code, ns, pod, uid, name, label(s, "reason"))
+		k.addLastEnd(d, code, ns, pod, uid, name, label(s, "reason"))
 		return
 	}
 	k.t.add(d.terminated, 1, ns, pod, uid, name)
 	k.t.add(d.termReason, 1, ns, pod, uid, name, label(s, "reason"))
 }
 
-// ended shows the last end of a container that was restarted since.
-func (k *kube) ended(d *kubeContainers, code float64, ns, pod, uid, name, reason string) {
+// addLastEnd shows the last end of a container that was restarted since.
+func (k *kube) addLastEnd(d *kubeContainers, code float64, ns, pod, uid, name, reason string) {
 	k.t.add(d.lastTermReason, 1, ns, pod, uid, name, reason)
 	k.t.add(d.lastExit, code, ns, pod, uid, name)
 }

@@ -69,7 +69,7 @@ const pieceSize = 64 << 10
 // appendFlushing is like Append, but passes the text to flush in pieces and then reuses dst. It returns the text after
 // the last piece. A nil flush is never called.
 func (e *Encoder) appendFlushing(dst []byte, f Format, b *metric.Batch, flush func([]byte)) []byte {
-	e.arrange(b)
+	e.groupFamilies(b)
 	name := ""
 	for _, i := range e.sorted {
 		g := &e.groups[i]
@@ -91,8 +91,8 @@ func (e *Encoder) appendFlushing(dst []byte, f Format, b *metric.Batch, flush fu
 	return dst
 }
 
-// arrange sorts the samples into families: a counting sort that keeps their order.
-func (e *Encoder) arrange(b *metric.Batch) {
+// groupFamilies sorts the samples into families: a counting sort that keeps their order.
+func (e *Encoder) groupFamilies(b *metric.Batch) {
 	e.groups, e.sorted, e.constText = e.groups[:0], e.sorted[:0], e.constText[:0]
 	clear(e.byDesc)
 	clear(e.byName)

@@ -73,7 +73,7 @@ type Options struct {
 func Negotiate(accept string) Format {
 	best, bestQ := Text, 0.0
 	for part := range strings.SplitSeq(accept, ",") {
-		f, q, ok := acceptable(part)
+		f, q, ok := parseAccept(part)
 		if ok && q > bestQ {
 			best, bestQ = f, q
 		}
@@ -81,8 +81,8 @@ func Negotiate(accept string) Format {
 	return best
 }
 
-// acceptable parses one element of an Accept header.
-func acceptable(part string) (f Format, q float64, ok bool) {
+// parseAccept parses one element of an Accept header.
+func parseAccept(part string) (f Format, q float64, ok bool) {
 	media, params, err := mime.ParseMediaType(part)
 	if err != nil {
 		return Text, 0, false

@@ -112,7 +112,7 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histZeroCount)
 	dst = binary.AppendUvarint(dst, h.ZeroCount)
 
-	first, last := occupied(h)
+	first, last := occupiedBuckets(h)
 	if first > last { // a span of length 0 means native, with no bucket yet
 		return appendCreated(appendSpan(dst, 0, 0), histCreated, created)
 	}

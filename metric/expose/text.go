@@ -194,7 +194,7 @@ func appendValue(dst []byte, v float64) []byte {
 // are powers of two and +Inf. The counts are exact, because every power of two is also a bound of a native bucket.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	perOctave := 1 << h.Schema()
-	first, last := occupied(h)
+	first, last := occupiedBuckets(h)
 	if first > last {
 		yield(h.ZeroThreshold(), h.ZeroCount)
 		yield(math.Inf(1), h.Count)
@@ -212,9 +212,9 @@ func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	yield(math.Inf(1), h.Count)
 }
 
-// occupied returns the first and last index of a non-zero count in h.Buckets. If there is none,
+// occupiedBuckets returns the first and last index of a non-zero count in h.Buckets. If there is none,
 // first is greater than last.
-func occupied(h *metric.Histogram) (first, last int) {
+func occupiedBuckets(h *metric.Histogram) (first, last int) {
 	last = len(h.Buckets) - 1
 	for first <= last && h.Buckets[first] == 0 {
 		first++

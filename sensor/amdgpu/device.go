@@ -160,7 +160,7 @@ func (d *device) read(now time.Time, known []layout) error {
 	}
 	d.gpu.Have, d.gpu.Busy, d.hasWatts = 0, 0, false
 	if b, err := d.status.Text(); err == nil && string(b) == "suspended" {
-		d.sleep(now)
+		d.readSuspended(now)
 		return nil
 	}
 	used, err := d.used.Int()
@@ -192,8 +192,8 @@ func (d *device) read(now time.Time, known []layout) error {
 	return sensor.JoinRefused(err, refused)
 }
 
-// sleep is a reading of a suspended device.
-func (d *device) sleep(now time.Time) {
+// readSuspended is a reading of a suspended device.
+func (d *device) readSuspended(now time.Time) {
 	d.lost = false
 	d.gpu.Have = sensor.GPUBusy
 	d.integral.Add(now, 0)
@@ -234,18 +234,18 @@ func (d *device) readTable(known []layout) error {
 	return nil
 }
 
-// increase returns the increase of a 32-bit accumulator since the last reading.
-func (d *device) increase(f figure) (float64, bool) {
+// counterIncrease returns the increase of a 32-bit accumulator since the last reading.
+func (d *device) counterIncrease(f figure) (float64, bool) {
 	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
 		return 0, false
 	}
 	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps like the accumulator
 }
 
-// mean returns the mean increment of an accumulator since the last reading, as a fraction of the maximum most.
-func (d *device) mean(f figure, most float64) (float64, bool) {
-	n, ok := d.increase(accumulations)
-	v, known := d.increase(f)
+// meanIncrement returns the mean increment of an accumulator since the last reading, as a fraction of the maximum most.
+func (d *device) meanIncrement(f figure, most float64) (float64, bool) {
+	n, ok := d.counterIncrease(accumulations)
+	v, known := d.counterIncrease(f)
 	if !ok || !known || n == 0 || v > n*most*1.01 {
 		return 0, false // the firmware made no update, or was reset
 	}
@@ -253,7 +253,7 @@ func (d *device) mean(f figure, most float64) (float64, bool) {
 }
 
 func (d *device) readBusy() {
-	share, ok := d.mean(gfxAccumulated, 100)
+	share, ok := d.meanIncrement(gfxAccumulated, 100)
 	if v, err := d.busyFile.Int(); !ok && err == nil && v >= 0 && v <= 100 {
 		share, ok = float64(v)/100, true
 	}
@@ -265,7 +265,7 @@ func (d *device) readBusy() {
 		d.gpu.Have |= sensor.GPUBusy
 		d.busy += d.gpu.Busy
 	}
-	share, ok = d.mean(memoryAccumulated, 100)
+	share, ok = d.meanIncrement(memoryAccumulated, 100)
 	if v, err := d.memoryBusy.Int(); !ok && err == nil && v >= 0 && v <= 100 {
 		share, ok = float64(v)/100, true
 	}
@@ -304,7 +304,7 @@ func (d *device) readEnergy(now time.Time) (refused error) {
 func (d *device) readThrottle() {
 	for i := range residencies {
 		r := &residencies[i]
-		if share, ok := d.mean(r.what, 1); ok {
+		if share, ok := d.meanIncrement(r.what, 1); ok {
 			d.throttled[i] += share * d.gpu.Span
 			d.hasThrottled[i] = true
 		} else if r.bits != 0 && d.hasTable && d.table.has[throttleBits] {
@@ -388,13 +388,13 @@ func (d *device) exportTable(b *metric.Batch) {
 		{temperatureHot, sensor.GPUTemperatureHotspot, 1}, {temperatureMem, sensor.GPUTemperatureMemory, 1},
 		{graphicsClock, sensor.GPUClockGraphics, 1e6}, {memoryClock, sensor.GPUClockMemory, 1e6},
 	} {
-		if d.table.has[f.what] && !d.shows(f.figure) {
+		if d.table.has[f.what] && !d.hasFigure(f.figure) {
 			d.series.Add(b, f.figure, float64(d.table.value[f.what])*f.scale)
 		}
 	}
 }
 
-func (d *device) shows(f sensor.GPUFigure) bool {
+func (d *device) hasFigure(f sensor.GPUFigure) bool {
 	for i := range d.shown {
 		if d.shown[i].figure == f && d.shown[i].has {
 			return true

@@ -49,8 +49,8 @@ type layout struct {
 	fields          []fieldPosition
 }
 
-// dgpu returns the common fields of revisions 1.1 to 1.3.
-func dgpu(extra ...fieldPosition) []fieldPosition {
+// dgpuFields returns the common fields of revisions 1.1 to 1.3.
+func dgpuFields(extra ...fieldPosition) []fieldPosition {
 	return append([]fieldPosition{{temperatureHot, 6, 2}, {temperatureMem, 8, 2}, {gfxActivity, 16, 2}, {memoryActivity, 18, 2},
 		{mediaActivity, 20, 2},
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
@@ -65,9 +65,9 @@ func layouts() []layout {
 			1, 0, 80, []fieldPosition{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2},
 				{mediaActivity, 32, 2},
 				{socketPower, 34, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}},
-		{1, 1, 96, dgpu()},
-		{1, 2, 104, dgpu()},
-		{1, 3, 120, dgpu(fieldPosition{throttleBits, 112, 8})},
+		{1, 1, 96, dgpuFields()},
+		{1, 2, 104, dgpuFields()},
+		{1, 3, 120, dgpuFields(fieldPosition{throttleBits, 112, 8})},
 		{
 			1, 4, 288, []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2},
 				{memoryActivity, 14, 2},
@@ -84,8 +84,8 @@ func layouts() []layout {
 				{energyUnits, 16, 8}, {accumulations, 32, 4}, {prochotResidency, 36, 4}, {powerResidency, 40, 4}, {thermalResidency, 44, 4},
 				{regulatorResidency, 48, 4}, {memoryThermalResidency, 52, 4}, {gfxAccumulated, 68, 4}, {memoryAccumulated, 72, 4},
 				{graphicsClock, 264, 2}, {memoryClock, 304, 2}, {pcieReplays, 104, 8}, {linkRead, 128, links}, {linkWritten, 192, links}}},
-		{1, 7, 340, accelerator()},
-		{1, 8, 340, accelerator()},
+		{1, 7, 340, acceleratorFields()},
+		{1, 8, 340, acceleratorFields()},
 		{2, 0, 4, nil},
 		{2, 1, 4, nil},
 		{2, 2, 128, []fieldPosition{{throttleBits, 120, 8}}},
@@ -95,8 +95,8 @@ func layouts() []layout {
 	}
 }
 
-// accelerator returns the fields of revisions 1.7 and 1.8.
-func accelerator() []fieldPosition {
+// acceleratorFields returns the fields of revisions 1.7 and 1.8.
+func acceleratorFields() []fieldPosition {
 	return []fieldPosition{{temperatureHot, 4, 2}, {temperatureMem, 6, 2}, {socketPower, 10, 2}, {gfxActivity, 12, 2}, {memoryActivity, 14,
 		2},
 		{energyUnits, 24, 8}, {accumulations, 40, 4}, {prochotResidency, 44, 4}, {powerResidency, 48, 4}, {thermalResidency, 52, 4},

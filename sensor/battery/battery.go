@@ -76,7 +76,7 @@ type mains struct {
 // New finds the supplies below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := &Sensor{root: root, now: time.Now, allLeft: metric.NewSeries(allLeft)}
-	s.scan()
+	s.openSupplies()
 	if len(s.cells)+len(s.mains) == 0 {
 		return nil, sensor.Unavailable("no battery or power supply that the kernel shows", "",
 			errors.New("nothing in "+sysfs.Path(root, "sys/class/power_supply")))
@@ -84,8 +84,8 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// scan opens the supplies again: batteries come and go.
-func (s *Sensor) scan() {
+// openSupplies opens the supplies again: batteries come and go.
+func (s *Sensor) openSupplies() {
 	_ = s.Close()
 	s.looked = s.now()
 	dirs, _ := filepath.Glob(sysfs.Path(s.root, "sys/class/power_supply/*"))
@@ -113,8 +113,8 @@ func (s *Sensor) Name() string { return "battery" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// fed reports whether a source other than the batteries supplies the machine.
-func (s *Sensor) fed() bool {
+// hasExternalPower reports whether a source other than the batteries supplies the machine.
+func (s *Sensor) hasExternalPower() bool {
 	for _, m := range s.mains {
 		if v, err := m.file.Int(); err == nil && v != 0 {
 			return true
@@ -127,13 +127,13 @@ func (s *Sensor) fed() bool {
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
 	if now.Sub(s.looked) >= rescan {
-		s.scan()
+		s.openSupplies()
 	}
 	if len(s.cells) == 0 {
 		return dst, nil
 	}
 	var failed error
-	watts, complete := 0.0, !s.fed()
+	watts, complete := 0.0, !s.hasExternalPower()
 	for _, c := range s.cells {
 		if err := c.read(); err != nil {
 			if failed == nil {

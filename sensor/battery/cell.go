@@ -48,8 +48,8 @@ var known = map[string]string{
 	"Charging": "charging", "Discharging": "discharging", "Full": "full", "Not charging": "not charging",
 }
 
-// amount reads a non-negative figure in millionths.
-func amount(f *sysfs.File) (float64, bool) {
+// readMicro reads a non-negative figure in millionths.
+func readMicro(f *sysfs.File) (float64, bool) {
 	if f == nil {
 		return 0, false
 	}
@@ -78,15 +78,15 @@ func (c *cell) read() error {
 		}
 	}
 	c.readPower()
-	volts, haveVolts := amount(c.voltageDesign) // charge is converted at the nominal voltage
+	volts, haveVolts := readMicro(c.voltageDesign) // charge is converted at the nominal voltage
 	if !haveVolts {
-		volts, haveVolts = amount(c.voltage)
+		volts, haveVolts = readMicro(c.voltage)
 	}
 	amountOf := func(energy, charge *sysfs.File) (joules float64, ok bool) {
-		if wh, ok := amount(energy); ok {
+		if wh, ok := readMicro(energy); ok {
 			return wh * 3600, true
 		}
-		ah, ok := amount(charge)
+		ah, ok := readMicro(charge)
 		return ah * volts * 3600, ok && haveVolts
 	}
 	c.joules, c.hasJoules = amountOf(c.energyNow, c.chargeNow)
@@ -113,7 +113,7 @@ func (c *cell) readPower() {
 		return
 	}
 	amps, ok1 := abs(c.current)
-	volts, ok2 := amount(c.voltage)
+	volts, ok2 := readMicro(c.voltage)
 	c.watts, c.hasWatts = amps*volts, ok1 && ok2
 }
 

@@ -82,8 +82,8 @@ func New(o Options) (*Reader, error) {
 	}
 	cgpath.FindOrigin(root).AbsoluteRoots(mounts)
 	r := &Reader{
-		mounts: mounts, v1: legacy(), v2: unified(),
-		root: root, pmd: hugePages(root), devices: newDevices(root), buf: make([]byte, 16<<10), budget: budget(),
+		mounts: mounts, v1: legacySources(), v2: unifiedSources(),
+		root: root, pmd: hugePages(root), devices: newDevices(root), buf: make([]byte, 16<<10), budget: maxOpenFiles(),
 	}
 	tick := cmp.Or(max(o.Tick, 0), time.Second)
 	r.rest, r.little = uint(restTime/tick), uint(littleFor/tick)
@@ -97,9 +97,9 @@ func New(o Options) (*Reader, error) {
 	return r, nil
 }
 
-// budget returns the maximum number of files that handles may keep open. It is five eighths of the limit, because the
+// maxOpenFiles returns the maximum number of files that handles may keep open. It is five eighths of the limit, because the
 // /proc task table keeps up to a quarter, and a store and a server need some too.
-func budget() int {
+func maxOpenFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 512
@@ -114,8 +114,8 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	var failed error
 	open := func(measured bool) {
 		for _, p := range paths {
-			m, path, err := locate(r.mounts, p.Controllers, p.Path)
-			if err == nil && figures(m) == measured {
+			m, path, err := locateCgroup(r.mounts, p.Controllers, p.Path)
+			if err == nil && hasFigures(m) == measured {
 				err = h.add(m, path, paths)
 			}
 			if err != nil && (failed == nil || errors.Is(err, fs.ErrNotExist)) {

@@ -64,7 +64,7 @@ func TestBudget(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if got := uint64(budget()); got == 0 || got+limit.Cur/4 > limit.Cur-limit.Cur/8 {
+	if got := uint64(maxOpenFiles()); got == 0 || got+limit.Cur/4 > limit.Cur-limit.Cur/8 {
 		t.Errorf("%d of %d files", got, limit.Cur)
 	}
 }

@@ -146,7 +146,7 @@ func (h *handle) begin() mode {
 	h.row = min(h.row+1, openAfterReadings)
 	m := mode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == openAfterReadings,
 		probing: h.reads >= h.probe}
-	m.still = m.resting && !m.probing && h.unused()
+	m.still = m.resting && !m.probing && h.isUnused()
 	m.rare = h.reads >= h.rare && !m.still
 	if m.probing {
 		h.probe = h.reads + probe
@@ -188,7 +188,7 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 		}
 		b, err := h.content(f)
 		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == shared) {
-			if err := h.check(f.dir); err != nil {
+			if err := h.checkExists(f.dir); err != nil {
 				return err
 			}
 			h.close(f, absent) // the controller was taken away, the group is there
@@ -205,12 +205,12 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 	}
 	if got == 0 || !h.reader.kernel {
 		for i := range h.dirs {
-			if err := h.check(int32(i)); err != nil {
+			if err := h.checkExists(int32(i)); err != nil {
 				return err
 			}
 		}
 	}
-	r.finish()
+	r.combineFigures()
 	h.reader.refused = sensor.JoinRefused(h.reader.refused, h.reader.checkMemory(&r.Cgroup, h.dirs[0].path))
 	h.last, h.read, h.rested = r.Cgroup, r.UsageNanos, 0
 	*c = r.Cgroup
@@ -259,8 +259,8 @@ func (h *handle) isIdle() bool {
 	return false
 }
 
-// unused reports whether the group has used no CPU time since all files were read.
-func (h *handle) unused() bool {
+// isUnused reports whether the group has used no CPU time since all files were read.
+func (h *handle) isUnused() bool {
 	for i := range h.files {
 		f := &h.files[i]
 		if !f.usage || f.fd == absent {
@@ -311,9 +311,10 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 	}
 }
 
-// check returns an error if the cgroup no longer exists in the hierarchy with index dir. It is needed if the files of the group do not
+// checkExists returns an error if the cgroup no longer exists in the hierarchy with index dir. It is needed if the files of the group do
+// not
 // show that: the hierarchy has no figures, or it is a copy in a common file system, where open files stay readable.
-func (h *handle) check(dir int32) error {
+func (h *handle) checkExists(dir int32) error {
 	d := &h.dirs[dir]
 	if !h.reader.kernel {
 		var st unix.Stat_t

@@ -57,8 +57,8 @@ func parseDevice(line []byte) (d device, rest []byte, ok bool) {
 	if colon < 0 {
 		return d, nil, false
 	}
-	major, ok1 := number(line[:colon])
-	minor, ok2 := number(line[colon+1 : i])
+	major, ok1 := parseNumber(line[:colon])
+	minor, ok2 := parseNumber(line[colon+1 : i])
 	return device{uint32(major), uint32(minor)}, line[i+1:], ok1 && ok2
 }
 
@@ -80,9 +80,9 @@ func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 				rest = nil
 			}
 			if v, ok := bytes.CutPrefix(word, []byte("rbytes=")); ok {
-				read, _ = number(v)
+				read, _ = parseNumber(v)
 			} else if v, ok := bytes.CutPrefix(word, []byte("wbytes=")); ok {
-				write, _ = number(v)
+				write, _ = parseNumber(v)
 			}
 		}
 		t.add(layerOf(d), read, write)
@@ -105,7 +105,7 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 		if !isDevice {
 			continue
 		}
-		key, n, isPair := pair(rest)
+		key, n, isPair := splitPair(rest)
 		if !isPair {
 			continue
 		}

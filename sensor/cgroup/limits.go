@@ -42,7 +42,7 @@ func parseIOMax(b []byte, r *reading) {
 			var w []byte
 			w, word, _ = bytes.Cut(word, []byte(" "))
 			key, value, _ := bytes.Cut(w, []byte("="))
-			n, isNumber := number(value) // else "max"
+			n, isNumber := parseNumber(value) // else "max"
 			limit := r.limitOf(d, isNumber)
 			switch {
 			case limit == nil:
@@ -65,7 +65,7 @@ func parseLimits(b []byte, r *reading, field func(*sensor.IOLimit) *uint64) {
 		var l []byte
 		l, line = sysfs.Line(line)
 		d, rest, ok := parseDevice(l)
-		n, isNumber := number(rest)
+		n, isNumber := parseNumber(rest)
 		if limit := r.limitOf(d, ok && isNumber); limit != nil {
 			*field(limit) = n
 		}

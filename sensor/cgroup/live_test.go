@@ -28,7 +28,7 @@ func liveGroups(t testing.TB, n int) (r *Reader, groups [][]sensor.CgroupPath, d
 	for i := range n {
 		name := fmt.Sprintf("/reckon-test-%d-%d-%d", os.Getpid(), time.Now().UnixNano(), i)
 		for _, m := range r.mounts {
-			if m.Root != "/" || !figures(&m) {
+			if m.Root != "/" || !hasFigures(&m) {
 				continue
 			}
 			dir := m.Point + name

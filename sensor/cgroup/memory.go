@@ -44,7 +44,7 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, isNumber := pair(l)
+		key, n, isNumber := splitPair(l)
 		if !isNumber {
 			continue
 		}
@@ -61,7 +61,7 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 			c.Shmem = n
 			c.Have |= sensor.CgroupShmem
 		case "inactive_file":
-			inactive(n, c)
+			parseInactive(n, c)
 		case "kernel":
 			k.all, k.hasAll = n, true
 		case "slab_reclaimable":
@@ -74,7 +74,7 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 		case "sock":
 			k.sock = n
 		default:
-			pages(key, n, c)
+			parsePages(key, n, c)
 		}
 	}
 	if n, ok := k.unreclaimable(); ok {
@@ -82,7 +82,7 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 		c.Have |= sensor.CgroupKernel
 	}
 	if c.Have&sensor.CgroupFaults != 0 && hugeKnown && (huge == 0 || pmd != math.MaxUint64) {
-		c.Filled = scale(c.Faults, uint64(os.Getpagesize())) + huge*pmd
+		c.Filled = multiplySaturating(c.Faults, uint64(os.Getpagesize())) + huge*pmd
 		c.Have |= sensor.CgroupFilled
 	}
 	c.File -= min(c.File, c.Shmem)
@@ -98,7 +98,7 @@ func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, isNumber := pair(l)
+		key, n, isNumber := splitPair(l)
 		if !isNumber {
 			continue
 		}
@@ -114,17 +114,17 @@ func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 			c.Have |= sensor.CgroupShmem
 		case "total_pgpgin":
 			if pmd == 0 {
-				c.Filled = scale(n, uint64(os.Getpagesize()))
+				c.Filled = multiplySaturating(n, uint64(os.Getpagesize()))
 				c.Have |= sensor.CgroupFilled
 			}
 		case "total_inactive_file":
-			inactive(n, c)
+			parseInactive(n, c)
 		case "total_swap":
 			c.Swap = n
 			c.Have |= sensor.CgroupSwap
 		default:
 			if rest, ok := bytes.CutPrefix(key, []byte("total_")); ok {
-				pages(rest, n, c)
+				parsePages(rest, n, c)
 			}
 		}
 	}
@@ -206,15 +206,15 @@ func hugePages(root string) uint64 {
 	return size
 }
 
-// inactive sets the page cache not used recently, which a working set excludes.
-func inactive(n uint64, c *sensor.Cgroup) {
+// parseInactive sets the page cache not used recently, which a working set excludes.
+func parseInactive(n uint64, c *sensor.Cgroup) {
 	c.InactiveFile = n
 	c.Have |= sensor.CgroupInactive
 }
 
-// pages parses a line of memory.stat that both versions have: page faults, huge pages, and refaults of reclaimed pages.
+// parsePages parses a line of memory.stat that both versions have: page faults, huge pages, and refaults of reclaimed pages.
 // Huge pages of several kinds are summed.
-func pages(key []byte, n uint64, c *sensor.Cgroup) {
+func parsePages(key []byte, n uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "pgfault":
 		c.Faults = n
@@ -225,18 +225,18 @@ func pages(key []byte, n uint64, c *sensor.Cgroup) {
 		c.HugeBytes += n
 		c.Have |= sensor.CgroupHuge
 	default:
-		refaults(key, n, c)
+		parseRefaults(key, n, c)
 	}
 }
 
-// refaults parses a counter of pages that were read again soon after they were reclaimed. Kernels before 5.9 have one
+// parseRefaults parses a counter of pages that were read again soon after they were reclaimed. Kernels before 5.9 have one
 // such counter, for the page cache.
-func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
+func parseRefaults(key []byte, pages uint64, c *sensor.Cgroup) {
 	switch string(key) {
 	case "workingset_refault_anon":
-		c.RefaultAnon = scale(pages, uint64(os.Getpagesize()))
+		c.RefaultAnon = multiplySaturating(pages, uint64(os.Getpagesize()))
 	case "workingset_refault_file", "workingset_refault":
-		c.RefaultFile = scale(pages, uint64(os.Getpagesize()))
+		c.RefaultFile = multiplySaturating(pages, uint64(os.Getpagesize()))
 	default:
 		return
 	}
@@ -246,7 +246,7 @@ func refaults(key []byte, pages uint64, c *sensor.Cgroup) {
 // parseKernelUsage parses memory.kmem.usage_in_bytes of version 1. It covers all kernel memory
 // charged to the group, including reclaimable slab (file names and inodes).
 func parseKernelUsage(b []byte, c *sensor.Cgroup) {
-	if n, ok := number(b); ok {
+	if n, ok := parseNumber(b); ok {
 		c.Kernel = n
 		c.Have |= sensor.CgroupKernel | sensor.CgroupKernelBound
 	}
@@ -270,7 +270,7 @@ func parseMemoryEvents(b []byte, c *sensor.Cgroup) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, ok := pair(l)
+		key, n, ok := splitPair(l)
 		if !ok {
 			continue
 		}

@@ -10,9 +10,9 @@ import (
 // errOutside means that a cgroup exists, but not below any mount that we can see.
 var errOutside = errors.New("outside the mounted part of its hierarchy")
 
-// locate returns the mount that contains a cgroup, and the directory of the cgroup. path is from /proc/PID/cgroup. It
+// locateCgroup returns the mount that contains a cgroup, and the directory of the cgroup. path is from /proc/PID/cgroup. It
 // uses the mount with the longest matching root, so that a bind mount of a subtree works as well.
-func locate(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, string, error) {
+func locateCgroup(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, string, error) {
 	var best *cgpath.Mount
 	var below string
 	found := false
@@ -22,7 +22,7 @@ func locate(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, str
 			continue
 		}
 		found = true
-		rest, ok := relative(m.Root, path)
+		rest, ok := relativePath(m.Root, path)
 		if ok && (best == nil || len(m.Root) > len(best.Root)) {
 			best, below = m, rest
 		}
@@ -38,8 +38,8 @@ func locate(mounts []cgpath.Mount, controllers, path string) (*cgpath.Mount, str
 
 var errNoMount = errors.New("hierarchy not mounted")
 
-// figures reports whether the hierarchy has any file that we read.
-func figures(m *cgpath.Mount) bool {
+// hasFigures reports whether the hierarchy has any file that we read.
+func hasFigures(m *cgpath.Mount) bool {
 	if m.V2 {
 		return true
 	}
@@ -52,10 +52,10 @@ func figures(m *cgpath.Mount) bool {
 	return false
 }
 
-// relative returns path relative to root, the root of a mount. If the origin of our cgroup namespace is unknown
+// relativePath returns path relative to root, the root of a mount. If the origin of our cgroup namespace is unknown
 // ([cgpath.Origin]), both may start above it: "/../../a" below a mount of "/../.." is "/a". It returns false if path is
 // not below the mount, is not a cgroup path, or contains a name that is unknown in this namespace.
-func relative(root, path string) (string, bool) {
+func relativePath(root, path string) (string, bool) {
 	if !strings.HasPrefix(path, "/") || strings.IndexByte(path, 0) >= 0 {
 		return "", false
 	}

@@ -51,7 +51,7 @@ func TestLocate(t *testing.T) {
 		{namespaceMounts, "", "/../../system.slice/a.service", "/host/sys/fs/cgroup/system.slice/a.service", nil},
 		{namespaceMounts, "", "/../a", "", errOutside}, // a sibling under a name of its parent that is not known in here
 	} {
-		_, got, err := locate(cgpath.ParseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
+		_, got, err := locateCgroup(cgpath.ParseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
 		if got != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("locate(%q, %q) = %q, %v; want %q, %v", tt.controllers, tt.path, got, err, tt.want, tt.err)
 		}
@@ -65,7 +65,7 @@ func FuzzMounts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
 		mounts := cgpath.ParseMounts(text)
 		for _, m := range mounts {
-			_, dir, err := locate(mounts, strings.Join(m.Controllers, ","), path)
+			_, dir, err := locateCgroup(mounts, strings.Join(m.Controllers, ","), path)
 			if err != nil {
 				continue
 			}

@@ -80,7 +80,7 @@ func byNode(b []byte, unit uint64, c *sensor.Cgroup) parts {
 		if c.NodeBytes == nil {
 			c.NodeBytes = new([sensor.MaxNodes]uint64)
 		}
-		c.NodeBytes[node] += scale(uint64(n), unit)
+		c.NodeBytes[node] += multiplySaturating(uint64(n), unit)
 		ok = 1
 	}
 	return ok

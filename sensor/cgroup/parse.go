@@ -14,24 +14,24 @@ import (
 // tick is one USER_HZ clock tick, which has the same length on all supported architectures.
 const tick = 10_000_000 // nanoseconds
 
-// number returns the decimal at the start of b up to white space or its end.
-func number(b []byte) (n uint64, ok bool) {
+// parseNumber returns the decimal at the start of b up to white space or its end.
+func parseNumber(b []byte) (n uint64, ok bool) {
 	n, rest, ok := sysfs.Uint(b)
 	return n, ok && (len(rest) == 0 || rest[0] == '\n' || rest[0] == ' ')
 }
 
-// pair splits a line "key value".
-func pair(line []byte) (key []byte, value uint64, ok bool) {
+// splitPair splits a line "key value".
+func splitPair(line []byte) (key []byte, value uint64, ok bool) {
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 {
 		return nil, 0, false
 	}
-	value, ok = number(line[i+1:])
+	value, ok = parseNumber(line[i+1:])
 	return line[:i], value, ok
 }
 
-// scale multiplies without wrapping.
-func scale(n, by uint64) uint64 {
+// multiplySaturating multiplies without wrapping.
+func multiplySaturating(n, by uint64) uint64 {
 	if n > math.MaxUint64/by {
 		return math.MaxUint64
 	}
@@ -49,19 +49,19 @@ func parseCPUStat(b []byte, c *sensor.Cgroup) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, ok := pair(l)
+		key, n, ok := splitPair(l)
 		if !ok {
 			continue
 		}
 		switch string(key) {
 		case "usage_usec":
-			c.UsageNanos = scale(n, 1000)
+			c.UsageNanos = multiplySaturating(n, 1000)
 			c.Have |= sensor.CgroupCPU
 		case "user_usec":
-			c.UserNanos = scale(n, 1000)
+			c.UserNanos = multiplySaturating(n, 1000)
 			got.add(1)
 		case "system_usec":
-			c.SystemNanos = scale(n, 1000)
+			c.SystemNanos = multiplySaturating(n, 1000)
 			got.add(2)
 		case "nr_periods":
 			c.Periods = n
@@ -70,7 +70,7 @@ func parseCPUStat(b []byte, c *sensor.Cgroup) {
 			c.ThrottledPeriods = n
 			got.add(4)
 		case "throttled_usec":
-			c.ThrottledNanos = scale(n, 1000)
+			c.ThrottledNanos = multiplySaturating(n, 1000)
 			got.add(8)
 		}
 	}
@@ -88,7 +88,7 @@ func parseThrottle(b []byte, c *sensor.Cgroup) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, ok := pair(l)
+		key, n, ok := splitPair(l)
 		if !ok {
 			continue
 		}
@@ -115,16 +115,16 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
-		key, n, ok := pair(l)
+		key, n, ok := splitPair(l)
 		if !ok {
 			continue
 		}
 		switch string(key) {
 		case "user":
-			c.UserNanos = scale(n, tick)
+			c.UserNanos = multiplySaturating(n, tick)
 			got.add(1)
 		case "system":
-			c.SystemNanos = scale(n, tick)
+			c.SystemNanos = multiplySaturating(n, tick)
 			got.add(2)
 		}
 	}
@@ -143,8 +143,8 @@ func parsePressure(b []byte) (uint64, bool) {
 			continue
 		}
 		if i := bytes.LastIndex(l, []byte(" total=")); i >= 0 {
-			n, ok := number(l[i+len(" total="):])
-			return scale(n, 1000), ok
+			n, ok := parseNumber(l[i+len(" total="):])
+			return multiplySaturating(n, 1000), ok
 		}
 	}
 	return 0, false
@@ -157,8 +157,8 @@ func parseCPUMax(b []byte, c *sensor.Cgroup) {
 	if i < 0 {
 		return
 	}
-	quota, ok := number(line[:i])
-	period, ok2 := number(line[i+1:])
+	quota, ok := parseNumber(line[:i])
+	period, ok2 := parseNumber(line[i+1:])
 	if ok && ok2 {
 		setCPUMax(quota, period, c)
 	}

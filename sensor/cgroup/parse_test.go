@@ -106,11 +106,11 @@ func FuzzFiles(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		sources := append(unified(), legacy()...)
+		sources := append(unifiedSources(), legacySources()...)
 		for i := range sources {
 			r := reading{devices: newDevices("/nonexistent")}
 			sources[i].parse(text, &r)
-			r.finish()
+			r.combineFigures()
 			if r.Have&sensor.CgroupCPUMax != 0 && !(r.CPUMax > 0) {
 				t.Errorf("%s: CPUMax %v", sources[i].names[0], r.CPUMax)
 			}

@@ -14,8 +14,8 @@ type reading struct {
 	pressure      parts
 }
 
-// finish sets figures that depend on several files.
-func (r *reading) finish() {
+// combineFigures sets figures that depend on several files.
+func (r *reading) combineFigures() {
 	if r.current && r.stat {
 		r.Have |= sensor.CgroupMemory
 	}
@@ -43,24 +43,24 @@ const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactiv
 
 // The tables are functions returning values: no package state.
 
-// unified returns the files of version 2 (Documentation/admin-guide/cgroup-v2.rst).
-func unified() []source {
+// unifiedSources returns the files of version 2 (Documentation/admin-guide/cgroup-v2.rst).
+func unifiedSources() []source {
 	return []source{
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
 		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
-		{names: []string{"memory.current\x00"}, others: true, parse: current},
+		{names: []string{"memory.current\x00"}, others: true, parse: parseCurrent},
 		{names: []string{"memory.stat\x00"}, others: true,
 			parse: func(b []byte, r *reading) { r.stat = parseMemoryStat(b, r.pmd, &r.Cgroup) }},
-		{names: []string{"memory.peak\x00"}, parse: peak}, // since 5.19
+		{names: []string{"memory.peak\x00"}, parse: parsePeak}, // since 5.19
 		{names: []string{"memory.events\x00"}, parse: func(b []byte, r *reading) { parseMemoryEvents(b, &r.Cgroup) }},
 		{names: []string{"memory.swap.current\x00"}, others: true, parse: func(b []byte, r *reading) {
-			if n, ok := number(b); ok {
+			if n, ok := parseNumber(b); ok {
 				r.Swap = n
 				r.Have |= sensor.CgroupSwap
 			}
 		}},
 		{names: []string{"memory.max\x00"}, parse: func(b []byte, r *reading) {
-			if n, ok := number(b); ok { // else "max"
+			if n, ok := parseNumber(b); ok { // else "max"
 				setMemoryMax(n, &r.Cgroup)
 			}
 		}},
@@ -70,7 +70,7 @@ func unified() []source {
 			r.ReadBytes, r.WriteBytes = t.total()
 			r.Have |= sensor.CgroupIO // an empty file states that there was none
 		}},
-		{names: []string{"pids.current\x00"}, parse: pids},
+		{names: []string{"pids.current\x00"}, parse: parsePIDs},
 		{names: []string{"cpu.pressure\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := parsePressure(b); ok {
 				r.CPUWaitNanos = n
@@ -92,13 +92,13 @@ func unified() []source {
 	}
 }
 
-// legacy returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system time come from
+// legacySources returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system time come from
 // cpuacct.stat. The files cpuacct.usage_user and _sys are finer, but wrong in kernels 4.7 to 5.16, which count system
 // time as user time.
-func legacy() []source {
+func legacySources() []source {
 	return []source{
 		{controller: "cpuacct", names: []string{"cpuacct.usage\x00"}, parse: func(b []byte, r *reading) {
-			if n, ok := number(b); ok {
+			if n, ok := parseNumber(b); ok {
 				r.UsageNanos = n
 				r.Have |= sensor.CgroupCPU
 			}
@@ -106,14 +106,14 @@ func legacy() []source {
 		{controller: "cpuacct", names: []string{"cpuacct.stat\x00"}, parse: func(b []byte, r *reading) { parseAcct(b, &r.Cgroup) }},
 		{controller: "cpu", names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseThrottle(b, &r.Cgroup) }},
 		// -1 is none
-		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = number(b) }},
-		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = number(b) }},
-		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, others: true, parse: current},
+		{controller: "cpu", names: []string{"cpu.cfs_quota_us\x00"}, parse: func(b []byte, r *reading) { r.quota, _ = parseNumber(b) }},
+		{controller: "cpu", names: []string{"cpu.cfs_period_us\x00"}, parse: func(b []byte, r *reading) { r.period, _ = parseNumber(b) }},
+		{controller: "memory", names: []string{"memory.usage_in_bytes\x00"}, others: true, parse: parseCurrent},
 		{controller: "memory", names: []string{"memory.stat\x00"}, others: true,
 			parse: func(b []byte, r *reading) { r.stat = parseLegacyMemoryStat(b, r.pmd, &r.Cgroup) }},
-		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: peak},
+		{controller: "memory", names: []string{"memory.max_usage_in_bytes\x00"}, parse: parsePeak},
 		{controller: "memory", names: []string{"memory.limit_in_bytes\x00"}, parse: func(b []byte, r *reading) {
-			if n, ok := number(b); ok {
+			if n, ok := parseNumber(b); ok {
 				setMemoryMax(n, &r.Cgroup)
 			}
 		}},
@@ -129,21 +129,21 @@ func legacy() []source {
 					r.Have |= sensor.CgroupIO
 				}
 			}},
-		{controller: "pids", names: []string{"pids.current\x00"}, parse: pids},
+		{controller: "pids", names: []string{"pids.current\x00"}, parse: parsePIDs},
 	}
 }
 
-func current(b []byte, r *reading) { r.Current, r.current = number(b) }
+func parseCurrent(b []byte, r *reading) { r.Current, r.current = parseNumber(b) }
 
-func peak(b []byte, r *reading) {
-	if n, ok := number(b); ok {
+func parsePeak(b []byte, r *reading) {
+	if n, ok := parseNumber(b); ok {
 		r.Peak = n
 		r.Have |= sensor.CgroupPeak
 	}
 }
 
-func pids(b []byte, r *reading) {
-	if n, ok := number(b); ok {
+func parsePIDs(b []byte, r *reading) {
+	if n, ok := parseNumber(b); ok {
 		r.PIDs = n
 		r.Have |= sensor.CgroupPIDs
 	}

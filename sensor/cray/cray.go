@@ -90,7 +90,7 @@ func New(root string) (*Sensor, error) {
 	slices.Sort(names)
 	for _, n := range names {
 		base := filepath.Base(n)
-		d, zone, ok := classify(base)
+		d, zone, ok := classifyFile(base)
 		if !ok {
 			continue
 		}
@@ -109,8 +109,8 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// classify returns the domain and zone of an energy file.
-func classify(name string) (d sensor.Domain, zone string, ok bool) {
+// classifyFile returns the domain and zone of an energy file.
+func classifyFile(name string) (d sensor.Domain, zone string, ok bool) {
 	part, found := strings.CutSuffix(name, "_energy")
 	switch {
 	case name == "energy":
@@ -118,17 +118,17 @@ func classify(name string) (d sensor.Domain, zone string, ok bool) {
 	case !found:
 		return "", "", false
 	case strings.HasPrefix(part, "cpu"):
-		return sensor.DomainPackage, number(part, "cpu"), true
+		return sensor.DomainPackage, numberAfter(part, "cpu"), true
 	case strings.HasPrefix(part, "memory"):
-		return sensor.DomainDRAM, number(part, "memory"), true
+		return sensor.DomainDRAM, numberAfter(part, "memory"), true
 	case strings.HasPrefix(part, "accel"):
 		return sensor.DomainGPU, part, true
 	}
 	return sensor.DomainRail, part, true
 }
 
-// number returns the number after a prefix; cpu_energy alone counts all packages.
-func number(part, prefix string) string {
+// numberAfter returns the number after a prefix; cpu_energy alone counts all packages.
+func numberAfter(part, prefix string) string {
 	if n := strings.TrimPrefix(part, prefix); n != "" {
 		return n
 	}

@@ -126,7 +126,7 @@ func TestConformance(t *testing.T) {
 func FuzzClassify(f *testing.F) {
 	f.Add("accel0_energy")
 	f.Fuzz(func(t *testing.T, name string) {
-		if d, zone, ok := classify(name); ok && (d == "" || zone == "" && name != "_energy") {
+		if d, zone, ok := classifyFile(name); ok && (d == "" || zone == "" && name != "_energy") {
 			t.Fatalf("classify(%q) = %q %q", name, d, zone)
 		}
 	})

@@ -428,7 +428,7 @@ func FuzzClient(f *testing.F) {
 func FuzzEntries(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x04123\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, v := range entries(b, nil) {
+		for _, v := range parseEntries(b, nil) {
 			if v < 0 {
 				t.Fatalf("%q: %d", b, v)
 			}

@@ -56,12 +56,12 @@ func (p *proc) numbers(dir int, to []int32) ([]int32, error) {
 		if err != nil || n <= 0 {
 			return to, err
 		}
-		to = entries(p.list[:n], to)
+		to = parseEntries(p.list[:n], to)
 	}
 }
 
-// entries reads struct linux_dirent64 (getdents64(2)).
-func entries(b []byte, to []int32) []int32 {
+// parseEntries reads struct linux_dirent64 (getdents64(2)).
+func parseEntries(b []byte, to []int32) []int32 {
 	const header = 19 // inode, offset, length of the record, type
 	for len(b) > header {
 		size := int(binary.NativeEndian.Uint16(b[16:]))

@@ -54,7 +54,7 @@ func (s *Sensor) read(now time.Time) error {
 			delete(s.found, k) // two rounds found no holder
 		}
 	}
-	err, refused := s.search(span), error(nil)
+	err, refused := s.searchProcesses(span), error(nil)
 	for _, d := range s.devices {
 		refused = errors.Join(refused, d.closeReading(s.hidden == 0 && s.denied == 0, now))
 	}
@@ -138,8 +138,8 @@ func (h *holder) engine(name [16]byte) *engine {
 	return &h.last[h.count-1]
 }
 
-// search examines the open files of some processes: first the new ones, then the next in turn.
-func (s *Sensor) search(span float64) error {
+// searchProcesses examines the open files of some processes: first the new ones, then the next in turn.
+func (s *Sensor) searchProcesses(span float64) error {
 	for _, pid := range s.asked {
 		s.scanProcess(pid, span)
 	}
@@ -171,7 +171,7 @@ func (s *Sensor) search(span float64) error {
 	}
 	for left > 0 && links < mostLinks && len(s.pids) > 0 {
 		if s.next >= len(s.pids) {
-			s.round()
+			s.endRound()
 			break
 		}
 		links += s.scanProcess(s.pids[s.next], span)
@@ -181,8 +181,8 @@ func (s *Sensor) search(span float64) error {
 	return nil
 }
 
-// round ends a round over all processes, and drops those that are gone.
-func (s *Sensor) round() {
+// endRound ends a round over all processes, and drops those that are gone.
+func (s *Sensor) endRound() {
 	s.next = 0
 	s.sweeps++
 	s.hidden, s.denied = s.denied, 0

@@ -105,9 +105,9 @@ const (
 	modelled = "modelled"
 )
 
-// increase returns the increase of the modelled energy if model is set, and otherwise of the measured energy. If the
+// energyIncrease returns the increase of the modelled energy if model is set, and otherwise of the measured energy. If the
 // sum fell, the agent of the host has restarted, and the increase counts from zero.
-func increase(before, now *Share, model bool) float64 {
+func energyIncrease(before, now *Share, model bool) float64 {
 	was, is := before.sum(model), now.sum(model)
 	if is < was {
 		return is

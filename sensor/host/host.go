@@ -110,7 +110,7 @@ func (s *Sensor) load() error {
 		s.refused = sensor.JoinRefused(s.refused, err)
 	}
 	if s.refused == nil {
-		s.modelled = increase(&s.share, &share, true) > increase(&s.share, &share, false)
+		s.modelled = energyIncrease(&s.share, &share, true) > energyIncrease(&s.share, &share, false)
 		s.share = share
 	}
 	return nil

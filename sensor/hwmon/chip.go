@@ -32,8 +32,8 @@ type value struct {
 	scale  float64
 }
 
-// elsewhere reports whether another sensor reads the chip, or it meters nothing of the machine.
-func elsewhere(name, dir string, tegra bool) bool {
+// isReadElsewhere reports whether another sensor reads the chip, or it meters nothing of the machine.
+func isReadElsewhere(name, dir string, tegra bool) bool {
 	switch {
 	case name == "amdgpu" || name == "radeon" || name == "nvidia" || name == "i915" || name == "xe": // sensor/amdgpu, sensor/drm
 		return true
@@ -67,9 +67,9 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 		c.label += "_" + strconv.Itoa(labels[c.label])
 	}
 	c.slow = c.name == "power_meter"
-	meters := !elsewhere(c.name, dir, tegra)
+	meters := !isReadElsewhere(c.name, dir, tegra)
 	for _, n := range names {
-		kind, number, element, ok := split(n)
+		kind, number, element, ok := splitAttribute(n)
 		if !ok {
 			continue
 		}
@@ -83,7 +83,7 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 			c.info = append(c.info, metric.NewSeries(chipNames, c.label, c.name))
 		}
 		for _, n := range names {
-			if kind, number, element, ok := split(n); ok && element == "label" {
+			if kind, number, element, ok := splitAttribute(n); ok && element == "label" {
 				if l := sysfs.ReadWord(attrs, n); l != "" {
 					c.info = append(c.info, metric.NewSeries(sensorLabel, c.label, kind+number, l))
 				}
@@ -106,8 +106,8 @@ func list(dir string) []string {
 	return names
 }
 
-// split splits "curr12_crit_alarm" into curr, 12 and crit_alarm.
-func split(name string) (kind, number, element string, ok bool) {
+// splitAttribute splits "curr12_crit_alarm" into curr, 12 and crit_alarm.
+func splitAttribute(name string) (kind, number, element string, ok bool) {
 	head, element, ok := strings.Cut(name, "_")
 	if !ok {
 		return "", "", "", false
@@ -172,7 +172,7 @@ func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element
 }
 
 func metersPower(n string) bool {
-	kind, _, element, ok := split(n)
+	kind, _, element, ok := splitAttribute(n)
 	return ok && (kind == "power" || kind == "energy") && (element == "input" || element == "average")
 }
 
@@ -180,18 +180,18 @@ func metersPower(n string) bool {
 // are unknown, it is the driver, or else the directory.
 func chipLabel(dir, name string) string {
 	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "device")); err == nil && filepath.Dir(target) != dir {
-		kind, own := clean(filepath.Base(filepath.Dir(target))), clean(filepath.Base(target))
+		kind, own := cleanLabel(filepath.Base(filepath.Dir(target))), cleanLabel(filepath.Base(target))
 		if kind != "" && own != "" {
 			return kind + "_" + own
 		}
 	}
-	if n := clean(name); n != "" {
+	if n := cleanLabel(name); n != "" {
 		return n
 	}
 	return filepath.Base(dir)
 }
 
-func clean(s string) string {
+func cleanLabel(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == ':' || r == '_' {
 			return r
@@ -200,8 +200,8 @@ func clean(s string) string {
 	}, strings.ToLower(s)), "_")
 }
 
-// unique gives different names to meters of one domain and zone, so that none is lost.
-func unique(chips []*chip) {
+// uniquifyMeters gives different names to meters of one domain and zone, so that none is lost.
+func uniquifyMeters(chips []*chip) {
 	seen := make(map[zone]int)
 	for _, c := range chips {
 		for _, m := range c.meters {

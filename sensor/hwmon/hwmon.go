@@ -87,8 +87,8 @@ func (s *Sensor) scan() {
 			s.chips = append(s.chips, c)
 		}
 	}
-	inputs(s.chips)
-	unique(s.chips)
+	selectInputs(s.chips)
+	uniquifyMeters(s.chips)
 	for _, c := range s.chips {
 		if c.slow {
 			c.start()
@@ -107,7 +107,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	}
 	var failed error
 	for _, c := range s.chips {
-		c.wake()
+		c.requestReading()
 		for _, p := range c.meters {
 			r, err := p.read(now)
 			if err == errWait {
@@ -115,7 +115,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 			}
 			var m sensor.Meter
 			if err == nil {
-				if err = p.plausible(r); err == nil {
+				if err = p.checkPlausible(r); err == nil {
 					m, err = s.meter(p, r)
 				}
 			}

@@ -290,7 +290,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add("curr12_crit_alarm")
 	f.Add("temp_input")
 	f.Fuzz(func(t *testing.T, name string) {
-		kind, number, element, ok := split(name)
+		kind, number, element, ok := splitAttribute(name)
 		if ok && (kind+number+"_"+element != name || number == "") {
 			t.Fatalf("split(%q) = %q %q %q", name, kind, number, element)
 		}

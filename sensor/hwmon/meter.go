@@ -95,9 +95,9 @@ func (m *meter) classify(c *chip, label, number string) {
 	}
 }
 
-// inputs selects the meters that measure the whole board. These are the meters with the highest rank, because they are
+// selectInputs selects the meters that measure the whole board. These are the meters with the highest rank, because they are
 // nearest to the consumption of the machine. It makes meters of lower rank rails, so that no energy is counted twice.
-func inputs(chips []*chip) {
+func selectInputs(chips []*chip) {
 	best := 0
 	for _, c := range chips {
 		for _, m := range c.meters {
@@ -113,8 +113,8 @@ func inputs(chips []*chip) {
 	}
 }
 
-// plausible rejects blank hardware values. A machine powered by an input draws more than zero from it.
-func (m *meter) plausible(r reading) error {
+// checkPlausible rejects blank hardware values. A machine powered by an input draws more than zero from it.
+func (m *meter) checkPlausible(r reading) error {
 	if !r.hasWatts {
 		return nil
 	}
@@ -183,8 +183,8 @@ func (c *chip) start() {
 	}()
 }
 
-// wake requests the next reading of a slow chip.
-func (c *chip) wake() {
+// requestReading requests the next reading of a slow chip.
+func (c *chip) requestReading() {
 	if c.ask != nil {
 		select {
 		case c.ask <- struct{}{}:

@@ -112,7 +112,7 @@ func removeNamed(list *[]*device, name string) *device {
 func open(dir, name string, room int, left *int) *device {
 	path := filepath.Join(dir, name)
 	d := &device{
-		name: name, info: metric.NewSeries(info, label(name), sysfs.ReadWord(path, "board_id"), sysfs.ReadWord(path, "fw_ver"),
+		name: name, info: metric.NewSeries(info, labelText(name), sysfs.ReadWord(path, "board_id"), sysfs.ReadWord(path, "fw_ver"),
 			sysfs.ReadWord(path, "hca_type"))}
 	list, _ := os.ReadDir(filepath.Join(path, "ports")) // an adapter without ports has none
 	for _, e := range list {
@@ -123,7 +123,7 @@ func open(dir, name string, room int, left *int) *device {
 			*left++
 			continue
 		}
-		if p := openPort(filepath.Join(path, "ports", e.Name()), label(name), e.Name()); p != nil {
+		if p := openPort(filepath.Join(path, "ports", e.Name()), labelText(name), e.Name()); p != nil {
 			d.ports = append(d.ports, p)
 		}
 	}

@@ -204,7 +204,7 @@ func TestManyPorts(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]float64{"100 Gb/sec (4X EDR)": 12.5e9, "2.5 Gb/sec (1X SDR)": 312.5e6, "0 Gb/sec (0X)": 0, "10": -1,
 		"x Gb/sec": -1, "2.55 Gb/sec": -1, "-1 Gb/sec": -1, "100 Mb/sec": -1} {
-		if v, ok := gigabits([]byte(text)); ok != (want >= 0) || ok && v != want {
+		if v, ok := parseRate([]byte(text)); ok != (want >= 0) || ok && v != want {
 			t.Errorf("%q is %v, %t", text, v, ok)
 		}
 	}
@@ -219,7 +219,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("100 Gb/sec (4X EDR)"))
 	f.Add([]byte("4: ACTIVE"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if v, ok := gigabits(b); ok && (v < 0 || v > 1.26e14) {
+		if v, ok := parseRate(b); ok && (v < 0 || v > 1.26e14) {
 			t.Fatalf("rate %q is %v", b, v)
 		}
 		if v, ok := leadingNumber(b); ok && v < 0 {

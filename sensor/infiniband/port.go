@@ -72,7 +72,7 @@ func (p *portReader) add(dir, device string, f field) bool {
 		return false
 	}
 	text, err := file.Text()
-	if _, ok := sysfs.Number(text); err == nil && !ok || unsupported(err) {
+	if _, ok := sysfs.Number(text); err == nil && !ok || isUnsupported(err) {
 		_ = file.Close()
 		return false
 	}
@@ -84,8 +84,8 @@ func (p *portReader) add(dir, device string, f field) bool {
 	return true
 }
 
-// unsupported reports whether an adapter lacks a counter although its file exists.
-func unsupported(err error) bool {
+// isUnsupported reports whether an adapter lacks a counter although its file exists.
+func isUnsupported(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOENT) ||
 		errors.Is(err, fs.ErrPermission)
 }
@@ -126,7 +126,7 @@ func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	speed := 0.0
 	if p.speed != nil {
 		if text, err := p.speed.Text(); err == nil {
-			if v, ok := gigabits(text); ok {
+			if v, ok := parseRate(text); ok {
 				speed = v
 				b.Add(p.values[2], v)
 			}
@@ -179,8 +179,8 @@ func leadingNumber(text []byte) (float64, bool) {
 	return float64(v), found && ok && v >= 0
 }
 
-// gigabits reads "100 Gb/sec (4X EDR)" or "2.5 Gb/sec (1X SDR)" as octets per second.
-func gigabits(text []byte) (float64, bool) {
+// parseRate reads "100 Gb/sec (4X EDR)" or "2.5 Gb/sec (1X SDR)" as octets per second.
+func parseRate(text []byte) (float64, bool) {
 	number, unit, found := bytes.Cut(text, []byte{' '})
 	if !found || !bytes.HasPrefix(unit, []byte("Gb/sec")) {
 		return 0, false
@@ -200,5 +200,5 @@ func gigabits(text []byte) (float64, bool) {
 	return out * 1e9 / 8, true
 }
 
-// label makes a name of a device fit for a label.
-func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
+// labelText makes a name of a device fit for a label.
+func labelText(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

@@ -127,7 +127,7 @@ func (l *lustre) parse(text []byte) bool {
 			if name[0] == 'w' {
 				direction = writing
 			}
-			if summed && micro(unit) {
+			if summed && isMicroseconds(unit) {
 				l.now[readMicros+direction], l.has[readMicros+direction] = sum[0], true
 			}
 		default:
@@ -136,7 +136,7 @@ func (l *lustre) parse(text []byte) bool {
 			}
 			l.now[readOperations+metadata] += count[0]
 			l.has[readOperations+metadata] = true
-			if summed && micro(unit) {
+			if summed && isMicroseconds(unit) {
 				l.now[readMicros+metadata] += sum[0]
 				l.has[readMicros+metadata] = true
 			}
@@ -145,7 +145,7 @@ func (l *lustre) parse(text []byte) bool {
 	return l.has[readOperations+reading] || l.has[readOperations+writing] || l.has[readOperations+metadata]
 }
 
-func micro(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }
+func isMicroseconds(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }
 
 // metadataCalls are the names of calls that programs make on files and directories. Other lines of the statistics count
 // internals of the client, such as inode_permission and cache hits.

@@ -129,7 +129,7 @@ func New(root string) (*Sensor, error) {
 		return nil, err
 	}
 	s.lustre = newLustre(root)
-	if err := s.pass(); err != nil {
+	if err := s.readAll(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if len(s.mounts) == 0 {
@@ -149,7 +149,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // Read appends the totals of each file system, as of the last pass.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if begin := s.now(); !begin.Before(s.next) {
-		s.err = s.pass()
+		s.err = s.readAll()
 		s.next = begin.Add(pause * s.now().Sub(begin))
 	}
 	for _, x := range s.order {
@@ -167,8 +167,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return s.err
 }
 
-// pass reads everything once.
-func (s *Sensor) pass() error {
+// readAll reads everything once.
+func (s *Sensor) readAll() error {
 	s.round++
 	s.left = 0
 	err := s.nfs.eachMount(s.addCounts)

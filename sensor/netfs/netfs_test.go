@@ -292,7 +292,7 @@ func BenchmarkPass(b *testing.B) {
 	s := start(b, root)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.pass(); err != nil {
+		if err := s.readAll(); err != nil {
 			b.Fatal(err)
 		}
 	}

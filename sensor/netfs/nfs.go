@@ -99,7 +99,7 @@ func (n *nfs) eachMount(take mountFunc) error {
 			if i < 0 {
 				break
 			}
-			n.line(text[:i], take)
+			n.parseLine(text[:i], take)
 			text = text[i+1:]
 		}
 		if len(text) == len(n.buf) {
@@ -116,8 +116,8 @@ func (n *nfs) eachMount(take mountFunc) error {
 	}
 }
 
-// line reads one line: "device 10.0.0.1:/home mounted on /home with fstype nfs4 statvers=1.1" begins a mount.
-func (n *nfs) line(l []byte, take mountFunc) {
+// parseLine reads one line: "device 10.0.0.1:/home mounted on /home with fstype nfs4 statvers=1.1" begins a mount.
+func (n *nfs) parseLine(l []byte, take mountFunc) {
 	if rest, ok := bytes.CutPrefix(l, []byte("device ")); ok {
 		n.end(take)
 		n.begin(rest)
@@ -133,10 +133,10 @@ func (n *nfs) line(l []byte, take mountFunc) {
 	}
 	switch string(name) {
 	case "bytes":
-		n.bytes(rest)
+		n.parseBytes(rest)
 	case "opts", "age", "caps", "nfsv4", "sec", "events", "impl_id", "fsc", "xprt":
 	default:
-		n.operation(name, rest)
+		n.parseOperation(name, rest)
 	}
 }
 
@@ -179,8 +179,8 @@ func (n *nfs) end(take mountFunc) {
 	take(n.key, "nfs", n.source, &n.now, &n.has)
 }
 
-// bytes reads the octets that reads and writes took: by calls, by direct calls, from and to the server (fifth and sixth), by pages.
-func (n *nfs) bytes(rest []byte) {
+// parseBytes reads the octets that reads and writes took: by calls, by direct calls, from and to the server (fifth and sixth), by pages.
+func (n *nfs) parseBytes(rest []byte) {
 	var f [8]uint64
 	if numbers(rest, f[:]) < 6 {
 		return
@@ -189,9 +189,9 @@ func (n *nfs) bytes(rest []byte) {
 	n.add(writeBytes, f[5], 1)
 }
 
-// operation parses a line such as "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions,
+// parseOperation parses a line such as "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions,
 // time-outs, bytes sent and received, and milliseconds in the queue, at the server and in total.
-func (n *nfs) operation(name, rest []byte) {
+func (n *nfs) parseOperation(name, rest []byte) {
 	var f [8]uint64
 	if numbers(rest, f[:]) < 8 {
 		return

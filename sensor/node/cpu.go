@@ -79,7 +79,7 @@ func (c *CPU) Read(b *metric.Batch) error {
 		}
 	}
 	if !found {
-		return c.text.malformed("no processor")
+		return c.text.malformedError("no processor")
 	}
 	return nil
 }
@@ -115,5 +115,5 @@ func parseCPU(l []byte) (n int, f [10]uint64, ok bool) {
 	if !ok || l[3] == ' ' || v >= maxCPU {
 		return 0, f, false
 	}
-	return int(v), f, numbers(rest, f[:]) >= 4
+	return int(v), f, parseNumbers(rest, f[:]) >= 4
 }

@@ -95,7 +95,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 			dev = &device{}
 			if !ignoredDisks().Match(name) {
 				for _, desc := range d.descs {
-					dev.series = append(dev.series, metric.NewSeries(desc, label(name)))
+					dev.series = append(dev.series, metric.NewSeries(desc, labelText(name)))
 				}
 			}
 			d.devices[string(name)] = dev
@@ -108,7 +108,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 			b.Add(dev.series[i], float64(v)*diskColumns[i].scale)
 		}
 	}
-	forget(d.devices, d.round)
+	dropUnseen(d.devices, d.round)
 	return nil
 }
 
@@ -124,7 +124,7 @@ func parseDisk(l []byte) (name []byte, f [17]uint64, n int) {
 		}
 	}
 	name, l = sysfs.Field(l)
-	n = numbers(l, f[:])
+	n = parseNumbers(l, f[:])
 	if n < 11 || len(name) == 0 {
 		return nil, f, 0
 	}

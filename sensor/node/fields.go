@@ -23,8 +23,8 @@ type fields struct {
 	emit   func(key, sub []byte, value uint64)
 }
 
-// discover reads the files once to determine the figures.
-func (f *fields) discover() error {
+// discoverFigures reads the files once to determine the figures.
+func (f *fields) discoverFigures() error {
 	f.series = make(map[string]*metric.Series)
 	f.emit = f.add
 	for _, t := range f.texts {
@@ -33,7 +33,7 @@ func (f *fields) discover() error {
 			return errors.Join(err, f.Close())
 		}
 		f.parse(b, func(key, sub []byte, _ uint64) {
-			f.join(key, sub)
+			f.joinKey(key, sub)
 			if _, known := f.series[string(f.key)]; known {
 				return
 			}
@@ -46,17 +46,17 @@ func (f *fields) discover() error {
 		})
 	}
 	if len(f.descs) == 0 {
-		return errors.Join(f.texts[0].malformed("none of its figures"), f.Close())
+		return errors.Join(f.texts[0].malformedError("none of its figures"), f.Close())
 	}
 	return nil
 }
 
-func (f *fields) join(key, sub []byte) {
+func (f *fields) joinKey(key, sub []byte) {
 	f.key = append(append(append(f.key[:0], key...), 0), sub...)
 }
 
 func (f *fields) add(key, sub []byte, v uint64) {
-	f.join(key, sub)
+	f.joinKey(key, sub)
 	s := f.series[string(f.key)]
 	if s == nil {
 		return
@@ -89,7 +89,7 @@ func (f *fields) Read(b *metric.Batch) error {
 	}
 	f.batch = nil
 	if errs == nil && !f.found {
-		return f.texts[0].malformed("none of its figures")
+		return f.texts[0].malformedError("none of its figures")
 	}
 	return errs
 }

@@ -134,7 +134,7 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 	for _, m := range f.mounts {
 		ok := false
 		if m.worker != nil {
-			ok = m.worker.answer(&f.answer, deadline)
+			ok = m.worker.awaitResult(&f.answer, deadline)
 		} else {
 			ok = f.statfs(m.path, &f.answer) == nil
 		}
@@ -177,7 +177,7 @@ func (m *mount) open() {
 		return
 	}
 	for k, d := range fsDescs {
-		m.series[k] = metric.NewSeries(d, label([]byte(m.device)), label([]byte(m.point)), label([]byte(m.fstype)))
+		m.series[k] = metric.NewSeries(d, labelText([]byte(m.device)), labelText([]byte(m.point)), labelText([]byte(m.fstype)))
 	}
 }
 
@@ -315,9 +315,9 @@ func (w *worker) start() {
 	w.question <- struct{}{}
 }
 
-// answer waits until deadline for the result of the query and stores it in s. If an earlier reading has already waited
+// awaitResult waits until deadline for the result of the query and stores it in s. If an earlier reading has already waited
 // in vain, it returns false at once.
-func (w *worker) answer(s *unix.Statfs_t, deadline time.Time) bool {
+func (w *worker) awaitResult(s *unix.Statfs_t, deadline time.Time) bool {
 	if w.late {
 		return false
 	}

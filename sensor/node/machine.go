@@ -44,7 +44,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 	}
 	f, cores, ok := parseTotals(t)
 	if !ok {
-		return r.stat.malformed("no line cpu")
+		return r.stat.malformedError("no line cpu")
 	}
 	const tick = 1e9 / userHZ
 	for i, into := range []*uint64{&m.User, &m.Nice, &m.System, &m.Idle, &m.IOWait, &m.IRQ, &m.SoftIRQ, &m.Steal} {
@@ -56,7 +56,7 @@ func (r *Machine) ReadMachine(m *sensor.Machine) error {
 		return err
 	}
 	if ok = parseMemoryTotals(t, m); !ok {
-		return r.meminfo.malformed("no MemTotal or MemAvailable")
+		return r.meminfo.malformedError("no MemTotal or MemAvailable")
 	}
 	m.Boot, m.Cores = uint64(ts.Nano()), cores
 	return nil
@@ -71,7 +71,7 @@ func parseTotals(t []byte) (f [8]uint64, cores int, ok bool) {
 			break // they are the first lines
 		}
 		if l[3] == ' ' {
-			ok = numbers(l[4:], f[:]) >= 4
+			ok = parseNumbers(l[4:], f[:]) >= 4
 			continue
 		}
 		cores++

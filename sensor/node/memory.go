@@ -17,7 +17,7 @@ func NewMemory(root string) (sensor.Sensor, error) {
 		return nil, err
 	}
 	f := &fields{name: "memory", texts: []*text{t}, parse: parseMeminfo, desc: memoryDesc}
-	if err := f.discover(); err != nil {
+	if err := f.discoverFigures(); err != nil {
 		return nil, err
 	}
 	return f, nil

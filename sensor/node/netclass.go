@@ -55,12 +55,12 @@ func (n *Netclass) readDevices() {
 	}
 	for _, e := range list {
 		dir := filepath.Join(n.dir, e.Name())
-		if !exists(filepath.Join(dir, "device")) && !exists(filepath.Join(dir, "bonding")) {
+		if !fileExists(filepath.Join(dir, "device")) && !fileExists(filepath.Join(dir, "bonding")) {
 			continue
 		}
 		var d netDevice
 		for i, desc := range n.descs {
-			d.series[i] = metric.NewSeries(desc, label([]byte(e.Name())))
+			d.series[i] = metric.NewSeries(desc, labelText([]byte(e.Name())))
 		}
 		if state, err := os.ReadFile(filepath.Join(dir, "operstate")); err == nil {
 			d.has[0] = true
@@ -87,7 +87,7 @@ func (n *Netclass) readDevices() {
 	})
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

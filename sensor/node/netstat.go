@@ -22,7 +22,7 @@ func NewNetstat(root string) (sensor.Sensor, error) {
 			f.texts = append(f.texts, t)
 		}
 	}
-	if err := f.discover(); err != nil {
+	if err := f.discoverFigures(); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -140,7 +140,7 @@ func (c *Conntrack) Read(b *metric.Batch) error {
 		w, _ := sysfs.Field(text)
 		v, ok := sysfs.Unsigned(w)
 		if !ok {
-			return t.malformed("a number wanted")
+			return t.malformedError("a number wanted")
 		}
 		b.Add(c.series[i], float64(v))
 	}

@@ -94,7 +94,7 @@ func (n *Network) Read(b *metric.Batch) error {
 			if !ends().Match(name) {
 				d.most = n.linkMost(name)
 				for _, desc := range n.descs {
-					d.series = append(d.series, metric.NewSeries(desc, label(name)))
+					d.series = append(d.series, metric.NewSeries(desc, labelText(name)))
 				}
 			}
 			n.devices[string(name)] = d
@@ -102,7 +102,7 @@ func (n *Network) Read(b *metric.Batch) error {
 		d.round = n.round
 		for i, s := range d.series {
 			if i%8 == 0 && d.most > 0 {
-				if err := n.gate(d, i/8, name, float64(f[i])); err != nil {
+				if err := n.checkTraffic(d, i/8, name, float64(f[i])); err != nil {
 					refused = errors.Join(refused, err)
 					continue
 				}
@@ -110,13 +110,14 @@ func (n *Network) Read(b *metric.Batch) error {
 			b.Add(s, float64(f[i]))
 		}
 	}
-	forget(n.devices, n.round)
+	dropUnseen(n.devices, n.round)
 	return refused
 }
 
-// gate returns an error if the link cannot have carried v bytes since the last reading. Before it rejects a value, it reads the speed of
+// checkTraffic returns an error if the link cannot have carried v bytes since the last reading. Before it rejects a value, it reads the
+// speed of
 // the link again, because that can change. The speed is not read each time, because that takes a kernel lock.
-func (n *Network) gate(d *device, direction int, name []byte, v float64) error {
+func (n *Network) checkTraffic(d *device, direction int, name []byte, v float64) error {
 	now, g := n.now(), d.gates[direction]
 	what := [...]string{"bytes received", "bytes sent"}[direction]
 	if _, err := g.Add(now, what, string(name), v, d.most); err != nil {
@@ -142,8 +143,8 @@ func (n *Network) linkMost(name []byte) float64 {
 	return 2 * float64(v) * 1e6 / 8
 }
 
-// forget drops devices that were not in this round.
-func forget(devices map[string]*device, round uint64) {
+// dropUnseen drops devices that were not in this round.
+func dropUnseen(devices map[string]*device, round uint64) {
 	for name, d := range devices {
 		if d.round != round {
 			delete(devices, name)
@@ -159,5 +160,5 @@ func parseNetDev(l []byte) (name []byte, f [16]uint64, ok bool) {
 		return nil, f, false
 	}
 	name = bytes.TrimLeft(l[:i], " ")
-	return name, f, len(name) > 0 && numbers(l[i+1:], f[:]) == 16
+	return name, f, len(name) > 0 && parseNumbers(l[i+1:], f[:]) == 16
 }

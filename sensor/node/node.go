@@ -88,8 +88,8 @@ func (t *text) Close() error {
 	return err
 }
 
-// malformed returns an error for unexpected content of a kernel file.
-func (t *text) malformed(what string) error {
+// malformedError returns an error for unexpected content of a kernel file.
+func (t *text) malformedError(what string) error {
 	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), what)
 }
 
@@ -110,8 +110,8 @@ func series(descs []*metric.Desc) []*metric.Series {
 	return out
 }
 
-// numbers parses the words of a line into f and returns how many there are.
-func numbers(l []byte, f []uint64) int {
+// parseNumbers parses the words of a line into f and returns how many there are.
+func parseNumbers(l []byte, f []uint64) int {
 	for i := range f {
 		var w []byte
 		w, l = sysfs.Field(l)
@@ -124,5 +124,5 @@ func numbers(l []byte, f []uint64) int {
 	return len(f)
 }
 
-// label makes a name fit for a label.
-func label(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// labelText makes a name fit for a label.
+func labelText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

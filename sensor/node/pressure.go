@@ -122,7 +122,7 @@ func (p *Pressure) Read(b *metric.Batch) error {
 			b.Add(part.stalled, part.lastSt)
 		}
 		if !haveSome && !haveFull {
-			errs = errors.Join(errs, part.text.malformed("no total"))
+			errs = errors.Join(errs, part.text.malformedError("no total"))
 		}
 	}
 	return errs

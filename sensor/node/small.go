@@ -58,7 +58,7 @@ func (l *Load) Read(b *metric.Batch) error {
 	}
 	v, ok := parseLoad(t)
 	if !ok {
-		return l.text.malformed("three averages wanted")
+		return l.text.malformedError("three averages wanted")
 	}
 	for i := range v {
 		b.Add(l.series[i], v[i])
@@ -146,8 +146,8 @@ func (f *FileFD) Read(b *metric.Batch) error {
 		return err
 	}
 	var v [3]uint64
-	if numbers(t, v[:]) != 3 {
-		return f.text.malformed("three numbers wanted")
+	if parseNumbers(t, v[:]) != 3 {
+		return f.text.malformedError("three numbers wanted")
 	}
 	b.Add(f.series[0], float64(v[0]))
 	b.Add(f.series[1], float64(v[2]))
@@ -193,7 +193,7 @@ func NewUname(root string) (*Info, error) {
 	}
 	read := func(name string, own []byte) (string, error) {
 		if root == "" || root == "/" {
-			return label(bytes.TrimRight(own, "\x00")), nil
+			return labelText(bytes.TrimRight(own, "\x00")), nil
 		}
 		t, err := openText(root, "proc/sys/kernel/"+name)
 		if err != nil {
@@ -201,7 +201,7 @@ func NewUname(root string) (*Info, error) {
 		}
 		defer t.Close()
 		b, err := t.read()
-		return label(bytes.TrimSpace(b)), err
+		return labelText(bytes.TrimSpace(b)), err
 	}
 	var v [5]string
 	var errs error
@@ -222,7 +222,7 @@ func NewUname(root string) (*Info, error) {
 	i := &Info{name: "uname"}
 	i.add(gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None,
 		"sysname", "release", "version", "machine", "nodename", "domainname"),
-		1, v[0], v[1], v[2], label(bytes.TrimRight(u.Machine[:], "\x00")), v[3], v[4])
+		1, v[0], v[1], v[2], labelText(bytes.TrimRight(u.Machine[:], "\x00")), v[3], v[4])
 	return i, nil
 }
 
@@ -265,7 +265,7 @@ func NewOS(root string) (*Info, error) {
 func parseOSRelease(t []byte) map[string]string {
 	facts := make(map[string]string)
 	for l := range bytes.Lines(t) {
-		key, value, ok := strings.Cut(strings.TrimSpace(label(l)), "=")
+		key, value, ok := strings.Cut(strings.TrimSpace(labelText(l)), "=")
 		if !ok || strings.HasPrefix(key, "#") {
 			continue
 		}

@@ -71,7 +71,7 @@ func (s *Stat) Read(b *metric.Batch) error {
 		}
 	}
 	if !found {
-		return s.text.malformed("none of its figures")
+		return s.text.malformedError("none of its figures")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func NewVMStat(root string) (sensor.Sensor, error) {
 	if len(sysfs.Numbers(sysfs.ReadWord(sysfs.Path(root, "sys/devices/system/node/online")))) > 1 {
 		f.desc = balancingDesc
 	}
-	if err := f.discover(); err != nil {
+	if err := f.discoverFigures(); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -68,7 +68,7 @@ func NewSockstat(root string) (sensor.Sensor, error) {
 	if six, err := openNet(root, "sockstat6"); err == nil { // absent without IPv6
 		f.texts = append(f.texts, six)
 	}
-	if err := f.discover(); err != nil {
+	if err := f.discoverFigures(); err != nil {
 		return nil, err
 	}
 	return f, nil

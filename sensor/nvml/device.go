@@ -151,9 +151,9 @@ func newDevice(g sensor.GPU) *device {
 	return &device{gpu: g, series: sensor.NewGPUSeries(&g), gpuInstance: instanceNone}
 }
 
-// span returns the seconds since the previous reading. It returns 0 for the first reading and after a gap longer than
+// secondsSince returns the seconds since the previous reading. It returns 0 for the first reading and after a gap longer than
 // sensor.Gap, because the activity in the gap is unknown.
-func (d *device) span(now time.Time) float64 {
+func (d *device) secondsSince(now time.Time) float64 {
 	was := d.read
 	d.read = now
 	if was.IsZero() {
@@ -235,7 +235,7 @@ func (d *device) export(b *metric.Batch) {
 		d.series.Add(b, sensor.GPUXidLast, float64(d.lastXid))
 	}
 	for xid, n := range d.xids {
-		d.series.AddXid(b, xid, meaning(xid), n)
+		d.series.AddXid(b, xid, xidMeaning(xid), n)
 	}
 	if !d.noMIG {
 		d.series.Add(b, sensor.GPUPartitions, float64(d.instances))

@@ -28,7 +28,7 @@ func TestABI(t *testing.T) {
 	const dev = "nvidia|GPU-abi|0"
 	want(t, got, "gpu_info|"+dev+"|Fake GPU|580.1||00000000:3B:00.0|", 1)
 	want(t, got, "gpu_xid_last|"+dev, 79)
-	want(t, got, "gpu_xid_errors_total|"+dev+"|79|"+meaning(79), 1)
+	want(t, got, "gpu_xid_errors_total|"+dev+"|79|"+xidMeaning(79), 1)
 	want(t, got, "gpu_remapped_rows|"+dev+"|uncorrected", 2)
 	want(t, got, "gpu_link_bytes_total|"+dev+"|nvlink|sent", 0) // 4 MiB at both readings
 	want(t, got, "gpu_memory_reserved_bytes|"+dev, 1)

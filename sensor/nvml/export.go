@@ -10,7 +10,7 @@ import (
 // and MIG instances.
 func (r *reader) readExported() error {
 	r.trouble = nil
-	if r.dead() {
+	if r.allLost() {
 		if err := r.reopen(); err != nil {
 			r.trouble = err
 			return err
@@ -21,18 +21,18 @@ func (r *reader) readExported() error {
 			r.trouble = err
 		}
 	}
-	r.events()
+	r.readXids()
 	for _, d := range r.devices {
 		if !d.lost && d.gpu.Parent == "" {
-			r.show(d)
+			r.readExportOnly(d)
 		}
 	}
 	return r.trouble
 }
 
-// dead reports whether no device responds. The reason may be that the driver was unloaded, which is possible only while
+// allLost reports whether no device responds. The reason may be that the driver was unloaded, which is possible only while
 // no process has it open.
-func (r *reader) dead() bool {
+func (r *reader) allLost() bool {
 	for _, d := range r.devices {
 		if !d.lost {
 			return false
@@ -95,8 +95,8 @@ func (d *device) set32(f int, v uint32, c code, unit float64) {
 	d.shown[f] = exportedFigure{float64(v) * unit, c == success && valid32(v)}
 }
 
-// show reads the export-only figures of one device.
-func (r *reader) show(d *device) {
+// readExportOnly reads the export-only figures of one device.
+func (r *reader) readExportOnly(d *device) {
 	v, c := r.lib.PowerLimit(d.handle)
 	d.set32(figPowerLimit, v, c, 1e-3)
 	for i, clock := range [...]uint32{clockGraphics, clockSM, clockMemory, clockVideo} {

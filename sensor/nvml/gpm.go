@@ -38,10 +38,10 @@ type gpm struct {
 	previous [len(gpmFigures)]float64 // sums so far
 }
 
-// profile integrates the activity of a device's pipes, memory and links since the last reading. The activity is the
+// readGPM integrates the activity of a device's pipes, memory and links since the last reading. The activity is the
 // mean between two GPM samples, which Hopper and later devices have. busy is the computing time in seconds. ok is false
 // if it is unknown.
-func (r *reader) profile(d *device, now time.Time) (busy float64, ok bool) {
+func (r *reader) readGPM(d *device, now time.Time) (busy float64, ok bool) {
 	g := &d.gpm
 	if g.no {
 		return 0, false

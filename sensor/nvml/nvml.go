@@ -109,8 +109,8 @@ func New(root string) (*Sensor, error) {
 	if root == "" {
 		root = "/"
 	}
-	if !driver(root) {
-		return nil, sensor.Unavailable("no NVIDIA driver", "", fmt.Errorf("none of %v exists", traces(root)))
+	if !isDriverLoaded(root) {
+		return nil, sensor.Unavailable("no NVIDIA driver", "", fmt.Errorf("none of %v exists", driverFiles(root)))
 	}
 	l, err := find(root)
 	if err != nil {
@@ -119,8 +119,8 @@ func New(root string) (*Sensor, error) {
 	return open(l, root)
 }
 
-// traces returns files that exist if the driver is loaded.
-func traces(root string) []string {
+// driverFiles returns files that exist if the driver is loaded.
+func driverFiles(root string) []string {
 	return []string{
 		filepath.Join(root, "proc/driver/nvidia/version"),
 		filepath.Join(root, "dev/nvidiactl"),
@@ -128,8 +128,8 @@ func traces(root string) []string {
 	}
 }
 
-func driver(root string) bool {
-	for _, p := range traces(root) {
+func isDriverLoaded(root string) bool {
+	for _, p := range driverFiles(root) {
 		if _, err := os.Stat(p); err == nil {
 			return true
 		}
@@ -195,7 +195,7 @@ func (s *Sensor) serve() {
 		switch j {
 		case quick, border:
 			r := s.spare
-			r.err = s.reader.quick(j == border)
+			r.err = s.reader.readTick(j == border)
 			r.pass.Reset()
 			s.reader.appendTo(&r.pass)
 			r.meters = s.reader.meters(r.meters[:0])
@@ -282,8 +282,8 @@ func (s *Sensor) StartGPU(soon, now bool) {
 	}
 }
 
-// proceed handles the result of a request and starts the next one.
-func (s *Sensor) proceed() error {
+// startNext handles the result of a request and starts the next one.
+func (s *Sensor) startNext() error {
 	s.started = false
 	for s.awaitAnswer(s.moment) && s.flying == 0 {
 		switch {
@@ -312,7 +312,7 @@ func (s *Sensor) refresh(done *bool) error {
 	case s.closed:
 		return os.ErrClosed
 	case s.started:
-		if err := s.proceed(); err != nil {
+		if err := s.startNext(); err != nil {
 			return err
 		}
 		s.forGPU, s.forMeters, s.forRead = true, true, true

@@ -417,7 +417,7 @@ func TestNotHere(t *testing.T) {
 	if err := os.WriteFile(path, []byte("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if driver("/") {
+	if isDriverLoaded("/") {
 		t.Skip("this machine has an NVIDIA driver; TestLive reads it")
 	}
 	if _, err := New(root); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), Name) {

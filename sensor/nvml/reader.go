@@ -54,7 +54,7 @@ func (r *reader) enumerate() error {
 			continue
 		}
 		r.devices = append(r.devices, d)
-		r.watch(d)
+		r.watchXids(d)
 		r.partitions(d, known)
 	}
 	for _, d := range old { // devices that are no longer listed: they may return, and are reported meanwhile
@@ -127,20 +127,20 @@ func (r *reader) partitions(d *device, known map[string]*device) {
 	}
 }
 
-// quick reads the figures of every tick. counter requests the energy counter as well.
-func (r *reader) quick(counter bool) error {
+// readTick reads the figures of every tick. counter requests the energy counter as well.
+func (r *reader) readTick(counter bool) error {
 	r.trouble = nil
 	now := r.now()
 	for _, d := range r.devices {
 		if d.lost && !d.found {
-			r.complain(d, gpuLost)
+			r.noteTrouble(d, gpuLost)
 			continue
 		}
 		d.found = false
 		if c := r.tick(d, now, counter); c != success {
 			d.uses = d.uses[:0]
 			d.markLost()
-			r.complain(d, c)
+			r.noteTrouble(d, c)
 		} else if d.lost {
 			d.lost, d.lostText = false, nil
 		}
@@ -151,7 +151,7 @@ func (r *reader) quick(counter bool) error {
 // addRefusal notes a reading that was left out.
 func (r *reader) addRefusal(err error) { r.trouble = sensor.JoinRefused(r.trouble, err) }
 
-func (r *reader) complain(d *device, c code) {
+func (r *reader) noteTrouble(d *device, c code) {
 	if r.trouble == nil { // the first is sufficient
 		r.trouble = d.lostError(c)
 	}
@@ -167,7 +167,7 @@ const (
 // tick reads one device. A code other than success means that the device is lost.
 func (r *reader) tick(d *device, now time.Time, counter bool) code {
 	m, c := r.lib.Memory(d.handle)
-	if c.isDeviceLost() || c.failed() && r.silent(d) {
+	if c.isDeviceLost() || c.failed() && r.returnsNothing(d) {
 		return c
 	}
 	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
@@ -176,14 +176,14 @@ func (r *reader) tick(d *device, now time.Time, counter bool) code {
 	if c == success && valid64(m.used) && valid64(m.size) {
 		r.addRefusal(d.gpu.SetMemory(m.used, m.size))
 	}
-	d.gpu.Span = d.span(now)
+	d.gpu.Span = d.secondsSince(now)
 	if d.gpu.Parent == "" {
-		r.power(d)
+		r.readPower(d)
 	}
 	holders, changed := 0, false
 	if !d.mig { // processes of a partitioned device belong to its instances
 		holders, changed = r.listUses(d)
-		r.busy(d, now, holders > 0)
+		r.addBusy(d, now, holders > 0)
 	}
 	if d.gpu.Parent != "" {
 		return success
@@ -193,25 +193,25 @@ func (r *reader) tick(d *device, now time.Time, counter bool) code {
 	}
 	r.shareServer(d)
 	if !d.mig && (now.Sub(d.slowAt) >= slowEvery || holders == 0 && d.worked) {
-		r.engines(d, now)
+		r.addEngines(d, now)
 	}
 	d.worked = holders > 0
-	r.energy(d, now, counter || changed || now.Sub(d.counted) >= counterEvery)
-	r.reasons(d)
+	r.updateEnergy(d, now, counter || changed || now.Sub(d.counted) >= counterEvery)
+	r.addThrottling(d)
 	return success
 }
 
-// silent reports whether the driver returns neither the power nor the use of a device.
-func (r *reader) silent(d *device) bool {
+// returnsNothing reports whether the driver returns neither the power nor the use of a device.
+func (r *reader) returnsNothing(d *device) bool {
 	_, power := r.lib.Power(d.handle)
 	_, _, use := r.lib.Utilization(d.handle)
 	return power != success && use != success
 }
 
-// busy adds the time since the last reading to the busy time of the device. It uses GPM counters if available, or else
+// addBusy adds the time since the last reading to the busy time of the device. It uses GPM counters if available, or else
 // the driver's samples since the last reading, or else the latest value. open reports whether a process has the device
 // open. Other devices are read less often.
-func (r *reader) busy(d *device, now time.Time, open bool) {
+func (r *reader) addBusy(d *device, now time.Time, open bool) {
 	window := 0.0 // seconds since the last look
 	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
 		window = s.Seconds()
@@ -220,11 +220,11 @@ func (r *reader) busy(d *device, now time.Time, open bool) {
 	if d.gpu.Parent == "" {
 		gpu, memory, c = r.lib.Utilization(d.handle)
 	}
-	if open || !d.hasBusy || c == success && gpu > 0 || r.warm(d) || now.Sub(d.looked) >= restEvery || window == 0 {
-		busy, ok := r.profile(d, now)
+	if open || !d.hasBusy || c == success && gpu > 0 || r.drawsPower(d) || now.Sub(d.looked) >= restEvery || window == 0 {
+		busy, ok := r.readGPM(d, now)
 		if d.gpm.busy = ok; !ok && d.gpu.Parent == "" {
 			var share float64
-			if share, ok = r.mean(d, sampleGPU, &d.sampledGPU, window); !ok && c == success && gpu <= 100 {
+			if share, ok = r.sampleMean(d, sampleGPU, &d.sampledGPU, window); !ok && c == success && gpu <= 100 {
 				share, ok = float64(gpu)/100, true
 				if memory <= 100 && d.sampledMemory.no {
 					d.engineMemory += float64(memory) / 100 * window
@@ -245,8 +245,8 @@ func (r *reader) busy(d *device, now time.Time, open bool) {
 	d.gpu.Have |= sensor.GPUBusy
 }
 
-// warm reports whether the device draws more than at rest: a process may have come and gone between two readings.
-func (r *reader) warm(d *device) bool {
+// drawsPower reports whether the device draws more than at rest: a process may have come and gone between two readings.
+func (r *reader) drawsPower(d *device) bool {
 	if d.gpu.Parent != "" || !d.hasWatts {
 		return true
 	}
@@ -256,20 +256,20 @@ func (r *reader) warm(d *device) bool {
 	return d.watts > d.restWatts*1.02+2
 }
 
-// engines adds to the busy time of the memory interface and of the video encoder and decoder. If GPM counters show the
+// addEngines adds to the busy time of the memory interface and of the video encoder and decoder. If GPM counters show the
 // computing time, engines also adds to the time that the device only copied data.
-func (r *reader) engines(d *device, now time.Time) {
+func (r *reader) addEngines(d *device, now time.Time) {
 	window := 0.0
 	if s := now.Sub(d.slowAt); !d.slowAt.IsZero() && s > 0 && s <= sensor.Gap {
 		window = s.Seconds()
 	}
 	d.slowAt = now
-	if share, ok := r.mean(d, sampleMemory, &d.sampledMemory, window); ok {
+	if share, ok := r.sampleMean(d, sampleMemory, &d.sampledMemory, window); ok {
 		d.engineMemory += share * window
 		d.hasEngineMemory = true
 	}
 	for i, kind := range [...]uint32{sampleEncoder, sampleDecoder} {
-		share, ok := r.mean(d, kind, &d.sampledCoder[i], window)
+		share, ok := r.sampleMean(d, kind, &d.sampledCoder[i], window)
 		if !ok {
 			percent, c := r.lib.Coder(d.handle, i == 1)
 			if d.hasCoder[i] = c == success && percent <= 100; !d.hasCoder[i] {
@@ -280,7 +280,7 @@ func (r *reader) engines(d *device, now time.Time) {
 		d.coder[i] += share * window
 		d.hasCoder[i] = true
 	}
-	if share, ok := r.mean(d, sampleGPU, &d.sampledGPU, window); ok && d.gpm.busy && window > 0 {
+	if share, ok := r.sampleMean(d, sampleGPU, &d.sampledGPU, window); ok && d.gpm.busy && window > 0 {
 		d.copied += max(share*window-(d.busy-d.busyBefore), 0)
 		d.shown[figCopy] = exportedFigure{d.copied, true}
 	}
@@ -295,9 +295,9 @@ type sampled struct {
 	no    bool // the device does not have them
 }
 
-// mean returns the mean of the driver's samples of one kind since the last reading. window is the time since then in
+// sampleMean returns the mean of the driver's samples of one kind since the last reading. window is the time since then in
 // seconds. Without a new sample, it returns the last value.
-func (r *reader) mean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
+func (r *reader) sampleMean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
 	if s.no {
 		return 0, false
 	}
@@ -340,7 +340,7 @@ func (r *reader) mean(d *device, kind uint32, s *sampled, window float64) (float
 	return s.share, s.known
 }
 
-func (r *reader) power(d *device) {
+func (r *reader) readPower(d *device) {
 	mw, c := r.lib.Power(d.handle)
 	if d.hasWatts = c == success && valid32(mw); d.hasWatts {
 		d.watts = float64(mw) / 1e3
@@ -350,10 +350,10 @@ func (r *reader) power(d *device) {
 	}
 }
 
-// energy updates the energy of the device. It reads the energy counter only if counter is set, and otherwise integrates
+// updateEnergy updates the energy of the device. It reads the energy counter only if counter is set, and otherwise integrates
 // power, because reading the counter costs a hundred times as much. If the integral is ahead of the counter, the energy
 // stays constant until the counter has caught up.
-func (r *reader) energy(d *device, now time.Time, counter bool) {
+func (r *reader) updateEnergy(d *device, now time.Time, counter bool) {
 	d.hasJoules = false
 	integrated, before := 0.0, d.integral.Total()
 	if d.hasWatts {
@@ -384,8 +384,8 @@ func (r *reader) energy(d *device, now time.Time, counter bool) {
 	}
 }
 
-// reasons integrates the reasons for throttling.
-func (r *reader) reasons(d *device) {
+// addThrottling integrates the reasons for throttling.
+func (r *reader) addThrottling(d *device) {
 	bits, c := r.lib.Reasons(d.handle)
 	if d.hasReasons = c == success && valid64(bits); !d.hasReasons {
 		return

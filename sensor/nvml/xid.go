@@ -32,16 +32,16 @@ var meanings = map[int]string{
 	154: "the device reports what it needs to recover, such as a reset",
 }
 
-// meaning returns the meaning of an Xid.
-func meaning(xid int) string {
+// xidMeaning returns the meaning of an Xid.
+func xidMeaning(xid int) string {
 	if m := meanings[xid]; m != "" {
 		return m
 	}
 	return "see the list of Xid errors of NVIDIA"
 }
 
-// watch enables reports of the errors of a device.
-func (r *reader) watch(d *device) {
+// watchXids enables reports of the errors of a device.
+func (r *reader) watchXids(d *device) {
 	if d.watched || d.noXid {
 		return
 	}
@@ -53,9 +53,9 @@ func (r *reader) watch(d *device) {
 	}
 }
 
-// events reads the Xid errors since the last export. It reads a limited number, so that a device with endless errors
+// readXids reads the Xid errors since the last export. It reads a limited number, so that a device with endless errors
 // does not delay the other devices.
-func (r *reader) events() {
+func (r *reader) readXids() {
 	for range 64 {
 		e, c := r.lib.Event()
 		if c != success {
@@ -67,15 +67,15 @@ func (r *reader) events() {
 		uuid, c := r.lib.UUID(e.device)
 		for _, d := range r.devices {
 			if d.gpu.Parent == "" && (d.handle == e.device || c == success && d.gpu.Device == uuid) {
-				d.xid(int(e.data))
+				d.countXid(int(e.data))
 				break
 			}
 		}
 	}
 }
 
-// xid records one error.
-func (d *device) xid(number int) {
+// countXid records one error.
+func (d *device) countXid(number int) {
 	if d.xids == nil {
 		d.xids = make(map[int]float64)
 	}

@@ -152,7 +152,7 @@ func (r *Reader) run(ctx context.Context) {
 	case <-r.wake:
 	}
 	for {
-		next := time.NewTimer(r.round(ctx))
+		next := time.NewTimer(r.measureRound(ctx))
 		select {
 		case <-ctx.Done():
 			next.Stop()
@@ -171,21 +171,21 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// round measures the storage of every pod and returns the delay until the next round. The delay is a multiple of the
+// measureRound measures the storage of every pod and returns the delay until the next round. The delay is a multiple of the
 // CPU time of the round, not of its duration, because on a busy machine a round mostly waits for a processor.
-func (r *Reader) round(ctx context.Context) time.Duration {
+func (r *Reader) measureRound(ctx context.Context) time.Duration {
 	began := threadTime()
 	r.mu.Lock()
 	pods := r.pods
 	r.mu.Unlock()
 	mounts, err := r.tree.mounts()
 	found := map[string][]Amount{}
-	r.layer.begin()
+	r.layer.beginRound()
 	for i := range pods {
 		if ctx.Err() != nil {
 			return interval
 		}
-		list, perr := r.pod(&pods[i], mounts[pods[i].UID])
+		list, perr := r.measurePod(&pods[i], mounts[pods[i].UID])
 		found[pods[i].UID] = list
 		if err == nil {
 			err = perr
@@ -203,8 +203,8 @@ func (r *Reader) round(ctx context.Context) time.Duration {
 	return next
 }
 
-// pod measures one pod. err describes the failed measurements.
-func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
+// measurePod measures one pod. err describes the failed measurements.
+func (r *Reader) measurePod(p *Pod, mounted []mount) (list []Amount, err error) {
 	note := func(e error) {
 		if err == nil {
 			err = e
@@ -218,8 +218,8 @@ func (r *Reader) pod(p *Pod, mounted []mount) (list []Amount, err error) {
 			list = append(list, Amount{Kind: Volume, Name: m.name, Plugin: m.plugin, Used: s.used, Capacity: s.capacity})
 		}
 	}
-	for _, f := range append(r.tree.folders(p, own), r.tree.layers(p, &r.layer)...) {
-		used, werr := f.walk()
+	for _, f := range append(r.tree.podFolders(p, own), r.tree.layers(p, &r.layer)...) {
+		used, werr := f.measureTarget()
 		if note(werr); werr == nil {
 			f.Used = used
 			list = append(list, f.Amount)

@@ -86,17 +86,17 @@ func TestWalk(t *testing.T) {
 	for _, name := range []string{dir, filepath.Join(dir, "a"), filepath.Join(dir, "a/b"), filepath.Join(dir, "a/link")} {
 		want += blocks(t, name)
 	}
-	got, err := (&target{path: dir}).walk()
+	got, err := (&target{path: dir}).measureTarget()
 	if err != nil || got != want {
 		t.Errorf("%d, %v, want %d", got, err, want)
 	}
-	if _, err := (&target{Amount: Amount{Kind: Logs}, path: dir}).walk(); !errors.Is(err, errElsewhere) {
+	if _, err := (&target{Amount: Amount{Kind: Logs}, path: dir}).measureTarget(); !errors.Is(err, errElsewhere) {
 		t.Errorf("logs that lie elsewhere: %v", err)
 	}
-	if got, err := (&target{path: filepath.Join(dir, "gone")}).walk(); got != 0 || err != nil {
+	if got, err := (&target{path: filepath.Join(dir, "gone")}).measureTarget(); got != 0 || err != nil {
 		t.Errorf("what is gone: %d, %v", got, err)
 	}
-	if got, err := (&target{path: filepath.Join(dir, "a/link")}).walk(); got != 0 || err != nil {
+	if got, err := (&target{path: filepath.Join(dir, "a/link")}).measureTarget(); got != 0 || err != nil {
 		t.Errorf("a link in place of the folder: %d, %v", got, err)
 	}
 }
@@ -122,13 +122,13 @@ func TestWalkBounds(t *testing.T) {
 	if err := os.MkdirAll(deep+strings.Repeat("/d", maxDepth), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&target{path: deep}).walk(); err != nil {
+	if _, err := (&target{path: deep}).measureTarget(); err != nil {
 		t.Errorf("%d deep: %v", maxDepth, err)
 	}
 	if err := os.MkdirAll(deep+strings.Repeat("/d", maxDepth+1), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&target{path: deep}).walk(); !errors.Is(err, errDeep) {
+	if _, err := (&target{path: deep}).measureTarget(); !errors.Is(err, errDeep) {
 		t.Errorf("a folder deeper: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestLayers(t *testing.T) {
 		{"", "/four", "/four"}, {"", "/four", "/four"}, {"", "/five", "/five"},
 	} {
 		write(t, table, "1 2 0:9 / / rw - overlay overlay rw,lowerdir=/l,upperdir="+round.now+",workdir=/w\n")
-		known.begin()
+		known.beginRound()
 		got := tr.layers(&Pod{Containers: []Container{{"main", 77, round.id}}}, &known)
 		if len(got) != 1 || got[0].path != root+round.want {
 			t.Errorf("round %d: %+v, want %s", i, got, round.want)

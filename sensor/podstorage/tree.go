@@ -90,25 +90,25 @@ type target struct {
 	path string
 }
 
-// folders returns the directories to measure for a pod: its emptyDir volumes on the node's disk, and the logs of its
+// podFolders returns the directories to measure for a pod: its emptyDir volumes on the node's disk, and the logs of its
 // containers. own lists the volumes, as PLUGIN/NAME, that have their own file system and are therefore skipped.
-func (t *tree) folders(p *Pod, own map[string]bool) (list []target) {
+func (t *tree) podFolders(p *Pod, own map[string]bool) (list []target) {
 	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
 	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
-	for _, name := range entries(dir) {
+	for _, name := range folderNames(dir) {
 		if !own[plugin+"/"+name] {
 			list = append(list, target{Amount{Kind: Volume, Name: name, Plugin: plugin}, filepath.Join(dir, name)})
 		}
 	}
 	dir = filepath.Join(t.root, "var/log/pods", p.Namespace+"_"+p.Name+"_"+p.UID)
-	for _, name := range entries(dir) {
+	for _, name := range folderNames(dir) {
 		list = append(list, target{Amount{Kind: Logs, Name: name}, filepath.Join(dir, name)})
 	}
 	return list
 }
 
-// entries returns the names in a folder, none if it is not there.
-func entries(dir string) (names []string) {
+// folderNames returns the names in a folder, none if it is not there.
+func folderNames(dir string) (names []string) {
 	list, _ := os.ReadDir(dir) // a pod without such volumes has no such folder
 	for _, e := range list {
 		if e.IsDir() {
@@ -128,8 +128,8 @@ type layer struct {
 	sure bool
 }
 
-// begin starts a round and drops layers not requested in the previous one.
-func (l *layers) begin() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
+// beginRound starts a round and drops layers not requested in the previous one.
+func (l *layers) beginRound() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
 
 // layers returns the writable layers of the containers that run.
 func (t *tree) layers(p *Pod, known *layers) (list []target) {

@@ -75,8 +75,8 @@ type walker struct {
 	logs   bool
 }
 
-// walk measures a target. Its content may change meanwhile: links are not followed, and removed files are skipped.
-func (t *target) walk() (used uint64, err error) {
+// measureTarget measures a target. Its content may change meanwhile: links are not followed, and removed files are skipped.
+func (t *target) measureTarget() (used uint64, err error) {
 	w := walker{linked: map[uint64]bool{}, logs: t.Kind == Logs}
 	if err = w.folder(unix.AT_FDCWD, t.path, 0); err != nil {
 		return 0, fmt.Errorf("measure a folder of a pod: %w", err)

@@ -222,9 +222,9 @@ func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 // firstCount is the maximum wait for the first count. Processors count each millisecond, platforms more slowly.
 const firstCount = 100 * time.Millisecond
 
-// counts reports whether one of the events counts. All counters start at zero. Some virtual machines list the events
+// anyCounts reports whether one of the events counts. All counters start at zero. Some virtual machines list the events
 // but lack the registers, so their counters stay at zero.
-func counts(list []*event) bool {
+func anyCounts(list []*event) bool {
 	for waited := time.Duration(0); waited < firstCount; waited += firstCount / 10 {
 		for _, e := range list {
 			if n, err := e.count.Count(); err != nil || n > 0 {

@@ -72,7 +72,7 @@ func Open(root string) (*Source, error) {
 		return s, nil
 	}
 	list, perf := openEvents(root, openPerf)
-	if perf == nil && !counts(list) {
+	if perf == nil && !anyCounts(list) {
 		_ = (&Source{events: list}).Close()
 		perf = sensor.Unavailable("the energy counters stay at zero, as in a virtual machine",
 			"measure the energy on the host, or load a power model", nil)
@@ -115,7 +115,7 @@ func openZones(root string) (*Source, error) {
 			s.zones = append(s.zones, z)
 		}
 	}
-	s.zones = distinct(s.zones)
+	s.zones = dropDuplicates(s.zones)
 	switch {
 	case len(s.zones) > 0:
 		return s, nil
@@ -135,14 +135,14 @@ func openZone(dir, name string) (*zone, error) {
 	if err != nil {
 		return nil, err
 	}
-	domain, number := classify(label)
+	domain, number := classifyZone(label)
 	if domain == "" {
 		return nil, nil
 	}
 	if number == "" { // dram, core and uncore are below the package of their number
 		parent := name[:strings.LastIndexByte(name, ':')]
 		if above, err := readLine(filepath.Join(dir, parent, "name")); err == nil {
-			_, number = classify(above)
+			_, number = classifyZone(above)
 		}
 	}
 	if number == "" {
@@ -156,7 +156,7 @@ func openZone(dir, name string) (*zone, error) {
 	if domain == sensor.DomainCore || domain == sensor.DomainUncore {
 		z.dir = filepath.Join(dir, name[:strings.LastIndexByte(name, ':')])
 	}
-	z.most = limits(z.dir)
+	z.most = powerLimit(z.dir)
 	if z.file, err = os.Open(z.path); err != nil {
 		return nil, err
 	}
@@ -167,8 +167,8 @@ func openZone(dir, name string) (*zone, error) {
 	return z, nil
 }
 
-// limits returns the power that a zone can not exceed, by the limits that it states. A limit may be raised at any time.
-func limits(dir string) float64 {
+// powerLimit returns the power that a zone can not exceed, by the limits that it states. A limit may be raised at any time.
+func powerLimit(dir string) float64 {
 	names, _ := filepath.Glob(filepath.Join(dir, "constraint_*_uw")) // power_limit and max_power of each
 	stated := make([]float64, len(names))
 	for i, n := range names {
@@ -177,8 +177,8 @@ func limits(dir string) float64 {
 	return sensor.MostWatts(stated...)
 }
 
-// classify returns the domain for the name of a zone and, for packages, its number.
-func classify(name string) (d sensor.Domain, number string) {
+// classifyZone returns the domain for the name of a zone and, for packages, its number.
+func classifyZone(name string) (d sensor.Domain, number string) {
 	switch {
 	case strings.HasPrefix(name, "package-"):
 		number = strings.TrimPrefix(name, "package-")
@@ -199,9 +199,9 @@ func classify(name string) (d sensor.Domain, number string) {
 	return "", ""
 }
 
-// distinct drops zones that measure the same as another zone. The interface intel-rapl-mmio lists the package a second
+// dropDuplicates drops zones that measure the same as another zone. The interface intel-rapl-mmio lists the package a second
 // time.
-func distinct(zones []*zone) []*zone {
+func dropDuplicates(zones []*zone) []*zone {
 	sort.SliceStable(zones, func(i, j int) bool {
 		return !strings.Contains(zones[i].path, "-mmio") && strings.Contains(zones[j].path, "-mmio")
 	})
@@ -230,7 +230,7 @@ func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		raw, err := z.read()
 		if err == nil {
 			if err = z.total.add(now, z.path, float64(raw), z.most*1e6); err != nil {
-				z.most = limits(z.dir)
+				z.most = powerLimit(z.dir)
 			}
 		}
 		if err != nil {

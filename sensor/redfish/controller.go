@@ -134,8 +134,8 @@ type resource struct {
 	} `json:"PowerControl"`
 }
 
-// watts returns the power in a resource, if it has one, and records its limit.
-func (c *controller) watts(r *resource) (float64, bool) {
+// powerIn returns the power in a resource, if it has one, and records its limit.
+func (c *controller) powerIn(r *resource) (float64, bool) {
 	if w := r.PowerWatts.Reading; w != nil {
 		c.limit = r.PowerWatts.Most
 		return *w, true
@@ -147,14 +147,14 @@ func (c *controller) watts(r *resource) (float64, bool) {
 	return 0, false
 }
 
-// power requests the power; the first time it searches for the resource that has it.
-func (c *controller) power(ctx context.Context) (float64, error) {
+// requestPower requests the power; the first time it searches for the resource that has it.
+func (c *controller) requestPower(ctx context.Context) (float64, error) {
 	if c.source != "" {
 		var r resource
 		if err := c.get(ctx, c.source, &r); err != nil {
 			return 0, err
 		}
-		if w, ok := c.watts(&r); ok {
+		if w, ok := c.powerIn(&r); ok {
 			return w, nil
 		}
 		source := c.source
@@ -213,7 +213,7 @@ func (c *controller) inChassis(ctx context.Context, id string) (watts float64, s
 		if err := c.get(ctx, l.ID, &r); err != nil {
 			return 0, "", err
 		}
-		if w, ok := c.watts(&r); ok {
+		if w, ok := c.powerIn(&r); ok {
 			return w, l.ID, nil
 		}
 	}

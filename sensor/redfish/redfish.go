@@ -87,7 +87,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
 	var failed error
 	for _, c := range s.controllers {
-		r, err := c.latest(now)
+		r, err := c.latestReading(now)
 		if err != nil {
 			failed = errors.Join(failed, err)
 		} else if !r.at.IsZero() {
@@ -105,7 +105,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.series.Append(b, s.meters)
 	now := s.now()
 	for _, c := range s.controllers {
-		if r, bad := c.latest(now); bad == nil && !r.at.IsZero() {
+		if r, bad := c.latestReading(now); bad == nil && !r.at.IsZero() {
 			b.Add(c.row, r.took.Seconds())
 		}
 	}
@@ -138,7 +138,7 @@ func (c *controller) run(ctx context.Context) {
 		} else {
 			failures++
 		}
-		timer.Reset(c.pause(err, failures))
+		timer.Reset(c.retryDelay(err, failures))
 	}
 }
 
@@ -149,8 +149,8 @@ const (
 	failedPause = 30 * time.Second
 )
 
-// pause returns the time until the next request.
-func (c *controller) pause(err error, failures int) time.Duration {
+// retryDelay returns the time until the next request.
+func (c *controller) retryDelay(err error, failures int) time.Duration {
 	var refused *refusedError
 	if errors.As(err, &refused) {
 		return refusedPause
@@ -161,7 +161,7 @@ func (c *controller) pause(err error, failures int) time.Duration {
 // poll sends one request and stores the result.
 func (c *controller) poll(ctx context.Context) error {
 	began := time.Now()
-	watts, err := c.power(ctx)
+	watts, err := c.requestPower(ctx)
 	now := time.Now()
 	if err == nil {
 		err = sensor.CheckRange("power", "a machine that runs", watts, math.SmallestNonzeroFloat64, sensor.MostWatts(c.limit))
@@ -174,8 +174,8 @@ func (c *controller) poll(ctx context.Context) error {
 	return err
 }
 
-// latest returns the newest reading, or an empty one before the first.
-func (c *controller) latest(now time.Time) (reading, error) {
+// latestReading returns the newest reading, or an empty one before the first.
+func (c *controller) latestReading(now time.Time) (reading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.last.at.IsZero() && now.Sub(c.last.at) <= 3*c.interval {

@@ -203,15 +203,15 @@ func TestTrust(t *testing.T) {
 			t.Errorf("%s: the request was sent", name)
 		}
 		ctl := s.controllers[0]
-		if name == "wrong password" && ctl.pause(ctl.failure, 1) != refusedPause {
+		if name == "wrong password" && ctl.retryDelay(ctl.failure, 1) != refusedPause {
 			t.Error("an account that is refused is tried again at once")
 		}
 	}
 	c := &controller{interval: 30 * time.Second}
 	fast, slow := &controller{interval: 5 * time.Second}, &controller{interval: time.Minute}
-	if c.pause(nil, 0) != 30*time.Second || c.pause(errors.New("x"), 99) != failedPause ||
-		fast.pause(errors.New("x"), 1) != 10*time.Second ||
-		fast.pause(errors.New("x"), 99) != failedPause || slow.pause(errors.New("x"), 99) != time.Minute {
+	if c.retryDelay(nil, 0) != 30*time.Second || c.retryDelay(errors.New("x"), 99) != failedPause ||
+		fast.retryDelay(errors.New("x"), 1) != 10*time.Second ||
+		fast.retryDelay(errors.New("x"), 99) != failedPause || slow.retryDelay(errors.New("x"), 99) != time.Minute {
 		t.Error("a controller that failed is asked again after 30 s, or its own interval")
 	}
 }

@@ -79,7 +79,7 @@ func (h groupHandle) Read(c *sensor.Cgroup) error {
 		return h.removedError()
 	}
 	*c = *now
-	h.p.shift.group(h.key, c)
+	h.p.shift.shiftGroup(h.key, c)
 	return nil
 }
 

@@ -67,7 +67,7 @@ func Open(path string, o Options) (*Player, error) {
 	if err := p.rewind(); err != nil {
 		return nil, err
 	}
-	if err := p.step(); err != nil {
+	if err := p.advancePass(); err != nil {
 		p.file.Close()
 		if err == io.EOF {
 			err = fmt.Errorf("%w: it has no passes", recording.ErrFormat)
@@ -96,11 +96,11 @@ func (p *Player) rewind() error {
 	return nil
 }
 
-// step moves to the next pass.
-func (p *Player) step() error {
+// advancePass moves to the next pass.
+func (p *Player) advancePass() error {
 	next, err := p.rd.Next()
 	if err == io.EOF && p.opt.Loop && p.passes > 1 {
-		p.shift.lap(p.first, p.cur, p.meta.Interval)
+		p.shift.addRound(p.first, p.cur, p.meta.Interval)
 		if err = p.rewind(); err == nil {
 			next, err = p.rd.Next()
 		}
@@ -148,7 +148,7 @@ func (p *Player) addPass(d *recording.PassData) {
 // nextPass moves to the next pass for a reader that has read up to the pass *served.
 func (p *Player) nextPass(served *uint64) error {
 	if *served == p.position {
-		if err := p.step(); err != nil {
+		if err := p.advancePass(); err != nil {
 			return err
 		}
 	}
@@ -164,13 +164,13 @@ func (p *Player) Meta() recording.Meta { return p.meta }
 
 // Time returns the time of the current pass, shifted by [Options].Now and the rounds of a loop.
 func (p *Player) Time() time.Time {
-	return p.moved(p.cur.Time).Add(time.Duration(p.shift.boot))
+	return p.shiftTime(p.cur.Time).Add(time.Duration(p.shift.boot))
 }
 
 // Booted returns the boot time of the machine of the recording, moved according to Options.Now.
-func (p *Player) Booted() time.Time { return p.moved(p.meta.Booted) }
+func (p *Player) Booted() time.Time { return p.shiftTime(p.meta.Booted) }
 
-func (p *Player) moved(t time.Time) time.Time {
+func (p *Player) shiftTime(t time.Time) time.Time {
 	if p.opt.Now.IsZero() || p.first == nil {
 		return t
 	}
@@ -192,9 +192,9 @@ func (p *Player) Read(out *sensor.Pass) error {
 		return err
 	}
 	if p.cur.Tasks == nil {
-		return p.missing(p.meta.Source, "the task table")
+		return p.recordedError(p.meta.Source, "the task table")
 	}
-	p.shift.tasks(out, p.cur.Tasks)
+	p.shift.shiftTasks(out, p.cur.Tasks)
 	if text := p.cur.Errors[p.meta.Source]; text != "" {
 		return errors.New("recorded: " + text)
 	}
@@ -207,15 +207,15 @@ func (p *Player) ReadMachine(m *sensor.Machine) error {
 		return err
 	}
 	if p.cur.Machine == nil {
-		return p.missing("machine", "the machine totals")
+		return p.recordedError("machine", "the machine totals")
 	}
 	*m = *p.cur.Machine
-	p.shift.total(m)
+	p.shift.shiftTotals(m)
 	return nil
 }
 
-// missing returns the recorded error of a source in this pass.
-func (p *Player) missing(source, what string) error {
+// recordedError returns the recorded error of a source in this pass.
+func (p *Player) recordedError(source, what string) error {
 	if text := p.cur.Errors[source]; text != "" {
 		return errors.New("recorded: " + text)
 	}

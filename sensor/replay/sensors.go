@@ -14,7 +14,7 @@ func (p *Player) Sensors() []sensor.Sensor {
 	for _, r := range p.first.Sensors {
 		s := &played{p: p, name: r.Sensor}
 		for _, x := range r.Samples {
-			s.knows(x.Series.Desc)
+			s.addDesc(x.Series.Desc)
 		}
 		switch meters := len(s.meters(nil, r.Samples)) > 0; {
 		case r.GPU != nil && meters:
@@ -97,7 +97,7 @@ type played struct {
 	known map[*metric.Desc]bool
 }
 
-func (s *played) knows(d *metric.Desc) {
+func (s *played) addDesc(d *metric.Desc) {
 	if !s.known[d] {
 		if s.known == nil {
 			s.known = map[*metric.Desc]bool{}
@@ -124,7 +124,7 @@ func (s *played) Read(b *metric.Batch) error {
 			continue
 		}
 		for _, x := range r.Samples {
-			s.knows(x.Series.Desc)
+			s.addDesc(x.Series.Desc)
 			if x.Series.Desc.Kind == metric.Counter {
 				x.Value += s.p.shift.counters[seriesKey(x.Series)]
 			}

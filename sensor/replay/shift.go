@@ -56,9 +56,9 @@ func add(to, sum []*uint64) {
 	}
 }
 
-// lap adds the increases of one round to the offset. first and last are the first and the last pass of the recording.
+// addRound adds the increases of one round to the offset. first and last are the first and the last pass of the recording.
 // interval is the time in seconds between the last pass and the first pass of the next round.
-func (s *shift) lap(first, last *recording.PassData, interval float64) {
+func (s *shift) addRound(first, last *recording.PassData, interval float64) {
 	s.round++
 	if first.Tasks != nil && last.Tasks != nil {
 		s.boot += last.Tasks.Boot - first.Tasks.Boot
@@ -133,8 +133,8 @@ func seriesKey(s *metric.Series) string {
 	return s.Desc.Name + "\xff" + strings.Join(s.Values, "\xff")
 }
 
-// tasks copies a pass shifted into this round.
-func (s *shift) tasks(out, in *sensor.Pass) {
+// shiftTasks copies a pass shifted into this round.
+func (s *shift) shiftTasks(out, in *sensor.Pass) {
 	out.Boot, out.Lost, out.Joined = in.Boot+s.boot, in.Lost, in.Joined
 	out.Live = append(out.Live, in.Live...)
 	out.Exited = append(out.Exited, in.Exited...)
@@ -154,16 +154,16 @@ func (s *shift) tasks(out, in *sensor.Pass) {
 	}
 }
 
-// total moves the machine totals into this round.
-func (s *shift) total(m *sensor.Machine) {
+// shiftTotals moves the machine totals into this round.
+func (s *shift) shiftTotals(m *sensor.Machine) {
 	if m.Boot != 0 {
 		m.Boot += s.boot
 	}
 	add(machineCounters(m), machineCounters(&s.machine))
 }
 
-// group moves a control group into this round.
-func (s *shift) group(key string, c *sensor.Cgroup) {
+// shiftGroup moves a control group into this round.
+func (s *shift) shiftGroup(key string, c *sensor.Cgroup) {
 	if sum := s.groups[key]; sum != nil {
 		add(groupCounters(c), groupCounters(sum))
 	}

@@ -79,7 +79,7 @@ func New(root string) (*Sensor, error) {
 				metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
 		}
 	}
-	return s, s.scan()
+	return s, s.readGroups()
 }
 
 // Name returns "resctrl".
@@ -88,8 +88,8 @@ func (s *Sensor) Name() string { return "resctrl" }
 // Descs lists the series of the sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// scan reads all groups.
-func (s *Sensor) scan() error {
+// readGroups reads all groups.
+func (s *Sensor) readGroups() error {
 	for _, g := range s.groups {
 		g.fresh = false
 	}
@@ -135,7 +135,7 @@ func (t *total) addIncrease(domain int, groups, removed []*group) {
 // Read appends the traffic and occupancy of each socket.
 func (s *Sensor) Read(b *metric.Batch) error {
 	if !s.scanned {
-		if err := s.scan(); err != nil {
+		if err := s.readGroups(); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 // ReadMonitors appends the groups of threads with separate monitoring counters. These are the monitoring groups, and
 // control groups that contain no monitoring group.
 func (s *Sensor) ReadMonitors(p *sensor.MonitorPass) error {
-	if err := s.scan(); err != nil {
+	if err := s.readGroups(); err != nil {
 		return err
 	}
 	for _, g := range s.groups {

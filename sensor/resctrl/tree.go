@@ -116,7 +116,7 @@ func (g *group) read(domains []domain) {
 	sum, cache := value{ok: true}, value{ok: true}
 	for i := range domains {
 		dir := filepath.Join(g.dir, "mon_data", domains[i].name)
-		r := reading{counter(dir, "mbm_total_bytes"), counter(dir, "mbm_local_bytes"), counter(dir, "llc_occupancy")}
+		r := reading{readCounter(dir, "mbm_total_bytes"), readCounter(dir, "mbm_local_bytes"), readCounter(dir, "llc_occupancy")}
 		g.readings[i] = r
 		sum.add(r.total)
 		cache.add(r.cache)
@@ -136,7 +136,7 @@ func (g *group) read(domains []domain) {
 
 func (v *value) add(o value) { v.n, v.ok = v.n+o.n, v.ok && o.ok }
 
-func counter(dir, name string) value {
+func readCounter(dir, name string) value {
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return value{}

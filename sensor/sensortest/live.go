@@ -21,9 +21,9 @@ func ownCPU() uint64 {
 	return uint64(ts.Nano())
 }
 
-// burn uses CPU time of about d on each of n threads. It returns after the threads have ended, because a source may
+// burnCPU uses CPU time of about d on each of n threads. It returns after the threads have ended, because a source may
 // report old figures of a thread that is ending.
-func burn(n int, d time.Duration) {
+func burnCPU(n int, d time.Duration) {
 	var all sync.WaitGroup
 	threads := make([]int, n)
 	for i := range n {
@@ -49,7 +49,7 @@ func burn(n int, d time.Duration) {
 // readings of the test itself, before and after the pass.
 func cpuTime(b *table, o TaskOptions) {
 	for range 3 {
-		burn(8, 10*time.Millisecond)
+		burnCPU(8, 10*time.Millisecond)
 		before := ownCPU()
 		p := b.mustRead(os.Getpid())
 		after := ownCPU()
@@ -60,8 +60,8 @@ func cpuTime(b *table, o TaskOptions) {
 	}
 }
 
-// memory tests that 64 MiB more of anonymous memory are measured.
-func memory(b *table, _ TaskOptions) {
+// testMemory tests that 64 MiB more of anonymous memory are measured.
+func testMemory(b *table, _ TaskOptions) {
 	const size = 64 << 20
 	p := b.mustRead(os.Getpid())
 	if p.Have&sensor.FieldMemory == 0 {
@@ -75,7 +75,7 @@ func memory(b *table, _ TaskOptions) {
 	for i := 0; i < size; i += 4096 {
 		block[i] = 1
 	}
-	burn(1, 10*time.Millisecond)
+	burnCPU(1, 10*time.Millisecond)
 	p = b.mustRead(os.Getpid())
 	if p.Anon < before+size*9/10 {
 		b.t.Errorf("anonymous memory went from %d to %d with %d more", before, p.Anon, size)
@@ -85,7 +85,7 @@ func memory(b *table, _ TaskOptions) {
 		b.t.Fatal(err)
 	}
 	// a process with a clock that stands still since it was read is not read again, and the kernel sets it by ticks
-	burn(1, 10*time.Millisecond)
+	burnCPU(1, 10*time.Millisecond)
 	p = b.mustRead(os.Getpid())
 	if p.Anon > high-size*9/10 {
 		b.t.Errorf("anonymous memory is %d after %d of %d were given back", p.Anon, size, high)
@@ -104,8 +104,8 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// sleeper starts a child that waits until it is killed.
-func sleeper(t *testing.T, path string) *exec.Cmd {
+// startSleeper starts a child that waits until it is killed.
+func startSleeper(t *testing.T, path string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(path, "600")
 	if err := c.Start(); err != nil {
@@ -118,11 +118,11 @@ func sleeper(t *testing.T, path string) *exec.Cmd {
 	return c
 }
 
-// children tests the start, the exit, the zombie state and the removal of a process.
-func children(b *table, o TaskOptions) {
+// testChildren tests the start, the exit, the zombie state and the removal of a process.
+func testChildren(b *table, o TaskOptions) {
 	t := b.t
 	b.read()
-	c := sleeper(t, program(t, "sleep"))
+	c := startSleeper(t, program(t, "sleep"))
 	pid := c.Process.Pid
 	p := b.mustRead(pid)
 	if p.Have&sensor.FieldParent != 0 && p.PPID != int32(os.Getpid()) {
@@ -169,7 +169,7 @@ func names(b *table) {
 		if err := os.Symlink(sleep, link); err != nil {
 			t.Fatal(err)
 		}
-		c := sleeper(t, link)
+		c := startSleeper(t, link)
 		p, want := b.mustRead(c.Process.Pid), sensor.CommOf([]byte(name))
 		for range 1000 { // it gets its name a moment after exec has closed our pipe
 			if p.Comm == want {

@@ -33,9 +33,9 @@ type Options struct {
 
 // Run checks a sensor against the contract of [sensor.Sensor].
 func Run(t *testing.T, open func(t *testing.T) sensor.Sensor, o Options) {
-	t.Run("descriptions", func(t *testing.T) { descriptions(t, opened(t, open), o) })
-	t.Run("samples", func(t *testing.T) { samples(t, opened(t, open), o) })
-	t.Run("allocations", func(t *testing.T) { allocations(t, opened(t, open), o) })
+	t.Run("descriptions", func(t *testing.T) { checkDescs(t, opened(t, open), o) })
+	t.Run("samples", func(t *testing.T) { checkSamples(t, opened(t, open), o) })
+	t.Run("allocations", func(t *testing.T) { checkAllocations(t, opened(t, open), o) })
 	t.Run("close twice", func(t *testing.T) {
 		s := open(t)
 		if err := s.Close(); err != nil {
@@ -57,7 +57,7 @@ func opened(t *testing.T, open func(t *testing.T) sensor.Sensor) sensor.Sensor {
 	return s
 }
 
-func descriptions(t *testing.T, s sensor.Sensor, o Options) {
+func checkDescs(t *testing.T, s sensor.Sensor, o Options) {
 	if n := s.Name(); n == "" || strings.ToLower(n) != n || strings.ContainsAny(n, " /") {
 		t.Errorf("name %q is not one lower-case word", n)
 	}
@@ -83,7 +83,7 @@ type state struct {
 	value  float64
 }
 
-func samples(t *testing.T, s sensor.Sensor, o Options) {
+func checkSamples(t *testing.T, s sensor.Sensor, o Options) {
 	described := make(map[*metric.Desc]bool)
 	for _, d := range s.Descs() {
 		described[d] = true
@@ -146,7 +146,7 @@ func checkValue(t *testing.T, key string, m metric.Sample) {
 	}
 }
 
-func allocations(t *testing.T, s sensor.Sensor, o Options) {
+func checkAllocations(t *testing.T, s sensor.Sensor, o Options) {
 	var b metric.Batch
 	read := func() {
 		b.Reset(time.Time{})

@@ -58,8 +58,8 @@ func RunTasks(t *testing.T, open func(t *testing.T) sensor.TaskSource, o TaskOpt
 	}
 	t.Run("this process", func(t *testing.T) { thisProcess(s(t), o) })
 	t.Run("CPU time", func(t *testing.T) { cpuTime(s(t), o) })
-	t.Run("memory", func(t *testing.T) { memory(s(t), o) })
-	t.Run("children", func(t *testing.T) { children(s(t), o) })
+	t.Run("memory", func(t *testing.T) { testMemory(s(t), o) })
+	t.Run("children", func(t *testing.T) { testChildren(s(t), o) })
 	t.Run("names", func(t *testing.T) { names(s(t)) })
 	t.Run("short lives", func(t *testing.T) { shortLives(s(t)) })
 	t.Run("a child's CPU is its own", func(t *testing.T) { childCPU(s(t), o) })

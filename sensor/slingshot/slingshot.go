@@ -203,14 +203,14 @@ func (s *Sensor) Read(b *metric.Batch) error {
 		}
 		speed := math.Inf(1)
 		if text, err := a.speed.Text(); err == nil {
-			if v, ok := gigabits(text); ok {
+			if v, ok := parseRate(text); ok {
 				speed = v
 				b.Add(a.values[1], v)
 			}
 		}
 		for _, c := range a.counters {
 			text, err := c.file.Text()
-			switch v, ok := telemetry(text); {
+			switch v, ok := parseTelemetry(text); {
 			case sysfs.IsGone(err):
 			case err == nil && ok:
 				most := 2 * speed
@@ -257,15 +257,15 @@ func (c *counter) add(v uint64) float64 {
 	return float64(c.base) + float64(v)
 }
 
-// telemetry reads the value of "123456@1690000000.123456789".
-func telemetry(text []byte) (uint64, bool) {
+// parseTelemetry reads the value of "123456@1690000000.123456789".
+func parseTelemetry(text []byte) (uint64, bool) {
 	value, _, _ := bytes.Cut(text, []byte{'@'})
 	v, ok := sysfs.Number(value)
 	return uint64(v), ok && v >= 0 && v < wrap
 }
 
-// gigabits reads the rate of BS_200G, ck400G or CD_50G (lanes and coding, then gigabits) as octets per second.
-func gigabits(text []byte) (float64, bool) {
+// parseRate reads the rate of BS_200G, ck400G or CD_50G (lanes and coding, then gigabits) as octets per second.
+func parseRate(text []byte) (float64, bool) {
 	if len(text) < 4 || text[len(text)-1] != 'G' {
 		return 0, false
 	}

@@ -137,10 +137,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("123@1690000000.5"))
 	f.Add([]byte("BS_200G"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if v, ok := telemetry(b); ok && v >= wrap {
+		if v, ok := parseTelemetry(b); ok && v >= wrap {
 			t.Fatalf("%q is %v", b, v)
 		}
-		if v, ok := gigabits(b); ok && v <= 0 {
+		if v, ok := parseRate(b); ok && v <= 0 {
 			t.Fatalf("%q is %v", b, v)
 		}
 	})

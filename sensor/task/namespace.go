@@ -22,8 +22,8 @@ const remedy = "run in that of the machine: hostPID: true in Kubernetes, --pid=h
 // in include/linux/proc_ns.h).
 const firstPIDNamespace = 0xEFFFFFFC
 
-// nested reports whether we are in a pid namespace below the first one (pid_namespaces(7)).
-func nested() bool {
+// isNested reports whether we are in a pid namespace below the first one (pid_namespaces(7)).
+func isNested() bool {
 	var st syscall.Stat_t
 	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
 }
@@ -35,17 +35,17 @@ func foreignIDs(root string) bool {
 	return err != nil || us != strconv.Itoa(os.Getpid())
 }
 
-// namespaces checks that the agent can read the intended processes. It returns an error if automatically chosen sources
+// checkNamespaces checks that the agent can read the intended processes. It returns an error if automatically chosen sources
 // would show only the agent itself, or would mix process ids of two namespaces. note reports that processes outside our
 // namespace are invisible.
-func namespaces(o Options) (note, err error) {
+func checkNamespaces(o Options) (note, err error) {
 	if sameMachine(o.Root) != nil {
 		return nil, nil // a recorded tree
 	}
 	if foreignIDs(o.Root) && o.Source != Procfs {
 		return nil, errForeign(o.Root, "; or --source procfs, which misses processes that live for less than a tick")
 	}
-	if foreignIDs(o.Root) || !nested() {
+	if foreignIDs(o.Root) || !isNested() {
 		return nil, nil
 	}
 	if os.Getpid() == 1 && o.Source == Auto {

@@ -46,7 +46,7 @@ func TestNamespaces(t *testing.T) {
 			c.Env = append(os.Environ(), inside+"="+tt.source)
 			c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS}
 			if tt.name == "of the machine" {
-				if nested() {
+				if isNested() {
 					t.Skip("these tests run in a container themselves")
 				}
 				c.SysProcAttr.Cloneflags = unix.CLONE_NEWNS

@@ -66,7 +66,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 		switch q := find(p.Live, e.PID); {
 		case q != nil && sensor.SameStart(q.Start, e.Start):
 			s.waiting = append(s.waiting, *e)
-		case (e.Start > p.Boot || i >= old && needsParent(e)) && !s.placed(e, p.Live):
+		case (e.Start > p.Boot || i >= old && needsParent(e)) && !s.hasListedAncestor(e, p.Live):
 			s.orphans = append(s.orphans, *e)
 		default:
 			kept = append(kept, *e)
@@ -94,8 +94,8 @@ func (s *Source) noteParents(ended []sensor.Process) {
 	}
 }
 
-// placed reports whether the nearest ancestor of a process that has not ended is in the table.
-func (s *Source) placed(e *sensor.Process, live []sensor.Process) bool {
+// hasListedAncestor reports whether the nearest ancestor of a process that has not ended is in the table.
+func (s *Source) hasListedAncestor(e *sensor.Process, live []sensor.Process) bool {
 	if e.Have&sensor.FieldParent == 0 {
 		return false
 	}

@@ -55,7 +55,7 @@ func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
 	if t.unwanted != nil && t.unwanted(&o) {
 		return nil, nil, nil
 	}
-	if err := programmable(&o); err != nil {
+	if err := checkProgrammable(&o); err != nil {
 		return nil, nil, err
 	}
 	s, err := t.open(o)
@@ -116,7 +116,7 @@ func OpenLinks(o Options) (sensor.LinkSource, error) {
 
 // OpenDisks opens the measurement of disk response times, like [Tally.Open].
 func OpenDisks(o Options) (sensor.Sensor, error) {
-	if err := programmable(&o); err != nil {
+	if err := checkProgrammable(&o); err != nil {
 		return nil, err
 	}
 	s, err := disks.Open(disks.Options{Root: o.Root, Types: o.Types})
@@ -126,8 +126,8 @@ func OpenDisks(o Options) (sensor.Sensor, error) {
 	return s, nil
 }
 
-// programmable returns an error if programs may not be loaded into the kernel.
-func programmable(o *Options) error {
+// checkProgrammable returns an error if programs may not be loaded into the kernel.
+func checkProgrammable(o *Options) error {
 	if err := o.check(); err != nil {
 		return err
 	}

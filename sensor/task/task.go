@@ -63,7 +63,7 @@ func Open(o Options) (*Source, []Note, error) {
 		return nil, nil, err
 	}
 	var notes []Note
-	outside, err := namespaces(o)
+	outside, err := checkNamespaces(o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -58,7 +58,7 @@ func (h *holders) append(p *sensor.GPUPass, now time.Time) error {
 		}
 	}
 	if now.Sub(h.looked) >= lookEvery || now.Before(h.looked) {
-		h.scan()
+		h.scanFiles()
 		h.looked = now
 	}
 	listed := h.clients != nil && err == nil
@@ -147,13 +147,13 @@ func clientBytes(b []byte) (uint64, bool) {
 	return uint64(v) * unit, true
 }
 
-// scan scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
-func (h *holders) scan() {
+// scanFiles scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
+func (h *holders) scanFiles() {
 	clear(h.context)
 	h.denied = false
 	if h.clients != nil && len(h.memory) > 0 {
 		for pid := range h.memory {
-			h.visit(pid)
+			h.visitProcess(pid)
 		}
 		return
 	}
@@ -163,12 +163,12 @@ func (h *holders) scan() {
 	}
 	for _, d := range dirs {
 		if pid, err := strconv.ParseInt(d.Name(), 10, 32); err == nil {
-			h.visit(int32(pid))
+			h.visitProcess(int32(pid))
 		}
 	}
 }
 
-func (h *holders) visit(pid int32) {
+func (h *holders) visitProcess(pid int32) {
 	dir := filepath.Join(h.proc, strconv.Itoa(int(pid)), "fd")
 	files, err := os.ReadDir(dir)
 	if err != nil {

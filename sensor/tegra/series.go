@@ -76,7 +76,7 @@ func (o *output) get(d *metric.Desc, values ...string) *metric.Series {
 	return o.cache.Get(d, values...)
 }
 
-func (o *output) value(b *metric.Batch, v tegrastats.Value, d *metric.Desc, labels ...string) {
+func (o *output) addValue(b *metric.Batch, v tegrastats.Value, d *metric.Desc, labels ...string) {
 	if v.OK {
 		b.Add(o.cache.Get(d, labels...), v.V)
 	}
@@ -84,19 +84,19 @@ func (o *output) value(b *metric.Batch, v tegrastats.Value, d *metric.Desc, labe
 
 // append writes everything in s except the meters.
 func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
-	o.value(b, s.GPU.Busy, gpuBusy)
+	o.addValue(b, s.GPU.Busy, gpuBusy)
 	switch {
 	case len(s.Clusters) > 0:
 		for i, hz := range s.Clusters[:min(len(s.Clusters), len(numbers))] {
 			b.Add(o.get(gpuHertz, numbers[i]), hz)
 		}
 	default:
-		o.value(b, s.GPU.Hertz, gpuHertz, numbers[0])
+		o.addValue(b, s.GPU.Hertz, gpuHertz, numbers[0])
 	}
-	o.value(b, s.Memory.Busy, memBusy)
-	o.value(b, s.Memory.Hertz, memHertz)
+	o.addValue(b, s.Memory.Busy, memBusy)
+	o.addValue(b, s.Memory.Hertz, memHertz)
 	for i := range s.Engines {
-		o.engine(b, s.Engines, i)
+		o.addEngine(b, s.Engines, i)
 	}
 	for i, t := range s.Temperatures {
 		if !hasZone(s.Temperatures[:i], t.Name) {
@@ -105,29 +105,29 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	}
 	for i, c := range s.CPUs[:min(len(s.CPUs), len(numbers))] {
 		if c.Online {
-			o.value(b, c.Busy, cpuBusy, numbers[i])
-			o.value(b, c.Hertz, cpuHertz, numbers[i])
+			o.addValue(b, c.Busy, cpuBusy, numbers[i])
+			o.addValue(b, c.Hertz, cpuHertz, numbers[i])
 		}
 	}
-	o.value(b, s.RAMUsed, ramUsed)
-	o.value(b, s.RAMTotal, ramTotal)
-	o.value(b, s.SwapUsed, swapUsed)
-	o.value(b, s.SwapTotal, swapTotal)
-	o.value(b, s.SwapCached, swapCached)
-	o.value(b, s.FreeBlocks, freeBlocks)
-	o.value(b, s.FreeBlockSize, freeBytes)
-	o.value(b, s.Foreground, translation, "foreground")
-	o.value(b, s.Background, translation, "background")
+	o.addValue(b, s.RAMUsed, ramUsed)
+	o.addValue(b, s.RAMTotal, ramTotal)
+	o.addValue(b, s.SwapUsed, swapUsed)
+	o.addValue(b, s.SwapTotal, swapTotal)
+	o.addValue(b, s.SwapCached, swapCached)
+	o.addValue(b, s.FreeBlocks, freeBlocks)
+	o.addValue(b, s.FreeBlockSize, freeBytes)
+	o.addValue(b, s.Foreground, translation, "foreground")
+	o.addValue(b, s.Background, translation, "background")
 	for i := range s.Rails {
 		if w := s.Rails[i].Watts; w >= -sensor.MaxWatts && w <= sensor.MaxWatts {
 			b.Add(o.get(railWatts, s.Rails[i].Name), w)
 		}
-		o.value(b, s.Rails[i].Average, railAverage, s.Rails[i].Name)
+		o.addValue(b, s.Rails[i].Average, railAverage, s.Rails[i].Name)
 	}
 }
 
-// engine writes the i-th engine, unless an earlier one has the same name.
-func (o *output) engine(b *metric.Batch, all []tegrastats.Engine, i int) {
+// addEngine writes the i-th engine, unless an earlier one has the same name.
+func (o *output) addEngine(b *metric.Batch, all []tegrastats.Engine, i int) {
 	e := &all[i]
 	for k := range all[:i] {
 		if all[k].Name == e.Name {
@@ -139,8 +139,8 @@ func (o *output) engine(b *metric.Batch, all []tegrastats.Engine, i int) {
 		up = 0
 	}
 	b.Add(o.get(engineUp, e.Name), up)
-	o.value(b, e.Hertz, engineHertz, e.Name)
-	o.value(b, e.Busy, engineBusy, e.Name)
+	o.addValue(b, e.Hertz, engineHertz, e.Name)
+	o.addValue(b, e.Busy, engineBusy, e.Name)
 }
 
 func hasZone(zones []tegrastats.Temperature, name string) bool {

@@ -139,7 +139,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.firmware.Path(), err)
 	}
-	bits, ok := hex(text)
+	bits, ok := parseHex(text)
 	if !ok {
 		return fmt.Errorf("read %s: %q is no number in hexadecimal", s.firmware.Path(), text)
 	}
@@ -149,8 +149,8 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// hex reads "50005" or "0x50005".
-func hex(b []byte) (v uint64, ok bool) {
+// parseHex reads "50005" or "0x50005".
+func parseHex(b []byte) (v uint64, ok bool) {
 	if len(b) > 2 && b[0] == '0' && b[1] == 'x' {
 		b = b[2:]
 	}

@@ -112,7 +112,7 @@ func TestConformance(t *testing.T) {
 func FuzzHex(f *testing.F) {
 	f.Add([]byte("0x50005"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if v, ok := hex(b); !ok && v != 0 {
+		if v, ok := parseHex(b); !ok && v != 0 {
 			t.Fatalf("hex(%q) = %d", b, v)
 		}
 	})

@@ -48,7 +48,7 @@ func find(root string) (out []count) {
 	for _, c := range controllers {
 		for _, dir := range folders {
 			number, ok := strings.CutPrefix(filepath.Base(dir), c.prefix)
-			if number = strings.TrimPrefix(number, "_"); !ok || !hexadecimal(number) {
+			if number = strings.TrimPrefix(number, "_"); !ok || !isHexSuffix(number) {
 				continue
 			}
 			for i, names := range [2][]string{c.read, c.write} {
@@ -62,8 +62,8 @@ func find(root string) (out []count) {
 	return nil
 }
 
-// hexadecimal reports whether a text is empty or a hexadecimal number, as units have them by channel or address.
-func hexadecimal(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+// isHexSuffix reports whether a text is empty or a hexadecimal number, as units have them by channel or address.
+func isHexSuffix(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // unitCounts returns one direction of a unit on each processor in its cpumask.
 func unitCounts(root, dir string, names []string, terms string, write bool) (out []count) {
@@ -73,7 +73,7 @@ func unitCounts(root, dir string, names []string, terms string, write bool) (out
 	for _, sum := range names {
 		out = out[:0]
 		for name := range strings.SplitSeq(sum, "+") {
-			scale := scaled(sysfs.ReadWord(dir, "events", name+".scale"), sysfs.ReadWord(dir, "events", name+".unit"))
+			scale := bytesPerCount(sysfs.ReadWord(dir, "events", name+".scale"), sysfs.ReadWord(dir, "events", name+".unit"))
 			one := unitEvent(root, dir, sysfs.ReadWord(dir, "events", name), scale, write)
 			if out = append(out, one...); len(one) == 0 {
 				out = nil // half a sum is none
@@ -101,8 +101,8 @@ func unitEvent(root, dir, terms string, scale float64, write bool) (out []count)
 	return out
 }
 
-// scaled returns the bytes per count from the files .scale and .unit of an event, or 0 for an unknown unit.
-func scaled(scale, unit string) float64 {
+// bytesPerCount returns the bytes per count from the files .scale and .unit of an event, or 0 for an unknown unit.
+func bytesPerCount(scale, unit string) float64 {
 	factor, ok := map[string]float64{"": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 	switch v, err := strconv.ParseFloat(scale, 64); {
 	case scale == "" && unit == "":

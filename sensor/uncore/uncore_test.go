@@ -229,7 +229,7 @@ func TestTurns(t *testing.T) {
 
 func TestScaled(t *testing.T) {
 	for in, want := range map[[2]string]float64{{"", ""}: 64, {"6.103515625e-5", "MiB"}: 64, {"32", "Bytes"}: 32, {"1", "Joules"}: 0, {"x", "MiB"}: 0, {"-1", "MiB"}: 0} {
-		if got := scaled(in[0], in[1]); got != want {
+		if got := bytesPerCount(in[0], in[1]); got != want {
 			t.Errorf("%q: %v, want %v", in, got, want)
 		}
 	}

@@ -84,7 +84,7 @@ func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	for i := range list {
 		key := contactKinds[list[i].Kind] + "_configs"
 		of, _ := operators[key].([]any)
-		operators[key] = append(of, list[i].config())
+		operators[key] = append(of, list[i].receiverConfig())
 	}
 	delete(doc, "global")
 	if route, ok := doc["route"].(map[string]any); ok { // a test arrives at once
@@ -100,8 +100,8 @@ func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	return amconfig.Load(string(raw))
 }
 
-// config returns the receiver in the form of Alertmanager.
-func (c *Contact) config() map[string]any {
+// receiverConfig returns the receiver in the form of Alertmanager.
+func (c *Contact) receiverConfig() map[string]any {
 	const text = `{{ range .Alerts }}{{ .Annotations.summary }}. {{ .Annotations.runbook }} {{ .Annotations.page }}{{ "\n" }}{{ end }}`
 	out := map[string]any{"send_resolved": true}
 	switch c.Kind {
@@ -202,7 +202,7 @@ func (s *Service) Receivers() wire.AlertReceivers {
 func (s *Service) sentTo(alert map[string]string, people map[string][]string) []string {
 	to, why := []string{}, map[string]string{}
 	if s.inside != nil {
-		names, held := s.inside.routed(alert)
+		names, held := s.inside.receiversFor(alert)
 		for i, name := range names {
 			for _, who := range people[name] {
 				if old, twice := why[who]; !twice || old != "" {

@@ -72,8 +72,8 @@ func (f *drainStage) close() bool {
 	}
 }
 
-// outlive returns a context that ends at the deadline of ctx, or a grace period after ctx is cancelled.
-func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+// withGrace returns a context that ends at the deadline of ctx, or a grace period after ctx is cancelled.
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, has := ctx.Deadline()
 	if !has {
 		end = time.Now().Add(time.Hour) // Alertmanager always gives one
@@ -102,7 +102,7 @@ func groupOf(receiver, name string, index int, group string) string {
 func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
 	err := n.NotificationLog.Log(r, group, firing, resolved, s, expiry)
 	n.memory.snapshot("nflog", n.write)
-	n.memory.completed(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
+	n.memory.noteDelivered(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
 	return err
 }
 
@@ -129,8 +129,8 @@ func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error
 	return list, nil
 }
 
-// completed notes that all alerts of a group were delivered.
-func (m *memory) completed(key string, firing, resolved []uint64) {
+// noteDelivered notes that all alerts of a group were delivered.
+func (m *memory) noteDelivered(key string, firing, resolved []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -153,8 +153,8 @@ func (m *memory) completed(key string, firing, resolved []uint64) {
 // Alertmanager sends the active alerts of the group again, and also their end.
 const unconfirmed = 1
 
-// resume handles notifications that a kill interrupted.
-func (m *memory) resume(log *nflog.Log) error {
+// resumeInterrupted handles notifications that a kill interrupted.
+func (m *memory) resumeInterrupted(log *nflog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, t := range m.inFlight {
@@ -184,8 +184,8 @@ func (m *memory) resume(log *nflog.Log) error {
 	return err
 }
 
-// track puts delivery tracking before every integration of a receiver.
-func (m *memory) track(receiver string, list []notify.Integration) []notify.Integration {
+// trackDeliveries puts delivery tracking before every integration of a receiver.
+func (m *memory) trackDeliveries(receiver string, list []notify.Integration) []notify.Integration {
 	out := make([]notify.Integration, len(list))
 	for i := range list {
 		w := &trackedReceiver{to: &list[i], receiver: receiver, memory: m}
@@ -202,11 +202,11 @@ type trackedReceiver struct {
 	memory   *memory
 }
 
-func finding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
+func isFinding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
 
 // key names an alert at this integration. A finding is reported once in whatever group it is.
 func (w *trackedReceiver) key(a *alert.Alert, group string) string {
-	if finding(a) {
+	if isFinding(a) {
 		group = ""
 	}
 	return w.receiver + "/" + w.to.String() + "/" + group + "/" + a.Fingerprint().String()
@@ -227,7 +227,7 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 	}
 	news = w.withResendMark(group, news)
 	// A stop must not interrupt a delivery, because it could succeed without being recorded.
-	ctx, cancel := outlive(ctx)
+	ctx, cancel := withGrace(ctx)
 	defer cancel()
 	again, err := w.to.Notify(ctx, news...)
 	w.markResult(group, news, err)
@@ -266,9 +266,9 @@ func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*aler
 		case sent && last.Uncertain:
 		case a.Resolved() && sent && !last.Ended.IsZero():
 			continue
-		case finding(a) && a.Resolved() && !sent:
+		case isFinding(a) && a.Resolved() && !sent:
 			continue
-		case finding(a) && !a.Resolved() && sent && last.Ended.IsZero() && last.Starts.Equal(a.StartsAt):
+		case isFinding(a) && !a.Resolved() && sent && last.Ended.IsZero() && last.Starts.Equal(a.StartsAt):
 			continue
 		}
 		out = append(out, a)
@@ -280,7 +280,7 @@ func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*aler
 func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) error {
 	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]lastDelivery{}}
 	for _, a := range list {
-		if finding(a) {
+		if isFinding(a) {
 			t.Findings[w.key(a, group)] = lastDelivery{Starts: a.StartsAt, Uncertain: true}
 		}
 	}
@@ -315,7 +315,7 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 		case err != nil:
 		case a.Resolved():
 			m.delivered[key] = lastDelivery{Starts: a.StartsAt, Ended: time.Now()}
-		case finding(a):
+		case isFinding(a):
 			m.delivered[key] = lastDelivery{Starts: a.StartsAt}
 		default:
 			delete(m.delivered, key)

@@ -114,7 +114,7 @@ func openEmbedded(read func() (*amconfig.Config, error), kept files, external st
 		e.alerts.Close()
 		return nil, err
 	}
-	if err := e.memory.resume(e.notified); err != nil {
+	if err := e.memory.resumeInterrupted(e.notified); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 		if err != nil {
 			return fmt.Errorf("receiver %s: %w", rc.Name, err)
 		}
-		receivers[rc.Name] = e.memory.track(rc.Name, list)
+		receivers[rc.Name] = e.memory.trackDeliveries(rc.Name, list)
 		counts[rc.Name] = []string{}
 		for i := range list {
 			counts[rc.Name] = append(counts[rc.Name], list[i].String())
@@ -254,7 +254,7 @@ func (e *embedded) put(list ...*notifier.Alert) {
 		}}
 		n.Labels.Range(func(l labelPair) { a.Labels[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
 		n.Annotations.Range(func(l labelPair) { a.Annotations[model.LabelName(l.Name)] = model.LabelValue(l.Value) })
-		if a.Resolved() && !e.memory.fires(a.Fingerprint()) {
+		if a.Resolved() && !e.memory.firedRecently(a.Fingerprint()) {
 			continue // its beginning was never notified
 		}
 		out = append(out, a)
@@ -265,8 +265,8 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	}
 }
 
-// routed names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty if it is.
-func (e *embedded) routed(of map[string]string) (names, held []string) {
+// receiversFor names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty if it is.
+func (e *embedded) receiversFor(of map[string]string) (names, held []string) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	set := model.LabelSet{}
@@ -281,13 +281,13 @@ func (e *embedded) routed(of map[string]string) (names, held []string) {
 		why = "silenced"
 	}
 	for _, r := range e.routes.Match(set) {
-		names, held = append(names, r.RouteOpts.Receiver), append(held, cmp.Or(why, e.muted(&r.RouteOpts)))
+		names, held = append(names, r.RouteOpts.Receiver), append(held, cmp.Or(why, e.muteInterval(&r.RouteOpts)))
 	}
 	return names, held
 }
 
-// muted returns the time interval that currently mutes a route, or "" if there is none.
-func (e *embedded) muted(r *dispatch.RouteOpts) string {
+// muteInterval returns the time interval that currently mutes a route, or "" if there is none.
+func (e *embedded) muteInterval(r *dispatch.RouteOpts) string {
 	if is, by, err := e.times.Mutes(r.MuteTimeIntervals, time.Now()); is && err == nil {
 		return "mute time " + strings.Join(by, ", ")
 	}
@@ -304,7 +304,7 @@ func (e *embedded) check(_ context.Context, id string) []Delivery {
 	var out []Delivery
 	names := slices.Sorted(maps.Keys(counts))
 	if id != Last {
-		names, _ = e.routed(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
+		names, _ = e.receiversFor(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
 	}
 	e.memory.mu.Lock()
 	defer e.memory.mu.Unlock()

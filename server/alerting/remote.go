@@ -38,7 +38,7 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 	for i, text := range addresses {
 		u, err := url.Parse(text)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-			return nil, fmt.Errorf("alertmanager %s: write it as http://HOST:9093 or https://HOST/PATH", hidden(text))
+			return nil, fmt.Errorf("alertmanager %s: write it as http://HOST:9093 or https://HOST/PATH", redactPassword(text))
 		}
 		am := config.DefaultAlertmanagerConfig
 		am.Scheme, am.PathPrefix = u.Scheme, "/"+strings.Trim(u.Path, "/")

@@ -127,8 +127,8 @@ func (a *olderAppender) UpdateMetadata(storage.SeriesRef, labels.Labels, metadat
 	return 0, errRulesOnly
 }
 
-// hidden removes the password from an address.
-func hidden(address string) string {
+// redactPassword removes the password from an address.
+func redactPassword(address string) string {
 	if at := strings.LastIndex(address, "@"); at >= 0 {
 		if scheme := strings.Index(address, "://"); scheme >= 0 && scheme < at {
 			return address[:scheme+3] + address[at+1:]

@@ -107,7 +107,7 @@ func (m *memory) load() []*alert.Alert {
 	out := make([]*alert.Alert, 0, len(m.alerts))
 	for _, a := range m.alerts {
 		c := *a
-		if ended(a) {
+		if isEnded(a) {
 			out = append(out, &c)
 			continue
 		}
@@ -120,16 +120,16 @@ func (m *memory) load() []*alert.Alert {
 	return out
 }
 
-// fires reports whether the alert fires or has fired within a day.
-func (m *memory) fires(fp model.Fingerprint) bool {
+// firedRecently reports whether the alert fires or has fired within a day.
+func (m *memory) firedRecently(fp model.Fingerprint) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.alerts[fp] != nil
 }
 
-// ended reports whether the source of an alert reported its end. It is false for an alert that only was not reported
+// isEnded reports whether the source of an alert reported its end. It is false for an alert that only was not reported
 // for some time.
-func ended(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
+func isEnded(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
 // put records alerts before they are dispatched. Ended alerts are kept until their end is reported, or for a day.
 func (m *memory) put(list []*alert.Alert) {
@@ -147,14 +147,14 @@ func (m *memory) put(list []*alert.Alert) {
 			changed = true
 		}
 	}
-	m.forget()
+	m.dropUnused()
 	if changed {
 		m.save()
 	}
 }
 
-// forget drops deliveries and ends that no known alert can refer to. The caller must hold the lock.
-func (m *memory) forget() {
+// dropUnused drops deliveries and ends that no known alert can refer to. The caller must hold the lock.
+func (m *memory) dropUnused() {
 	for key, s := range m.delivered {
 		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > keep {
 			delete(m.delivered, key)

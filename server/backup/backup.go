@@ -150,23 +150,23 @@ func read(in io.Reader, file func(name string, in io.Reader) error) (m Manifest,
 	for n := 0; ; n++ {
 		h, err := t.Next()
 		if err != nil {
-			return m, damaged(fmt.Errorf("it ends before its last file: %w", err))
+			return m, damagedError(fmt.Errorf("it ends before its last file: %w", err))
 		}
 		name := h.Name
 		switch {
 		case h.Typeflag != tar.TypeReg || !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, `\`):
-			return m, damaged(fmt.Errorf("it holds %q, which is no file of a data directory", name))
+			return m, damagedError(fmt.Errorf("it holds %q, which is no file of a data directory", name))
 		case n == 0 && name != manifestName:
-			return m, damaged(errors.New("its first file is no manifest; is it a backup of reckon?"))
+			return m, damagedError(errors.New("its first file is no manifest; is it a backup of reckon?"))
 		case got[name] != "" || n > maxFiles:
-			return m, damaged(fmt.Errorf("it holds %q twice, or too many files", name))
+			return m, damagedError(fmt.Errorf("it holds %q twice, or too many files", name))
 		case name == sumsName:
-			return m, damaged(compare(t, got))
+			return m, damagedError(compare(t, got))
 		}
 		sum := sha256.New()
 		body := io.TeeReader(t, sum)
 		if name == manifestName {
-			if err := manifest(body, &m); err != nil {
+			if err := readManifest(body, &m); err != nil {
 				return m, err
 			}
 		} else {
@@ -176,22 +176,22 @@ func read(in io.Reader, file func(name string, in io.Reader) error) (m Manifest,
 			m.Files, m.Bytes = m.Files+1, m.Bytes+h.Size
 		}
 		if _, err := io.Copy(io.Discard, body); err != nil {
-			return m, damaged(err)
+			return m, damagedError(err)
 		}
 		got[name] = hex.EncodeToString(sum.Sum(nil))
 	}
 }
 
-func damaged(err error) error {
+func damagedError(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
-func manifest(in io.Reader, m *Manifest) error {
+func readManifest(in io.Reader, m *Manifest) error {
 	if err := json.NewDecoder(io.LimitReader(in, 1<<20)).Decode(m); err != nil {
-		return damaged(fmt.Errorf("its manifest: %w", err))
+		return damagedError(fmt.Errorf("its manifest: %w", err))
 	}
 	if m.Format != Format {
 		return fmt.Errorf(

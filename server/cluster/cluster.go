@@ -37,8 +37,8 @@ CREATE TABLE IF NOT EXISTS members_senders (site TEXT NOT NULL, node TEXT NOT NU
 // lockWriters acquires the lock that writers of the catalogue hold until their commit (catalogue/database).
 const lockWriters = `SELECT pg_advisory_xact_lock(7231406)`
 
-// prepare makes the tables.
-func prepare(ctx context.Context, db *sql.DB) error {
+// createTables makes the tables.
+func createTables(ctx context.Context, db *sql.DB) error {
 	return inTx(ctx, db, 10*time.Second, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, schema)
 		return err

@@ -53,23 +53,23 @@ func Open(ctx context.Context, o Options) (*Lease, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if err := prepare(ctx, o.DB); err != nil {
+	if err := createTables(ctx, o.DB); err != nil {
 		return nil, fmt.Errorf("make the tables of the members: %w", err)
 	}
 	l := &Lease{o: o, changed: make(chan struct{})}
-	return l, l.beat(ctx)
+	return l, l.renewOrAcquire(ctx)
 }
 
 // Run renews the lease, or acquires an expired one, until ctx ends. It does not release the lease. The caller must call
 // [Lease.Release] after its last write.
 func (l *Lease) Run(ctx context.Context) {
-	_ = store.Repeat(ctx, beat, beat, 0, l.beat, func(err error) {
+	_ = store.Repeat(ctx, beat, beat, 0, l.renewOrAcquire, func(err error) {
 		l.o.Logger.Warn("who leads cannot be found out; nobody does until it can", "err", err)
 	})
 }
 
-// beat renews the lease of this member, or acquires one that has expired.
-func (l *Lease) beat(ctx context.Context) error {
+// renewOrAcquire renews the lease of this member, or acquires one that has expired.
+func (l *Lease) renewOrAcquire(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	asked := time.Now()
@@ -87,7 +87,7 @@ func (l *Lease) beat(ctx context.Context) error {
 		}
 		if n == 1 {
 			l.set(epoch, asked, l.o.Address)
-			return l.show(ctx)
+			return l.markAlive(ctx)
 		}
 	}
 	var leader string
@@ -110,7 +110,7 @@ func (l *Lease) beat(ctx context.Context) error {
 		leader = ""
 	}
 	l.set(taken, asked, leader)
-	return l.show(ctx)
+	return l.markAlive(ctx)
 }
 
 // acquire tries to become the leader and returns the new epoch, or 0 if another member was faster. It waits for running
@@ -144,8 +144,8 @@ func (l *Lease) set(epoch int64, asked time.Time, leader string) {
 	}
 }
 
-// show records that this member is alive.
-func (l *Lease) show(ctx context.Context) error {
+// markAlive records that this member is alive.
+func (l *Lease) markAlive(ctx context.Context) error {
 	_, err := l.o.DB.ExecContext(ctx, `INSERT INTO members (member, address, version, since, seen) VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp())
 		ON CONFLICT (member) DO UPDATE SET address = excluded.address, version = excluded.version, seen = excluded.seen`, l.o.Member, l.o.Address, l.o.Version)
 	return err

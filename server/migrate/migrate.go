@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			r.Sending = at
 			return save(file, r)
 		}
-		if err := o.window(ctx, &r, at, next, begun); err != nil {
+		if err := o.copyWindow(ctx, &r, at, next, begun); err != nil {
 			return r, fmt.Errorf("copy %s to %s: %w", at.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339), err)
 		}
 		// The newest window may grow until the next run.
@@ -156,8 +156,8 @@ func save(file string, r Result) error {
 	return os.Rename(file+".tmp", file)
 }
 
-// window copies one window.
-func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, begun func() error) error {
+// copyWindow copies one window.
+func (o *Options) copyWindow(ctx context.Context, r *Result, from, to time.Time, begun func() error) error {
 	mint, maxt := from.UnixMilli(), to.UnixMilli()-1
 	have, err := read(ctx, o.From, mint, maxt, nil)
 	if err != nil {
@@ -194,7 +194,7 @@ func (o *Options) window(ctx context.Context, r *Result, from, to time.Time, beg
 		if err := o.send(ctx, have); err != nil {
 			return err
 		}
-		if err := o.verify(ctx, have, mint, maxt); err != nil {
+		if err := o.awaitReadable(ctx, have, mint, maxt); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 	defer q.Close()
 	out := map[uint64]*series{}
 	var it chunkenc.Iterator
-	for _, m := range selectors(only) {
+	for _, m := range nameMatchers(only) {
 		set := q.Select(ctx, false, nil, m)
 		for set.Next() {
 			one := set.At()
@@ -269,9 +269,9 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 	return out, nil
 }
 
-// selectors returns matchers for all series, or one matcher for each metric name in only. Matchers by name are needed
+// nameMatchers returns matchers for all series, or one matcher for each metric name in only. Matchers by name are needed
 // because some stores combine the parts of a histogram only if they are selected by name.
-func selectors(only map[uint64]*series) []*labels.Matcher {
+func nameMatchers(only map[uint64]*series) []*labels.Matcher {
 	if only == nil {
 		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
 	}
@@ -290,7 +290,7 @@ func selectors(only map[uint64]*series) []*labels.Matcher {
 // the number of samples that newly differ, and first describes the first of them.
 func compare(have, there map[uint64]*series) (missing, differ int64, first string) {
 	for hash, s := range have {
-		dust := s.dust()
+		dust := s.roundingError()
 		at := map[int64]sample{}
 		if other := there[hash]; other != nil {
 			for _, p := range other.samples {
@@ -303,7 +303,7 @@ func compare(have, there map[uint64]*series) (missing, differ int64, first strin
 			switch {
 			case !ok:
 				missing++
-			case !p.off && !alike(p, &other, dust):
+			case !p.off && !equalWithin(p, &other, dust):
 				differ++
 				p.off = true
 				first = cmp.Or(first, fmt.Sprintf("%s is %g here and %g there at %s", s.labels, p.v, other.v,
@@ -322,9 +322,9 @@ const (
 	leastDust = 1e-12
 )
 
-// dust returns the largest rounding error of a store with decimal numbers. Such a store keeps one exponent for many
+// roundingError returns the largest rounding error of a store with decimal numbers. Such a store keeps one exponent for many
 // samples, so a small value beside large ones becomes 0.
-func (s *series) dust() float64 {
+func (s *series) roundingError() float64 {
 	most := 0.0
 	for i := range s.samples {
 		if v := math.Abs(s.samples[i].v); !math.IsInf(v, 0) && !math.IsNaN(v) {
@@ -334,8 +334,8 @@ func (s *series) dust() float64 {
 	return max(leastDust, digits*most)
 }
 
-// alike allows for a store that keeps numbers as decimals.
-func alike(a, b *sample, dust float64) bool {
+// equalWithin allows for a store that keeps numbers as decimals.
+func equalWithin(a, b *sample, dust float64) bool {
 	if (a.h != nil) != (b.h != nil) && !value.IsStaleNaN(a.v) {
 		return false
 	}
@@ -384,8 +384,8 @@ func commit(app storage.AppenderV2) error {
 	return err
 }
 
-// verify waits until all of a window can be read there.
-func (o *Options) verify(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
+// awaitReadable waits until all of a window can be read there.
+func (o *Options) awaitReadable(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
 	limit := time.Now().Add(o.Patience)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		_ = o.To.Flush(ctx) // an error only means that it takes longer

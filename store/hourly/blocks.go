@@ -58,7 +58,7 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 			continue
 		}
 		seen[e.Name()] = true
-		x, info, err := b.checked(path, known[e.Name()], budget > 0)
+		x, info, err := b.openBlock(path, known[e.Name()], budget > 0)
 		if budget -= info.Bytes; err != nil {
 			gap, err := setAside(dir, e.Name(), known[e.Name()], info, err, now)
 			if err != nil {
@@ -93,8 +93,8 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 // scanAtOpen is the number of bytes of blocks that are read at opening, to detect damage.
 const scanAtOpen = 1 << 30
 
-// checked opens a block if it is unchanged since it was written; with all it reads the whole block.
-func (b *blocks) checked(path string, known blockMark, all bool) (x *tsdb.Block, info block.Info, err error) {
+// openBlock opens a block if it is unchanged since it was written; with all it reads the whole block.
+func (b *blocks) openBlock(path string, known blockMark, all bool) (x *tsdb.Block, info block.Info, err error) {
 	info.From, info.To = math.MaxInt64, math.MinInt64
 	if sum, err := metaSum(path); known.To > known.From && (err != nil || sum != known.Meta) {
 		return nil, info, &block.Damage{File: filepath.Join(path, "meta.json"), At: -1, What: "it is not as it was written"}

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// bridged returns a counter with added samples that let PromQL compute its increases: see bridge.
-func bridged(s storage.Series, at span, e edges) storage.Series {
+// bridgedSeries returns a counter with added samples that let PromQL compute its increases: see bridge.
+func bridgedSeries(s storage.Series, at span, e edges) storage.Series {
 	return &storage.SeriesEntry{Lset: s.Labels(), SampleIteratorFn: func(again chunkenc.Iterator) chunkenc.Iterator {
 		l, ok := again.(*sampleIterator)
 		if !ok {
@@ -28,7 +28,7 @@ func bridged(s storage.Series, at span, e edges) storage.Series {
 		if err := in.Err(); err != nil {
 			return failed{l, err}
 		}
-		l.all = bridge(l.room, at, e, l.all[:0])
+		l.all = addBridgeSamples(l.room, at, e, l.all[:0])
 		return l
 	}}
 }
@@ -47,13 +47,13 @@ func (f failed) Err() error                           { return f.err }
 // ten-minute run by half. The added samples lower the mean interval.
 const burst, burstHistograms = 32, 8
 
-// bridge adds samples to a counter that has one sample per hour, so that PromQL computes its increase correctly. It
+// addBridgeSamples adds samples to a counter that has one sample per hour, so that PromQL computes its increase correctly. It
 // adds interpolated samples at the edges e, the starts and ends of ranges, and bursts of equal samples at the start and
 // end of runs. The total increase does not change. A histogram stays constant between two samples.
 //
 // A series that begins before the span at may continue an earlier one. A series that ends within its last hour may be
 // continued.
-func bridge(in []sample, at span, e edges, out []sample) []sample {
+func addBridgeSamples(in []sample, at span, e edges, out []sample) []sample {
 	follows := func(i int) bool { // in[i] continues in[i-1]
 		a, b := &in[i-1], &in[i]
 		return !a.stale() && !b.stale() && a.typ == b.typ && hourOf(b.t) <= hourOf(a.t)+hour

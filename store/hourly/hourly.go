@@ -132,7 +132,7 @@ func Open(o Options) (*Store, error) {
 	}
 	if len(lost) > 0 {
 		s.state.Known = nil // compute the days of the gap that the store still has again
-		if err := s.change(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
+		if err := s.saveState(func(n *state) { n.Gaps = append(slices.Clone(n.Gaps), lost...) }); err != nil {
 			s.log.Warn("could not save the list of missing hours", "err", err)
 		}
 	}

@@ -297,11 +297,11 @@ func TestSuits(t *testing.T) {
 		{storage.SelectHints{Step: 60_000, Range: 30 * day, Func: "increase"}, true},
 		{storage.SelectHints{Range: 30 * day, Func: "quantile_over_time"}, false},
 	} {
-		if got := suits(&c.h); got != c.want {
+		if got := suitsHours(&c.h); got != c.want {
 			t.Errorf("%+v: %v", c.h, got)
 		}
 	}
-	if suits(nil) {
+	if suitsHours(nil) {
 		t.Error("without hints")
 	}
 }
@@ -391,7 +391,7 @@ func TestReadWhileMade(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for range 20 {
-			if err := s.write(t.Context(), span{t0, t0 + day}, s.blocks.all()[:1], []span{{t0, t0 + day}}); err != nil {
+			if err := s.replaceBlocks(t.Context(), span{t0, t0 + day}, s.blocks.all()[:1], []span{{t0, t0 + day}}); err != nil {
 				done <- err
 				return
 			}

@@ -134,8 +134,8 @@ func (s *sample) floatHistogram(h *histogram.FloatHistogram) *histogram.FloatHis
 	return h
 }
 
-// splice adds samples of other to the hours without samples in first.
-func splice(first, other storage.Series) storage.Series {
+// fillHours adds samples of other to the hours without samples in first.
+func fillHours(first, other storage.Series) storage.Series {
 	return &storage.SeriesEntry{Lset: first.Labels(), SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator {
 		a, b := first.Iterator(nil), other.Iterator(nil)
 		ta, tb := a.Next(), b.Next()

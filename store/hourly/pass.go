@@ -44,20 +44,20 @@ func (s *Store) Pass(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = s.change(func(n *state) {
+		err = s.saveState(func(n *state) {
 			n.Pending = slices.DeleteFunc(slices.Clone(n.Pending), func(d int64) bool { return slices.Contains(done, d) })
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if err := s.join(ctx); err != nil {
+	if err := s.compactSpans(ctx); err != nil {
 		return err
 	}
-	if err := s.forget(); err != nil {
+	if err := s.removeExpired(); err != nil {
 		return err
 	}
-	return s.change(func(n *state) {
+	return s.saveState(func(n *state) {
 		if s.opts.Retention > 0 {
 			limit := time.UnixMilli(n.Through).Add(-s.opts.Retention)
 			n.Gaps = slices.DeleteFunc(slices.Clone(n.Gaps), func(g store.Gap) bool { return g.To.Before(limit) })
@@ -77,8 +77,8 @@ func (s *Store) checkSpace() error {
 	return nil
 }
 
-// change saves the state and applies it if that succeeds.
-func (s *Store) change(f func(*state)) error {
+// saveState saves the state and applies it if that succeeds.
+func (s *Store) saveState(f func(*state)) error {
 	s.mu.RLock()
 	next := s.state
 	s.mu.RUnlock()
@@ -143,7 +143,7 @@ func (s *Store) findPending() error {
 	if lost == was.Lost && limit == was.Through && slices.Equal(pending, was.Pending) && slices.Equal(ids, was.Known) {
 		return nil
 	}
-	return s.change(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
+	return s.saveState(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
 // buildFirst computes the first of the pending days, together with those in the same block.
@@ -161,14 +161,14 @@ func (s *Store) buildFirst(ctx context.Context, pending []int64) (done []int64, 
 		}
 		done = append(done, d)
 	}
-	return done, s.write(ctx, at, old, anew)
+	return done, s.replaceBlocks(ctx, at, old, anew)
 }
 
 // blockSpan returns the time range of the block that contains the first of some days, with the existing blocks in it. If there are none,
 // it returns the range of a new block. A new block covers one day, or several days if they ended long ago.
 func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	first := span{days[0], days[0] + day}
-	stretch := span{dirty.Floor(first.from, s.short()), dirty.Floor(first.from, s.short()) + s.short()}
+	stretch := span{dirty.Floor(first.from, s.shortestBlock()), dirty.Floor(first.from, s.shortestBlock()) + s.shortestBlock()}
 	s.mu.RLock()
 	free := stretch.to <= s.state.Through-s.settled
 	s.mu.RUnlock()
@@ -192,9 +192,9 @@ func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	return enclosing(first, last), nil
 }
 
-// write replaces the blocks in old by one block for the time range at. The new block has the contents of the old ones,
+// replaceBlocks replaces the blocks in old by one block for the time range at. The new block has the contents of the old ones,
 // and the hours in anew, computed from the sample store.
-func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
+func (s *Store) replaceBlocks(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
 	var open []storage.Querier
 	defer func() {
 		for _, q := range open {
@@ -227,7 +227,7 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 	}
 	id, err := writeBlock(ctx, s.opts.Dir, at, replaces, storage.NewMergeSeriesSet(sets, 0, merged))
 	if err != nil {
-		return fmt.Errorf("make the hours from %s to %s: %w", date(at.from), date(at.to), err)
+		return fmt.Errorf("make the hours from %s to %s: %w", formatDate(at.from), formatDate(at.to), err)
 	}
 	for _, q := range open {
 		err = errors.Join(err, q.Close())
@@ -239,7 +239,7 @@ func (s *Store) write(ctx context.Context, at span, old []*tsdb.Block, anew []sp
 	return s.blocks.replace(old, id)
 }
 
-func date(t int64) string { return time.UnixMilli(t).UTC().Format(time.DateOnly) }
+func formatDate(t int64) string { return time.UnixMilli(t).UTC().Format(time.DateOnly) }
 
 // reducedSet reduces the samples of a store to hours.
 type reducedSet struct {
@@ -297,7 +297,7 @@ func merged(all ...storage.Series) storage.Series {
 	case len(fresh) == 0:
 		return chain(kept)
 	}
-	return splice(chain(fresh), chain(kept))
+	return fillHours(chain(fresh), chain(kept))
 }
 
 func chain(list []storage.Series) storage.Series {
@@ -307,11 +307,11 @@ func chain(list []storage.Series) storage.Series {
 	return storage.ChainedSeriesMerge(list...)
 }
 
-// short returns the length of the shortest compacted blocks.
-func (s *Store) short() int64 { return s.ladder[len(s.ladder)-1] }
+// shortestBlock returns the length of the shortest compacted blocks.
+func (s *Store) shortestBlock() int64 { return s.ladder[len(s.ladder)-1] }
 
-// join compacts the blocks of each complete span of the ladder.
-func (s *Store) join(ctx context.Context) error {
+// compactSpans compacts the blocks of each complete span of the ladder.
+func (s *Store) compactSpans(ctx context.Context) error {
 	s.mu.RLock()
 	limit := s.state.Through - s.settled
 	s.mu.RUnlock()
@@ -335,7 +335,7 @@ func (s *Store) join(ctx context.Context) error {
 			for _, b := range group {
 				whole = enclosing(whole, spanOf(b.Meta()))
 			}
-			if err := s.write(ctx, whole, group, nil); err != nil {
+			if err := s.replaceBlocks(ctx, whole, group, nil); err != nil {
 				return err
 			}
 		}
@@ -343,8 +343,8 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// forget removes blocks past the retention or the size limit. Age counts from the newest day.
-func (s *Store) forget() error {
+// removeExpired removes blocks past the retention or the size limit. Age counts from the newest day.
+func (s *Store) removeExpired() error {
 	all := s.blocks.all()
 	s.mu.RLock()
 	through := s.state.Through

@@ -24,8 +24,8 @@ const (
 	lookback = time.Hour + 5*time.Minute
 )
 
-// suits reports whether hours answer a query as well as all samples.
-func suits(h *storage.SelectHints) bool {
+// suitsHours reports whether hours answer a query as well as all samples.
+func suitsHours(h *storage.SelectHints) bool {
 	switch {
 	case h == nil:
 		return false
@@ -111,11 +111,11 @@ type clippedChunks struct {
 }
 
 func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
-	return q.ChunkQuerier.Select(ctx, sorted, clip(h, span{math.MinInt64, q.until}), ms...)
+	return q.ChunkQuerier.Select(ctx, sorted, clipHints(h, span{math.MinInt64, q.until}), ms...)
 }
 
-// clip narrows hints to a span, both ends included, because hints take precedence over the times of a querier.
-func clip(h *storage.SelectHints, at span) *storage.SelectHints {
+// clipHints narrows hints to a span, both ends included, because hints take precedence over the times of a querier.
+func clipHints(h *storage.SelectHints, at span) *storage.SelectHints {
 	if h == nil {
 		return nil
 	}
@@ -160,10 +160,10 @@ func (q *querier) hoursOf(at span) (storage.Querier, error) {
 	})
 }
 
-// parts returns the spans to read from samples and from hours. An empty span ends before it begins.
-func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
+// splitSpans returns the spans to read from samples and from hours. An empty span ends before it begins.
+func (q *querier) splitSpans(h *storage.SelectHints) (raw, hours span) {
 	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
-	if ready := q.s.completeUntil(); suits(h) && ready > q.at.from {
+	if ready := q.s.completeUntil(); suitsHours(h) && ready > q.at.from {
 		hours.to = max(hours.to, min(q.at.to, ready-1))
 		// Imported samples are included in the hours.
 		raw.from = max(raw.from, ready)
@@ -175,7 +175,7 @@ func (q *querier) parts(h *storage.SelectHints) (raw, hours span) {
 func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, old := q.parts(h)
+	at, old := q.splitSpans(h)
 	var sets []storage.SeriesSet
 	var inHours, inRaw storage.Querier
 	var err error
@@ -197,10 +197,10 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	}
 	both := inHours != nil && inRaw != nil
 	if inRaw != nil {
-		sets = append(sets, inRaw.Select(ctx, sorted || both, clip(h, at), ms...))
+		sets = append(sets, inRaw.Select(ctx, sorted || both, clipHints(h, at), ms...))
 	}
 	if inHours != nil {
-		c := clip(h, old)
+		c := clipHints(h, old)
 		var edges edges
 		if counts {
 			edges = edgesOf(h)
@@ -236,7 +236,7 @@ func (s *hourSet) Next() bool {
 
 func (s *hourSet) At() storage.Series {
 	if s.counts != nil {
-		return keptSeries{bridged(s.SeriesSet.At(), s.at, s.counts)}
+		return keptSeries{bridgedSeries(s.SeriesSet.At(), s.at, s.counts)}
 	}
 	return keptSeries{s.SeriesSet.At()}
 }

@@ -49,11 +49,11 @@ func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample
 		}
 		switch {
 		case s.stale():
-			r.end(s, k)
+			r.endSeries(s, k)
 		case s.kind(k) == counter:
 			r.count(s)
 		default:
-			r.level(s, k)
+			r.addLevel(s, k)
 		}
 	}
 	if err := it.Err(); err != nil {
@@ -93,7 +93,7 @@ func (r *reducer) count(s sample) {
 	r.prev, r.have, r.ended = s, true, false
 }
 
-func (r *reducer) level(s sample, k kind) {
+func (r *reducer) addLevel(s sample, k kind) {
 	if r.have && (hourOf(s.t) != hourOf(r.prev.t) || s.typ != r.prev.typ) {
 		r.closeHour(k, hourOf(r.prev.t)+hour)
 	}
@@ -116,8 +116,8 @@ func (r *reducer) closeHour(k kind, end int64) {
 	r.append(s)
 }
 
-// end handles a staleness marker. It keeps the marker and the last sample before it.
-func (r *reducer) end(s sample, k kind) {
+// endSeries handles a staleness marker. It keeps the marker and the last sample before it.
+func (r *reducer) endSeries(s sample, k kind) {
 	switch {
 	case r.ended:
 		return
@@ -170,12 +170,12 @@ func (m *mean) add(t int64, v float64) {
 		*m = mean{n: 1, t: t, v: v, first: v, low: v, high: v}
 		return
 	}
-	m.extend(t)
+	m.extendTo(t)
 	m.n, m.t, m.v = m.n+1, t, v
 	m.low, m.high = min(m.low, v), max(m.high, v)
 }
 
-func (m *mean) extend(until int64) {
+func (m *mean) extendTo(until int64) {
 	w := float64(min(until-m.t, silent))
 	m.time += w
 	m.excess += w * (m.v - m.first)
@@ -188,7 +188,7 @@ func (m *mean) value(end int64) float64 {
 	if math.IsInf(m.low, -1) || math.IsInf(m.high, 1) {
 		return m.low + m.high
 	}
-	if m.extend(end); m.time <= 0 {
+	if m.extendTo(end); m.time <= 0 {
 		return m.v
 	}
 	return min(max(m.first+m.excess/m.time, m.low), m.high)

@@ -154,7 +154,7 @@ func TestKinds(t *testing.T) {
 func TestBridge(t *testing.T) {
 	at := span{t0, t0 + day}
 	add := func(in string) string {
-		all := bridge(series(in), at, edges{{t0 + 1, hour}}, nil)
+		all := addBridgeSamples(series(in), at, edges{{t0 + 1, hour}}, nil)
 		var out []sample
 		for i, s := range all { // the first and the last of a burst
 			if i > 0 && i+1 < len(all) && s.t-all[i-1].t == 1 && all[i+1].t-s.t == 1 {
@@ -194,7 +194,7 @@ func TestSplice(t *testing.T) {
 		{"70:1", "30:9 60:8 130:7", "30:9 70:1 130:7"},
 		{"30:1", "30:2", "30:1"},
 	} {
-		s := splice(list(lset("x"), series(c[0])), list(lset("x"), series(c[1])))
+		s := fillHours(list(lset("x"), series(c[0])), list(lset("x"), series(c[1])))
 		var got []sample
 		it := s.Iterator(nil)
 		for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {

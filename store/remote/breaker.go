@@ -87,7 +87,7 @@ func (e *awayError) Unwrap() error { return e.why }
 // Since returns the time of the first failure in the row.
 func (e *awayError) Since() time.Time { return e.since }
 
-func (b *breaker) outage() *awayError {
+func (b *breaker) outageError() *awayError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == 0 {
@@ -114,8 +114,8 @@ type healthProbe struct {
 	silence, grace time.Duration // patience, except in tests
 }
 
-// ended reports whether we ended a request, rather than its caller.
-func ended(ctx context.Context) bool {
+// timedOut reports whether we ended a request, rather than its caller.
+func timedOut(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, os.ErrDeadlineExceeded) || errors.Is(cause, errLifeless)
 }
@@ -130,7 +130,7 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 		if limit.Err() != nil {
 			return
 		}
-		if !w.lives() {
+		if !w.isAlive() {
 			cancel(errLifeless)
 			return
 		}
@@ -143,8 +143,8 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 	return again
 }
 
-// lives checks the health of the other side once for all concurrent callers.
-func (w *web) lives() bool {
+// isAlive checks the health of the other side once for all concurrent callers.
+func (w *web) isAlive() bool {
 	p := &w.pulse
 	p.mu.Lock()
 	if asking := p.asking; asking != nil {
@@ -160,7 +160,7 @@ func (w *web) lives() bool {
 
 	ctx, cancel := context.WithTimeout(context.Background(), p.grace)
 	defer cancel()
-	resp, err := w.send(ctx, http.MethodGet, w.conf.health(), nil, nil)
+	resp, err := w.send(ctx, http.MethodGet, w.conf.healthURL(), nil, nil)
 	if err == nil {
 		_ = resp.Body.Close()
 	}
@@ -171,8 +171,8 @@ func (w *web) lives() bool {
 	return p.alive
 }
 
-// health returns an address that is cheap for the other side to answer.
-func (c *settings) health() string {
+// healthURL returns an address that is cheap for the other side to answer.
+func (c *settings) healthURL() string {
 	base, path := c.api, "/-/healthy"
 	switch c.kind {
 	case kindVictoria:

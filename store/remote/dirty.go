@@ -15,9 +15,9 @@ func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// noting records the hours of late samples before they are sent. If it returns no error, the caller must call end after
+// noteLate records the hours of late samples before they are sent. If it returns no error, the caller must call end after
 // sending.
-func (s *Store) noting(list []prompb.TimeSeries) (end func(), err error) {
+func (s *Store) noteLate(list []prompb.TimeSeries) (end func(), err error) {
 	newest := max(s.newest.Load(), time.Now().UnixMilli())
 	for i := range list {
 		for _, sm := range list[i].Samples {

@@ -210,7 +210,7 @@ func TestFoldIsExact(t *testing.T) {
 		h.Observe(math.Pow(1.07, float64(i)-120))
 		want := series.ToNative(&h)
 		g := &folded{labels: ls}
-		classic(ls, want.ToFloat(nil), func(part labels.Labels, v float64) {
+		emitClassic(ls, want.ToFloat(nil), func(part labels.Labels, v float64) {
 			g.add(part, map[int64]float64{1: v})
 		})
 		if got := g.series().Histograms[0].ToIntHistogram(); !got.Equals(want) {
@@ -329,7 +329,7 @@ func FuzzReadSamples(f *testing.F) {
 // TestLineProtocolText checks labels against the syntax.
 func TestLineProtocolText(t *testing.T) {
 	w := (&Store{conf: &settings{kind: kindInflux2}, peer: &influx2{}}).newWrite()
-	w.float(labels.FromStrings("__name__", "a m", "k k", `v=1,"x"`, "z", `end\`), 5, 1.5)
+	w.addFloat(labels.FromStrings("__name__", "a m", "k k", `v=1,"x"`, "z", `end\`), 5, 1.5)
 	raw, _, err := (&influx2{}).encode(&prompb.WriteRequest{Timeseries: w.series})
 	if want := "a\\ m,k\\ k=v\\=1\\,\"x\",z=end\\\u200b value=1.5 5\n"; err != nil || string(raw) != want {
 		t.Errorf("got  %q\nwant %q", raw, want)

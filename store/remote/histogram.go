@@ -22,9 +22,9 @@ import (
 // parts are the suffixes of the series of a classic histogram.
 var parts = []string{"_bucket", "_sum", "_count"}
 
-// classic calls emit for each series of the classic histogram that is equivalent to h. It has one bucket, with its
+// emitClassic calls emit for each series of the classic histogram that is equivalent to h. It has one bucket, with its
 // upper bound, for each non-empty bucket of h.
-func classic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
+func emitClassic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels.Labels, float64)) {
 	name := ls.Get(model.MetricNameLabel)
 	b := labels.NewBuilder(ls)
 	b.Set(model.MetricNameLabel, name+"_bucket")

@@ -39,7 +39,7 @@ type influx1 struct {
 func (i *influx1) takes(v float64) error { return finite(v) }
 
 func (i *influx1) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
-	set, err := i.prometheus.read(ctx, mint, maxt, filled(ms))
+	set, err := i.prometheus.read(ctx, mint, maxt, dropEmptyMatchers(ms))
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func (i *influx1) labelNames(ctx context.Context, mint, maxt int64, ms []*labels
 	return i.ql.labelNames(ctx, mint, maxt, ms)
 }
 
-// filled drops matchers that an absent label satisfies, because InfluxDB treats them differently.
-func filled(ms []*labels.Matcher) []*labels.Matcher {
+// dropEmptyMatchers drops matchers that an absent label satisfies, because InfluxDB treats them differently.
+func dropEmptyMatchers(ms []*labels.Matcher) []*labels.Matcher {
 	return slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Matches("") })
 }
 
@@ -100,7 +100,7 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 		}
 		for _, l := range ts.Labels {
 			if l.Name != model.MetricNameLabel && l.Value != "" {
-				head.WriteString("," + tag.Replace(l.Name) + "=" + ending(tag.Replace(l.Value)))
+				head.WriteString("," + tag.Replace(l.Name) + "=" + escapeTagEnd(tag.Replace(l.Value)))
 			}
 		}
 		for _, s := range ts.Samples {
@@ -121,8 +121,8 @@ var (
 	tag         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")
 )
 
-// ending keeps a backslash at the end of a tag from escaping the next character.
-func ending(s string) string {
+// escapeTagEnd keeps a backslash at the end of a tag from escaping the next character.
+func escapeTagEnd(s string) string {
 	if strings.HasSuffix(s, `\`) {
 		return s + "\u200b"
 	}
@@ -173,26 +173,26 @@ func (i *influxQL) query(ctx context.Context, text string) ([]influxSeries, erro
 	return out, nil
 }
 
-func ident(s string) string {
+func quoteIdent(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-func text(s string) string {
+func quoteText(s string) string {
 	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
 }
 
-func regex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/" }
+func quoteRegex(s string) string { return "/" + strings.ReplaceAll(s, "/", `\/`) + "/" }
 
 // fromClause writes the FROM clause: the selected measurements.
 func fromClause(ms []*labels.Matcher) string {
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
-			return ident(m.Value)
+			return quoteIdent(m.Value)
 		}
 	}
 	for _, m := range ms {
 		if m.Name == model.MetricNameLabel && m.Type == labels.MatchRegexp {
-			return regex("^(?:" + m.Value + ")$")
+			return quoteRegex("^(?:" + m.Value + ")$")
 		}
 	}
 	return "/.+/"
@@ -200,13 +200,13 @@ func fromClause(ms []*labels.Matcher) string {
 
 // whereConditions writes the conditions for the other matchers, which an absent tag does not satisfy.
 func whereConditions(ms []*labels.Matcher) (conds []string) {
-	for _, m := range filled(ms) {
+	for _, m := range dropEmptyMatchers(ms) {
 		switch {
 		case m.Name == model.MetricNameLabel:
 		case m.Type == labels.MatchEqual:
-			conds = append(conds, ident(m.Name)+" = "+text(m.Value))
+			conds = append(conds, quoteIdent(m.Name)+" = "+quoteText(m.Value))
 		case m.Type == labels.MatchRegexp:
-			conds = append(conds, ident(m.Name)+" =~ "+regex("^(?:"+m.Value+")$"))
+			conds = append(conds, quoteIdent(m.Name)+" =~ "+quoteRegex("^(?:"+m.Value+")$"))
 		}
 	}
 	return conds
@@ -243,8 +243,8 @@ func (i *influxQL) read(ctx context.Context, mint, maxt int64, ms []*labels.Matc
 	return &filtered{SeriesSet: promremote.FromQueryResult(true, res), ms: ms}, nil
 }
 
-// column reads one column of all rows.
-func column(series []influxSeries, k int) (out []string) {
+// columnValues reads one column of all rows.
+func columnValues(series []influxSeries, k int) (out []string) {
 	for _, s := range series {
 		for _, row := range s.Values {
 			var v string
@@ -270,10 +270,10 @@ func (i *influxQL) labelValues(ctx context.Context, name string, _, _ int64, ms 
 			with = " WITH MEASUREMENT = " + f
 		}
 		series, err := i.query(ctx, "SHOW MEASUREMENTS"+with+cond)
-		return column(series, 0), err
+		return columnValues(series, 0), err
 	}
-	series, err := i.query(ctx, "SHOW TAG VALUES FROM "+fromClause(ms)+" WITH KEY = "+ident(name)+cond)
-	return column(series, 1), err
+	series, err := i.query(ctx, "SHOW TAG VALUES FROM "+fromClause(ms)+" WITH KEY = "+quoteIdent(name)+cond)
+	return columnValues(series, 1), err
 }
 
 func (i *influxQL) labelNames(ctx context.Context, _, _ int64, ms []*labels.Matcher) ([]string, error) {
@@ -282,5 +282,5 @@ func (i *influxQL) labelNames(ctx context.Context, _, _ int64, ms []*labels.Matc
 		cond = " WHERE " + strings.Join(c, " AND ")
 	}
 	series, err := i.query(ctx, "SHOW TAG KEYS FROM "+fromClause(ms)+cond)
-	return append(column(series, 0), model.MetricNameLabel), err
+	return append(columnValues(series, 0), model.MetricNameLabel), err
 }

@@ -60,7 +60,7 @@ func (o *outbox) send(w *write) error {
 		record(recordZeros, w.zeros, nil)
 	}
 	meta := o.s.described()
-	for _, part := range split(w.series) {
+	for _, part := range splitRequests(w.series) {
 		record(recordMain, part, meta)
 		meta = nil
 	}
@@ -128,7 +128,7 @@ func (o *outbox) next(ctx context.Context) error {
 	if r.Data[0] == recordZeros {
 		budget, refuse = zeroTries, func(int, error) {}
 	}
-	noted, err := o.s.noting(req.Timeseries)
+	noted, err := o.s.noteLate(req.Timeseries)
 	if err != nil {
 		return err
 	}

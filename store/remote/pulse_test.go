@@ -79,7 +79,7 @@ func TestHealth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.health(); got != want {
+		if got := c.healthURL(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}

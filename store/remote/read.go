@@ -22,7 +22,7 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 		return nil, err
 	}
 	defer s.uses.Done()
-	wholes, only := s.wholes(ms)
+	wholes, only := s.classicNames(ms)
 	var plain storage.SeriesSet = storage.EmptySeriesSet()
 	var err error
 	if !only {
@@ -49,9 +49,9 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 	return storage.NewMergeSeriesSet([]storage.SeriesSet{plain, histograms}, 0, storage.ChainedSeriesMerge), nil
 }
 
-// wholes returns the names of selected histograms that the server stores as classic histograms. only reports whether
+// classicNames returns the names of selected histograms that the server stores as classic histograms. only reports whether
 // the matchers select nothing else.
-func (s *Store) wholes(ms []*labels.Matcher) (names []string, only bool) {
+func (s *Store) classicNames(ms []*labels.Matcher) (names []string, only bool) {
 	asked := false
 	for name := range s.whole {
 		fits := true

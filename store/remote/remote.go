@@ -202,7 +202,7 @@ func (s *Store) Close() error {
 // Down returns an error while the server rejects reads or writes, and otherwise nil. The error contains the time since
 // when it has done so, which its method Since returns, and the cause.
 func (s *Store) Down() error {
-	read, write := s.web.reads.outage(), s.web.writes.outage()
+	read, write := s.web.reads.outageError(), s.web.writes.outageError()
 	switch {
 	case read == nil && write == nil:
 		return nil
@@ -319,7 +319,7 @@ func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms
 	if err != nil {
 		return storage.ErrSeriesSet(fmt.Errorf("read from %s: %w", q.s, err))
 	}
-	if away := q.s.web.writes.outage(); away != nil && away.since.UnixMilli() <= q.maxt {
+	if away := q.s.web.writes.outageError(); away != nil && away.since.UnixMilli() <= q.maxt {
 		return warned{set, fmt.Errorf("incomplete since %s: %w", away.since.UTC().Format(time.RFC3339), away.why)}
 	}
 	return set

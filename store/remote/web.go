@@ -54,7 +54,7 @@ func newWeb(c *settings) (*web, error) {
 	}
 	for _, file := range []string{c.tokenFile, c.passwordFile} {
 		if file != "" {
-			if _, err := secret(file); err != nil {
+			if _, err := readSecret(file); err != nil {
 				return nil, fmt.Errorf("store %s: %w", c.shown, err)
 			}
 		}
@@ -73,8 +73,8 @@ func newWeb(c *settings) (*web, error) {
 	}}, nil
 }
 
-// secret reads a file that holds one line.
-func secret(file string) (string, error) {
+// readSecret reads a file that holds one line.
+func readSecret(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
@@ -128,11 +128,11 @@ func (w *web) sendThrough(ctx context.Context, b *breaker, method, address strin
 	defer cancel(nil)
 	defer watch.Stop()
 	defer timer.Stop()
-	if err != nil && ended(limit) {
+	if err != nil && timedOut(limit) {
 		err = context.Cause(limit)
 	}
 	if err == nil {
-		err = w.judge(resp)
+		err = w.statusError(resp)
 		if !errors.Is(err, store.ErrUnavailable) {
 			b.succeeded() // it is up, and objects to the request
 			return nil, nil, err
@@ -141,7 +141,7 @@ func (w *web) sendThrough(ctx context.Context, b *breaker, method, address strin
 		b.abandoned()
 		return nil, nil, ctx.Err()
 	}
-	return nil, nil, b.failed(w.explain(err))
+	return nil, nil, b.failed(w.explainError(err))
 }
 
 func (w *web) send(ctx context.Context, method, address string, header map[string]string, body []byte) (*http.Response, error) {
@@ -158,7 +158,7 @@ func (w *web) send(ctx context.Context, method, address string, header map[strin
 	}
 	switch {
 	case w.conf.tokenFile != "":
-		token, err := secret(w.conf.tokenFile)
+		token, err := readSecret(w.conf.tokenFile)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,7 @@ func (w *web) send(ctx context.Context, method, address string, header map[strin
 		}
 		req.Header.Set("Authorization", scheme+token)
 	case w.conf.username != "":
-		password, err := secret(w.conf.passwordFile)
+		password, err := readSecret(w.conf.passwordFile)
 		if err != nil {
 			return nil, err
 		}
@@ -177,8 +177,8 @@ func (w *web) send(ctx context.Context, method, address string, header map[strin
 	return w.client.Do(req)
 }
 
-// judge turns a failure response into an error and closes it.
-func (w *web) judge(resp *http.Response) error {
+// statusError turns a failure response into an error and closes it.
+func (w *web) statusError(resp *http.Response) error {
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if err != nil && len(raw) == 0 {
@@ -232,8 +232,8 @@ func retryAfter(resp *http.Response) time.Duration {
 	return min(time.Duration(n)*time.Second, 5*time.Minute)
 }
 
-// explain describes the meaning of a network error.
-func (w *web) explain(err error) error {
+// explainError describes the meaning of a network error.
+func (w *web) explainError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
@@ -281,7 +281,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	a.timer.Reset(a.w.conf.timeout)
 	a.watch.Reset(a.w.pulse.silence)
 	n, err := a.LimitedReader.Read(p)
-	if err != nil && ended(a.limit) {
+	if err != nil && timedOut(a.limit) {
 		err = context.Cause(a.limit)
 	}
 	switch {
@@ -291,7 +291,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	case a.outer.Err() != nil:
 		err = a.outer.Err()
 	default:
-		err = a.breaker.failed(a.w.explain(err))
+		err = a.breaker.failed(a.w.explainError(err))
 	}
 	return n, err
 }

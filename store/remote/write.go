@@ -72,11 +72,11 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() &&
 			s.known.isNewer(ls.Hash(), c) {
 			s.known.began(ls.Hash(), c)
-			w.zero(ls, c)
+			w.addInitialZero(ls, c)
 		}
-		w.float(ls, t, sm.Value)
+		w.addFloat(ls, t, sm.Value)
 		if sm.Last {
-			w.float(ls, t+1, math.Float64frombits(value.StaleNaN))
+			w.addFloat(ls, t+1, math.Float64frombits(value.StaleNaN))
 		}
 	}
 	if s.out != nil {
@@ -136,7 +136,7 @@ func (s *Store) Takes(v float64) bool { return s.peer.takes(v) == nil }
 // Whole reports whether native histograms of a metric are read back unchanged.
 func (s *Store) Whole(name string) bool { return s.conf.native || s.whole[name] }
 
-func (w *write) float(ls labels.Labels, t int64, v float64) {
+func (w *write) addFloat(ls labels.Labels, t int64, v float64) {
 	if err := w.s.peer.takes(v); err != nil {
 		if !value.IsStaleNaN(v) {
 			w.addRefused(1, fmt.Errorf("%w: %s is %g: %w", store.ErrInvalid, ls, v, err))
@@ -147,8 +147,8 @@ func (w *write) float(ls labels.Labels, t int64, v float64) {
 	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
 }
 
-// zero adds the initial zero of a counter; the other side may refuse it.
-func (w *write) zero(ls labels.Labels, t int64) {
+// addInitialZero adds the initial zero of a counter; the other side may refuse it.
+func (w *write) addInitialZero(ls labels.Labels, t int64) {
 	w.zeros = append(w.zeros, prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil), Samples: []prompb.Sample{{Timestamp: t}}})
 }
 
@@ -169,7 +169,7 @@ func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh 
 		w.classicEnd(ls, t, fh)
 		return
 	}
-	classic(ls, fh, func(ls labels.Labels, v float64) { w.float(ls, t, v) })
+	emitClassic(ls, fh, func(ls labels.Labels, v float64) { w.addFloat(ls, t, v) })
 }
 
 // histogramEnd adds the staleness marker of a series with last sample h.
@@ -182,13 +182,13 @@ func (w *write) histogramEnd(ls labels.Labels, t int64, h *histogram.Histogram) 
 }
 
 func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogram) {
-	classic(ls, h, func(ls labels.Labels, _ float64) { w.float(ls, t, math.Float64frombits(value.StaleNaN)) })
+	emitClassic(ls, h, func(ls labels.Labels, _ float64) { w.addFloat(ls, t, math.Float64frombits(value.StaleNaN)) })
 }
 
 // send sends the collected samples to the server. If the server stored only some of them, it returns a
 // *store.RefusedError about the others.
 func (w *write) send(ctx context.Context) error {
-	noted, err := w.s.noting(w.series)
+	noted, err := w.s.noteLate(w.series)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (w *write) send(ctx context.Context) error {
 	budget := tries
 	meta := w.s.described()
 	stored := 0
-	for _, part := range split(w.series) {
+	for _, part := range splitRequests(w.series) {
 		n, err := w.s.deliver(ctx, part, meta, &budget, w.addRefused)
 		if err != nil {
 			return err
@@ -232,8 +232,8 @@ func (s *Store) recordWritten(list []prompb.TimeSeries) {
 	}
 }
 
-// split divides a list into requests.
-func split(list []prompb.TimeSeries) (out [][]prompb.TimeSeries) {
+// splitRequests divides a list into requests.
+func splitRequests(list []prompb.TimeSeries) (out [][]prompb.TimeSeries) {
 	begin, n := 0, 0
 	for i := range list {
 		m := len(list[i].Samples) + len(list[i].Histograms)
@@ -273,10 +273,10 @@ func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []pr
 	case !errors.As(err, &status) || errors.Is(err, store.ErrUnavailable):
 		return 0, err
 	case n <= 1 || *budget <= 0:
-		refuse(n, refusal(list, status))
+		refuse(n, refusedError(list, status))
 		return 0, nil
 	}
-	a, b := halves(list)
+	a, b := splitInHalf(list)
 	stored, err := s.deliver(ctx, a, nil, budget, refuse)
 	if err != nil {
 		return stored, err
@@ -285,7 +285,7 @@ func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []pr
 	return stored + more, err
 }
 
-func halves(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
+func splitInHalf(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
 	if len(list) > 1 {
 		return list[:len(list)/2], list[len(list)/2:]
 	}
@@ -299,8 +299,8 @@ func halves(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
 	return []prompb.TimeSeries{one}, []prompb.TimeSeries{two}
 }
 
-// refusal translates a refusal of the other side into a store error.
-func refusal(list []prompb.TimeSeries, e *statusError) error {
+// refusedError translates a refusal of the other side into a store error.
+func refusedError(list []prompb.TimeSeries, e *statusError) error {
 	kind := store.ErrInvalid
 	switch text := strings.ToLower(e.text); {
 	case strings.Contains(text, "duplicate sample"), strings.Contains(text, "different value"):
@@ -319,7 +319,7 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 		return err
 	}
 	in, said, err := s.web.sendThrough(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
-	if s.two.unknown(header, said, err) {
+	if s.two.rejects2(header, said, err) {
 		if err == nil {
 			_ = in.Close() // the body is not needed
 		}
@@ -369,7 +369,7 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v f
 	if h != nil || fh != nil {
 		a.w.histogram(ls, t, h, fh)
 	} else {
-		a.w.float(ls, t, v)
+		a.w.addFloat(ls, t, v)
 	}
 	return storage.SeriesRef(hash | 1), nil
 }

@@ -27,10 +27,10 @@ var headers2 = map[string]string{
 	"X-Prometheus-Remote-Write-Version": "2.0.0",
 }
 
-// unknown reports whether the response to a request of remote write 2.0 shows that the server supports only 1.0. Some
+// rejects2 reports whether the response to a request of remote write 2.0 shows that the server supports only 1.0. Some
 // servers return an error. Others accept the request as an empty 1.0 request and do not send the headers of 2.0. After
 // such a response, all requests use 1.0.
-func (w *write2) unknown(sent map[string]string, said http.Header, err error) bool {
+func (w *write2) rejects2(sent map[string]string, said http.Header, err error) bool {
 	if w == nil || sent["X-Prometheus-Remote-Write-Version"] != headers2["X-Prometheus-Remote-Write-Version"] {
 		return false
 	}

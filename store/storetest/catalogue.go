@@ -72,8 +72,8 @@ func Row(i int) store.Workload {
 	return w
 }
 
-// show writes a row with its pointers followed, for comparing.
-func show(w store.Workload) string {
+// rowText writes a row with its pointers followed, for comparing.
+func rowText(w store.Workload) string {
 	var code any
 	if w.ExitCode != nil {
 		code = *w.ExitCode
@@ -106,13 +106,13 @@ func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
 	for _, want := range []store.Workload{full, bare} {
 		rows, n := list(t, c, store.Filter{IDs: []string{want.ID}})
-		if n != 1 || len(rows) != 1 || show(rows[0]) != show(want) {
-			t.Errorf("%d rows\n got %s\nwant %s", n, show(rows[0]), show(want))
+		if n != 1 || len(rows) != 1 || rowText(rows[0]) != rowText(want) {
+			t.Errorf("%d rows\n got %s\nwant %s", n, rowText(rows[0]), rowText(want))
 		}
 	}
 	rows, _ := list(t, c, store.Filter{IDs: []string{bare.ID}})
 	if !rows[0].End.IsZero() || rows[0].CPUSeconds != nil || rows[0].ExitCode != nil {
-		t.Errorf("what was not measured came back as a figure: %s", show(rows[0]))
+		t.Errorf("what was not measured came back as a figure: %s", rowText(rows[0]))
 	}
 	requireNoError(t, c.Upsert(t.Context(), nil))
 }
@@ -250,12 +250,12 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 		} else if w := rows[0]; w.ID != shared.ID || w.Owner != "user1" || w.Command != "cc" || !w.Partial || len(w.Shares) != 1 ||
 			*w.CPUSeconds != 30 ||
 			*w.CoresMean != 3 || w.ReadBytes != nil || *w.MemoryPeakBytes != 9 {
-			t.Errorf("the share is %s", show(w))
+			t.Errorf("the share is %s", rowText(w))
 		}
 		for _, f := range []store.Filter{{}, {Owners: []string{"root", "user1", "nobody"}}, {IDs: []string{shared.ID}}} {
 			rows, _ := list(t, c, f)
 			if at := slices.IndexFunc(rows, func(w store.Workload) bool { return w.ID == shared.ID }); at < 0 ||
-				show(rows[at]) != show(shared) {
+				rowText(rows[at]) != rowText(shared) {
 				t.Errorf("%+v: the row of several users is not as it was", f)
 			}
 		}
@@ -374,8 +374,8 @@ func catalogueReplace(t *testing.T, c store.Catalogue) {
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	w.End, w.Nodes, w.Owner, w.CPUSeconds, w.Kind = w.Seen, []string{"moved"}, "other", nil, "job"
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w, w}))
-	if rows, n := list(t, c, store.Filter{}); n != 1 || show(rows[0]) != show(w) {
-		t.Errorf("%d rows, %s", n, show(rows[0]))
+	if rows, n := list(t, c, store.Filter{}); n != 1 || rowText(rows[0]) != rowText(w) {
+		t.Errorf("%d rows, %s", n, rowText(rows[0]))
 	}
 	yes := true
 	for _, f := range []store.Filter{{Nodes: []string{"n1"}}, {Owners: []string{"user1"}}, {Running: &yes}, {Kinds: []string{"slurm"}}} {
@@ -452,7 +452,7 @@ func catalogueHostile(t *testing.T, c store.Catalogue) {
 	w.Name, w.Owner, w.Nodes = "'; DROP TABLE workloads; -- \x00 \U0001F980", `%_"\`, []string{`["n"]`, "\u202e"}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {IDs: []string{w.ID}}} {
-		if rows, n := list(t, c, f); n != 1 || show(rows[0]) != show(w) {
+		if rows, n := list(t, c, f); n != 1 || rowText(rows[0]) != rowText(w) {
 			t.Errorf("%+v: %d rows", f, n)
 		}
 	}

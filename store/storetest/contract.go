@@ -15,9 +15,9 @@ import (
 	"reckon/store"
 )
 
-// described tests that Metadata returns the descriptions from Append and Describe. It also tests that the caller may
+// testDescriptions tests that Metadata returns the descriptions from Append and Describe. It also tests that the caller may
 // change the returned map.
-func described(t *testing.T, s store.Series) {
+func testDescriptions(t *testing.T, s store.Series) {
 	requireNoError(t, s.Ready())
 	var batch metric.Batch
 	batch.Reset(Now())
@@ -38,9 +38,9 @@ func described(t *testing.T, s store.Series) {
 	}
 }
 
-// appender tests that samples of rules, scrapes and remote write are read back like samples of
+// testAppender tests that samples of rules, scrapes and remote write are read back like samples of
 // batches, and that a rollback stores none.
-func appender(t *testing.T, s store.Series) {
+func testAppender(t *testing.T, s store.Series) {
 	now := Now()
 	l := labels.FromStrings("__name__", "suite_appended", "node", "n1", "site", "here")
 	a := s.AppenderV2(t.Context())
@@ -59,11 +59,11 @@ func appender(t *testing.T, s store.Series) {
 	}
 	requireNoError(t, back.Rollback())
 	t0 := now.UnixMilli()
-	equal(t, s, all(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
+	equal(t, s, readAll(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
 }
 
-// chunks tests that a chunk querier, which remote read uses, returns the samples of a querier.
-func chunks(t *testing.T, s store.Series) {
+// testChunks tests that a chunk querier, which remote read uses, returns the samples of a querier.
+func testChunks(t *testing.T, s store.Series) {
 	now := Now()
 	var batch metric.Batch
 	for i := range 5 {
@@ -71,7 +71,7 @@ func chunks(t *testing.T, s store.Series) {
 		batch.Add(metric.NewSeries(gauge, "a"), float64(i))
 		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
-	want := all(t, s, gauge.Name)
+	want := readAll(t, s, gauge.Name)
 	from, to := now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli()
 	q, err := s.ChunkQuerier(from, to)
 	if err != nil {
@@ -98,8 +98,8 @@ func chunks(t *testing.T, s store.Series) {
 	}
 }
 
-// exemplars: a store may keep none, but must accept the query.
-func exemplars(t *testing.T, s store.Series) {
+// testExemplars: a store may keep none, but must accept the query.
+func testExemplars(t *testing.T, s store.Series) {
 	q, err := s.ExemplarQuerier(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +111,8 @@ func exemplars(t *testing.T, s store.Series) {
 	}
 }
 
-// oldest tests that an empty store has no oldest sample, and that another one has no sample before it.
-func oldest(t *testing.T, s store.Series) {
+// testOldest tests that an empty store has no oldest sample, and that another one has no sample before it.
+func testOldest(t *testing.T, s store.Series) {
 	if at, ok := s.Oldest(); ok {
 		t.Errorf("the oldest sample of an empty store is of %s", at)
 	}
@@ -169,7 +169,7 @@ func testLate(t *testing.T, s store.Series) {
 	requireNoError(t, s.Clean(dirty()))
 	put(4*time.Hour, 5)
 	dirty(4 * time.Hour)
-	if !slices.ContainsFunc(all(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`],
+	if !slices.ContainsFunc(readAll(t, s, gauge.Name)[`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`],
 		func(p Point) bool { return p.V == 3 }) {
 		t.Error("the late sample is not stored")
 	}

@@ -24,7 +24,7 @@ func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
 	first, end := uint64(0), few
 	if variable != "" {
 		var err error
-		if first, end, err = seeds(variable); err != nil {
+		if first, end, err = parseSeeds(variable); err != nil {
 			tb.Fatalf("%s: %v", DamagesVariable, err)
 		}
 	}
@@ -37,8 +37,8 @@ func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
 	}
 }
 
-// seeds returns the first seed and the end of the range.
-func seeds(s string) (first, end uint64, err error) {
+// parseSeeds returns the first seed and the end of the range.
+func parseSeeds(s string) (first, end uint64, err error) {
 	from, to, isRange := strings.Cut(s, "-")
 	if !isRange {
 		end, err = strconv.ParseUint(s, 10, 63)
@@ -103,7 +103,7 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	slices.Sort(names)
 	files := kinds[names[rng.IntN(len(names))]]
 	d := Damage{Seed: seed, File: files[rng.IntN(len(files))]}
-	if d.What, d.bytes, err = hurt(filepath.Join(dir, d.File), rng); err != nil {
+	if d.What, d.bytes, err = damageFile(filepath.Join(dir, d.File), rng); err != nil {
 		tb.Fatal(err)
 	}
 	return d
@@ -121,7 +121,7 @@ func kindOf(rel string) string {
 	return strings.Join(parts, "/")
 }
 
-func hurt(path string, rng *rand.Rand) (what string, size int, err error) {
+func damageFile(path string, rng *rand.Rand) (what string, size int, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return "", 0, err

@@ -20,7 +20,7 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"many", "9-7", "1-", "-1"} {
-		if _, _, err := seeds(wrong); err == nil {
+		if _, _, err := parseSeeds(wrong); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
 	}

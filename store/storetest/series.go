@@ -138,21 +138,21 @@ func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) 
 		{"RoundTrip", roundTrip},
 		{"LabelsAreWhole", wholeLabels},
 		{"SameBatchTwice", sameBatchTwice},
-		{"Conflict", conflict},
+		{"Conflict", testConflict},
 		{"OutOfOrder", outOfOrder},
 		{"LastIsStale", lastIsStale},
 		{"CreatedIsZero", createdIsZero},
 		{"NativeHistogram", nativeHistogram},
-		{"Concurrent", concurrent},
+		{"Concurrent", testConcurrent},
 		{"ManyShortSeries", manyShortSeries},
-		{"Cancelled", cancelled},
-		{"Described", described},
-		{"Appender", appender},
-		{"Chunks", chunks},
-		{"Exemplars", exemplars},
-		{"Oldest", oldest},
+		{"Cancelled", testCancelled},
+		{"Described", testDescriptions},
+		{"Appender", testAppender},
+		{"Chunks", testChunks},
+		{"Exemplars", testExemplars},
+		{"Oldest", testOldest},
 		{"Late", testLate},
-		{"Closed", closed},
+		{"Closed", testClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t)
@@ -171,7 +171,7 @@ func requireNoError(t *testing.T, err error) {
 	}
 }
 
-func all(t *testing.T, s store.Series, name string) map[string][]Point {
+func readAll(t *testing.T, s store.Series, name string) map[string][]Point {
 	t.Helper()
 	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), MatchName(name))
 }
@@ -208,7 +208,7 @@ func roundTrip(t *testing.T, s store.Series) {
 		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`: {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}},
 		`{__name__="suite_gauge_bytes", device="sdb", node="n1", site="here"}`: {{T: t0}, {T: t0 + 30000, V: -2 * math.Pi}},
 	})
@@ -229,7 +229,7 @@ func wholeLabels(t *testing.T, s store.Series) {
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
-	equal(t, s, all(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
+	equal(t, s, readAll(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
 }
 
 func sameBatchTwice(t *testing.T, s store.Series) {
@@ -254,18 +254,18 @@ func sameBatchTwice(t *testing.T, s store.Series) {
 		}
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`:  {{T: t0, V: 7}, {T: t0 + 60000, V: 7}},
 		`{__name__="suite_gauge_bytes", device="gone", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}},
 	})
-	for k, p := range all(t, s, native.Name) {
+	for k, p := range readAll(t, s, native.Name) {
 		if len(p) != 2 {
 			t.Errorf("%s: %d samples, want 2", k, len(p))
 		}
 	}
 }
 
-func conflict(t *testing.T, s store.Series) {
+func testConflict(t *testing.T, s store.Series) {
 	now := Now()
 	a, b := metric.NewSeries(gauge, "a"), metric.NewSeries(gauge, "b")
 	var batch metric.Batch
@@ -278,7 +278,7 @@ func conflict(t *testing.T, s store.Series) {
 	err := s.Append(t.Context(), node1, &batch)
 	if limitsOf(s).Conflict != "" {
 		requireNoError(t, err)
-		if got := all(t, s, gauge.Name); len(got) != 2 {
+		if got := readAll(t, s, gauge.Name); len(got) != 2 {
 			t.Errorf("%d series, want 2: %v", len(got), got)
 		}
 		return
@@ -286,7 +286,7 @@ func conflict(t *testing.T, s store.Series) {
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("second value for one time: %v, want ErrConflict", err)
 	}
-	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 1}},
 		`{__name__="suite_gauge_bytes", device="b", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 3}},
 	})
@@ -302,7 +302,7 @@ func outOfOrder(t *testing.T, s store.Series) {
 		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {
 			{T: t0}, {T: t0 + 60000, V: 60}, {T: t0 + 150000, V: 150}, {T: t0 + 300000, V: 300}, {T: t0 + 310000, V: 310}},
 	})
@@ -323,11 +323,11 @@ func lastIsStale(t *testing.T, s store.Series) {
 	batch.Add(metric.NewSeries(gauge, "a"), 2)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	t0 := now.UnixMilli()
-	equal(t, s, all(t, s, gauge.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true},
 			{T: t0 + 60000, V: 2}},
 	})
-	for _, p := range all(t, s, native.Name) {
+	for _, p := range readAll(t, s, native.Name) {
 		if limitsOf(s).Staleness != "" {
 			if len(p) != 1 {
 				t.Errorf("histogram series has %d samples, want 1", len(p))
@@ -369,7 +369,7 @@ func createdIsZero(t *testing.T, s store.Series) {
 	batch.Reset(now.Add(3 * time.Minute))
 	batch.Add(anew, 1)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
-	equal(t, s, all(t, s, counter.Name), map[string][]Point{
+	equal(t, s, readAll(t, s, counter.Name), map[string][]Point{
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/a"}`: {
 			{T: t0 - 10000}, {T: t0, V: 5}, {T: t0 + 60000, V: 6}, {T: t0 + 120000, V: 7}, {T: t0 + 150000}, {T: t0 + 180000, V: 1}},
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/late"}`: {{T: t0, V: 1}},
@@ -435,8 +435,8 @@ func nativeHistogram(t *testing.T, s store.Series) {
 	}
 }
 
-// concurrent: several nodes and readers at once; each node's counter ends complete.
-func concurrent(t *testing.T, s store.Series) {
+// testConcurrent: several nodes and readers at once; each node's counter ends complete.
+func testConcurrent(t *testing.T, s store.Series) {
 	const nodes, batches, series = 4, 40, 25
 	now := Now()
 	var wg sync.WaitGroup
@@ -477,7 +477,7 @@ func concurrent(t *testing.T, s store.Series) {
 	for err := range errs {
 		requireNoError(t, err)
 	}
-	got := all(t, s, gauge.Name)
+	got := readAll(t, s, gauge.Name)
 	if len(got) != nodes*series {
 		t.Errorf("%d series, want %d", len(got), nodes*series)
 	}
@@ -498,7 +498,7 @@ func manyShortSeries(t *testing.T, s store.Series) {
 		b.Samples = append(b.Samples, metric.Sample{Series: metric.NewSeries(gauge, fmt.Sprintf("short%d", k)), Value: 1, Last: true})
 		requireNoError(t, s.Append(t.Context(), node1, &b))
 	}
-	got := all(t, s, gauge.Name)
+	got := readAll(t, s, gauge.Name)
 	if len(got) != 201 {
 		t.Errorf("%d series, want 201", len(got))
 	}
@@ -507,7 +507,7 @@ func manyShortSeries(t *testing.T, s store.Series) {
 	}
 }
 
-func cancelled(t *testing.T, s store.Series) {
+func testCancelled(t *testing.T, s store.Series) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var b metric.Batch
@@ -518,7 +518,7 @@ func cancelled(t *testing.T, s store.Series) {
 	}
 }
 
-func closed(t *testing.T, s store.Series) {
+func testClosed(t *testing.T, s store.Series) {
 	requireNoError(t, s.Close())
 	requireNoError(t, s.Close()) // twice does no harm
 	var b metric.Batch

@@ -55,7 +55,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	if w.t < lateBefore(max(w.headMax, s.opts.Clock().UnixMilli())) {
 		late.Add(w.t)
 	}
-	noted, err := s.noting(&late)
+	noted, err := s.noteLate(&late)
 	if err != nil {
 		return errors.Join(err, w.app.Rollback())
 	}
@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	if err != nil {
 		s.torn.Store(true)
 		clear(tn.refs)
-		if full(err) {
+		if isDiskFull(err) {
 			return fullDisk(s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
@@ -107,7 +107,7 @@ func (s *Store) checkTime(t time.Time) error {
 		return nil
 	}
 	if ahead := newest - max(now.UnixMilli(), t.UnixMilli()); s.opts.Ahead > 0 && ahead > s.opts.Ahead.Milliseconds() {
-		s.widen(time.Duration(ahead) * time.Millisecond)
+		s.widenWindow(time.Duration(ahead) * time.Millisecond)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (a *gatedAppender) release() {
 // Commit implements storage.AppenderV2.
 func (a *gatedAppender) Commit() error {
 	defer a.release()
-	noted, err := a.s.noting(&a.late)
+	noted, err := a.s.noteLate(&a.late)
 	if err != nil {
 		return errors.Join(err, a.rollback())
 	}
@@ -148,7 +148,7 @@ func (a *gatedAppender) Commit() error {
 	a.s.recent.markReadable(a.oldest)
 	if err != nil {
 		a.s.torn.Store(true)
-		if full(err) {
+		if isDiskFull(err) {
 			return fullDisk(a.s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)

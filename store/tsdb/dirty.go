@@ -25,10 +25,10 @@ func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// noting marks hours before writing to them. If it succeeds, end must be called afterwards.
-func (s *Store) noting(l *dirty.Late) (end func(), err error) {
+// noteLate marks hours before writing to them. If it succeeds, end must be called afterwards.
+func (s *Store) noteLate(l *dirty.Late) (end func(), err error) {
 	end, err = s.dirty.Begin(l)
-	if err != nil && full(err) {
+	if err != nil && isDiskFull(err) {
 		return nil, fullDisk(s.opts.Dir, err)
 	}
 	return end, err

@@ -43,7 +43,7 @@ const (
 
 // evictEnded writes ended series to a block when due, and drops them from memory.
 func (s *Store) evictEnded(db *promtsdb.DB) {
-	if s.stuck() {
+	if s.hasAbandoned() {
 		return
 	}
 	now, ended, all := s.opts.Clock(), db.Head().NumStaleSeries(), db.Head().NumSeries()
@@ -84,7 +84,7 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 	case errors.Is(err, errBusy):
 		s.log.Debug("ended series stay in memory until the queries under way have ended", "err", err)
 		return false
-	case full(err):
+	case isDiskFull(err):
 		if !s.noRoom {
 			s.log.Error("series that ended stay in memory until the disk has room; logged once", "err", fullDisk(s.opts.Dir, err))
 		}
@@ -99,8 +99,8 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 
 var errStuck = errors.New("a query does not end: nothing that it may read leaves memory or the disk until the server is restarted")
 
-// stuck reports whether abandoned queries still compute.
-func (s *Store) stuck() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 }
+// hasAbandoned reports whether abandoned queries still compute.
+func (s *Store) hasAbandoned() bool { return s.opts.Stuck != nil && s.opts.Stuck() > 0 }
 
 var errBusy = errors.New("queries under way take longer than an eviction waits for them")
 
@@ -170,7 +170,7 @@ func (s *Store) newest() int64 {
 // thousands of series. If a series has continued, it stays in memory. After the last block, the database removes the
 // other series from memory; see [Store.pauseQueries].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
-	if c.s.stuck() { // the database would wait for its readers for ever when the block is written
+	if c.s.hasAbandoned() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
 	}
 	if base == nil || !base.Compaction.FromStaleSeries() {
@@ -209,7 +209,7 @@ func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 // small blocks of ended series. The database considers blocks in order of writing up to the first recent one, so its
 // plan would not include them for two or three hours.
 func (c compactor) Plan(dir string) ([]string, error) {
-	if c.s.stuck() {
+	if c.s.hasAbandoned() {
 		return nil, nil
 	}
 	plan, err := c.Compactor.Plan(dir)

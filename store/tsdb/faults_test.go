@@ -269,7 +269,7 @@ func fillDisk(t *testing.T, name string) {
 	for {
 		if _, err := f.Write(block); err != nil {
 			var pe *fs.PathError
-			if !errors.As(err, &pe) || !full(err) {
+			if !errors.As(err, &pe) || !isDiskFull(err) {
 				t.Fatal(err)
 			}
 			return

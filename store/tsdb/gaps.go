@@ -62,8 +62,8 @@ func (g *gaps) add(dir string, gap store.Gap) error {
 	return g.save(dir)
 }
 
-// forget drops gaps before a time, and gaps of blocks that exist again, by their names.
-func (g *gaps) forget(dir string, before time.Time, back func(file string) bool) error {
+// dropRestored drops gaps before a time, and gaps of blocks that exist again, by their names.
+func (g *gaps) dropRestored(dir string, before time.Time, back func(file string) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := len(g.list)
@@ -160,8 +160,8 @@ func (s incomplete) Err() error {
 	return err
 }
 
-// suspect makes the janitor read all blocks again after an index could not be read.
-func (s *Store) suspect(err error) {
+// recheckBlocks makes the janitor read all blocks again after an index could not be read.
+func (s *Store) recheckBlocks(err error) {
 	if !errors.Is(err, encoding.ErrInvalidChecksum) && !errors.Is(err, encoding.ErrInvalidSize) {
 		return
 	}

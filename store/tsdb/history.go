@@ -121,8 +121,8 @@ func (h *History) Join(o *History) {
 // rangeOf returns the begin of the block that a time lies in.
 func rangeOf(t int64) int64 { return dirty.Floor(t, historyRange) }
 
-// in returns the chunks of the series in a range.
-func (s *HistorySeries) in(at int64) []chunks.Meta {
+// chunksIn returns the chunks of the series in a range.
+func (s *HistorySeries) chunksIn(at int64) []chunks.Meta {
 	from := 0
 	for from < len(s.chunks) && s.chunks[from].MinTime < at {
 		from++
@@ -206,7 +206,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	defer s.gate.release()
 	h.sort()
 	late, parts := h.parts()
-	noted, err := s.noting(late)
+	noted, err := s.noteLate(late)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 			return err
 		}
 		if err := writeBlock(ctx, s.opts.Dir, id, parts[at], at); err != nil {
-			if full(err) {
+			if isDiskFull(err) {
 				err = fullDisk(s.opts.Dir, err)
 			}
 			return fmt.Errorf("write block %s: %w", id, err)
@@ -249,7 +249,7 @@ func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []*HistorySe
 	meta.Compaction.SetOutOfOrder() // so that the head keeps its samples of the same time
 	return block.Write(ctx, dir, &meta, func(put func(labels.Labels, []chunks.Meta) error) error {
 		for _, s := range list {
-			c := s.in(at)
+			c := s.chunksIn(at)
 			meta.MinTime, meta.MaxTime = min(meta.MinTime, c[0].MinTime), max(meta.MaxTime, c[len(c)-1].MaxTime+1)
 			if err := put(s.labels, c); err != nil {
 				return err

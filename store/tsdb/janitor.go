@@ -95,7 +95,7 @@ func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 
 func (s *Store) verify(db *promtsdb.DB, id ulid.ULID) {
 	path := filepath.Join(s.opts.Dir, id.String())
-	if _, err := block.Verify(path); err != nil && unreadable(err) && durable.Exists(path) {
+	if _, err := block.Verify(path); err != nil && isDamage(err) && durable.Exists(path) {
 		s.leaveOut(db, id, err)
 	}
 }
@@ -120,7 +120,7 @@ func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
 func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} {
 	s.born.update(blocks)
 	out := map[ulid.ULID]struct{}{}
-	if s.stuck() {
+	if s.hasAbandoned() {
 		return out
 	}
 	newest, bytes := int64(math.MinInt64), int64(0)
@@ -165,10 +165,10 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	return out
 }
 
-// widen extends the out-of-order window by ahead, the time that the newest sample is in the future. That happens if the
+// widenWindow extends the out-of-order window by ahead, the time that the newest sample is in the future. That happens if the
 // clock jumped forward and back. Correct samples would otherwise be rejected until the clock has caught up. The next
 // start uses the configured window again.
-func (s *Store) widen(ahead time.Duration) {
+func (s *Store) widenWindow(ahead time.Duration) {
 	// Round up, so that this happens once and not for every batch.
 	need := (s.opts.OutOfOrder + ahead).Round(time.Hour) + time.Hour
 	if s.ooo.Load() >= (s.opts.OutOfOrder + ahead).Milliseconds() {

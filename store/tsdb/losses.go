@@ -49,7 +49,11 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 			continue
 		}
 		before := len(l.list)
-		if _, err := eachRecord(filepath.Join(dir, s.file), l.record, func(b badRecord) error { l.addBad(s, b); return nil }); err != nil {
+		if _, err := eachRecord(filepath.Join(dir, s.file), l.addRecord, func(b badRecord) error {
+			l.addBad(s,
+				b)
+			return nil
+		}); err != nil {
 			return nil, err
 		}
 		if len(l.list)-before < len(s.bad) {
@@ -59,14 +63,14 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 	if len(all) > 0 {
 		newest := newestIn(dir, all[len(all)-1], noted)
 		l.closeOpen(newest)
-		l.widen(noted, newest)
+		l.widenOutOfOrder(noted, newest)
 	}
 	return l.list, nil
 }
 
-// widen extends the losses in the out-of-order log to the times of all such samples, because the samples around a
+// widenOutOfOrder extends the losses in the out-of-order log to the times of all such samples, because the samples around a
 // damaged place do not limit the times of those in it.
-func (l *losses) widen(noted *notedLogs, newest int64) {
+func (l *losses) widenOutOfOrder(noted *notedLogs, newest int64) {
 	oldest := l.oldestOOO
 	if noted != nil && noted.OldestOOO != 0 {
 		oldest = min(oldest, noted.OldestOOO)
@@ -109,8 +113,8 @@ func (l *losses) closeOpen(t int64) {
 	}
 }
 
-// record notes the series and the times of a record.
-func (l *losses) record(rec []byte) error {
+// addRecord notes the series and the times of a record.
+func (l *losses) addRecord(rec []byte) error {
 	switch l.dec.Type(rec) {
 	case record.Series:
 		list, err := l.dec.Series(rec, nil)
@@ -121,26 +125,26 @@ func (l *losses) record(rec []byte) error {
 	case record.Samples, record.SamplesV2:
 		list, err := l.dec.Samples(rec, nil)
 		for _, s := range list {
-			l.sample(s.Ref, s.T)
+			l.addSample(s.Ref, s.T)
 		}
 		return err
 	case record.HistogramSamples, record.CustomBucketsHistogramSamples, record.HistogramSamplesV2:
 		list, err := l.dec.HistogramSamples(rec, nil)
 		for _, s := range list {
-			l.sample(s.Ref, s.T)
+			l.addSample(s.Ref, s.T)
 		}
 		return err
 	case record.FloatHistogramSamples, record.CustomBucketsFloatHistogramSamples, record.FloatHistogramSamplesV2:
 		list, err := l.dec.FloatHistogramSamples(rec, nil)
 		for _, s := range list {
-			l.sample(s.Ref, s.T)
+			l.addSample(s.Ref, s.T)
 		}
 		return err
 	}
 	return nil
 }
 
-func (l *losses) sample(ref chunks.HeadSeriesRef, t int64) {
+func (l *losses) addSample(ref chunks.HeadSeriesRef, t int64) {
 	if l.outOfOrder {
 		l.oldestOOO = min(l.oldestOOO, t)
 	}

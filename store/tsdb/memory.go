@@ -216,7 +216,7 @@ func (i *memoryIterator) Next() chunkenc.ValueType {
 		if vt := i.current.Next(); vt != chunkenc.ValNone {
 			return vt
 		}
-		if i.failed() {
+		if i.keepError() {
 			return chunkenc.ValNone
 		}
 	}
@@ -224,15 +224,15 @@ func (i *memoryIterator) Next() chunkenc.ValueType {
 		if vt := i.current.Next(); vt != chunkenc.ValNone {
 			return vt
 		}
-		if i.failed() {
+		if i.keepError() {
 			return chunkenc.ValNone
 		}
 	}
 	return chunkenc.ValNone
 }
 
-// failed keeps the error of a chunk, after which nothing is read, because later data would hide the gap.
-func (i *memoryIterator) failed() bool {
+// keepError keeps the error of a chunk, after which nothing is read, because later data would hide the gap.
+func (i *memoryIterator) keepError() bool {
 	if i.err == nil {
 		i.err = i.current.Err()
 	}

@@ -32,7 +32,7 @@ func (s *Store) openDB(crashed bool) error {
 		}
 	}
 	for _, names := range [][]string{{"chunks_head"}, {"chunks_head", "wal", "wbl"}} {
-		if err == nil || !unreadable(err) {
+		if err == nil || !isDamage(err) {
 			break
 		}
 		if aside := s.setHeadAside(err, names...); aside != nil {
@@ -41,7 +41,7 @@ func (s *Store) openDB(crashed bool) error {
 		db, err = s.openOnce()
 	}
 	if err != nil {
-		if full(err) {
+		if isDiskFull(err) {
 			return fullDisk(s.opts.Dir, err)
 		}
 		return err

@@ -30,10 +30,10 @@ func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, 
 	if err != nil {
 		return nil, err
 	}
-	s.begin()
+	s.beginQuery()
 	q, err := s.querier(db, read, mint, maxt)
 	if err != nil {
-		s.end()
+		s.endQuery()
 		return nil, err
 	}
 	return &gatedQuerier{Querier: q, s: s, warnings: s.gapWarnings(mint, maxt)}, nil
@@ -45,23 +45,23 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.begin()
+	s.beginQuery()
 	q, err := db.ChunkQuerier(mint, maxt)
 	if err != nil {
-		s.end()
+		s.endQuery()
 		return nil, err
 	}
 	return &gatedChunkQuerier{ChunkQuerier: q, s: s, warnings: s.gapWarnings(mint, maxt)}, nil
 }
 
-// begin waits while no query may begin, and counts it. It has entered the gate.
-func (s *Store) begin() {
+// beginQuery waits while no query may begin, and counts it. It has entered the gate.
+func (s *Store) beginQuery() {
 	s.starting.RLock()
 	s.queries.Add(1)
 	s.starting.RUnlock()
 }
 
-func (s *Store) end() {
+func (s *Store) endQuery() {
 	s.queries.Add(-1)
 	s.gate.release()
 }
@@ -74,7 +74,7 @@ type gatedQuerier struct {
 }
 
 func (q *gatedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.suspect, series.Unsound(ctx)}
+	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.recheckBlocks, series.Unsound(ctx)}
 }
 
 func (q *gatedQuerier) Close() error {
@@ -82,7 +82,7 @@ func (q *gatedQuerier) Close() error {
 		return nil
 	}
 	q.done = true
-	defer q.s.end()
+	defer q.s.endQuery()
 	return q.Querier.Close()
 }
 
@@ -106,7 +106,7 @@ func (q *gatedChunkQuerier) Close() error {
 		return nil
 	}
 	q.done = true
-	defer q.s.end()
+	defer q.s.endQuery()
 	return q.ChunkQuerier.Close()
 }
 
@@ -143,7 +143,7 @@ func (s *Store) Delete(ctx context.Context, mint, maxt int64, ms ...*labels.Matc
 	if first, last := extent(db); first <= last {
 		hours.AddRange(max(mint, first), min(maxt, last))
 	}
-	noted, err := s.noting(&hours)
+	noted, err := s.noteLate(&hours)
 	if err != nil {
 		return err
 	}

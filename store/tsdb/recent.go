@@ -78,8 +78,8 @@ func (r *recent) recordBlocks(mark uint64, there []ulid.ULID) {
 	r.blocks = known
 }
 
-// had reports whether a block was there when a mark was made.
-func (r *recent) had(id ulid.ULID, mark uint64) bool {
+// hadBlock reports whether a block was there when a mark was made.
+func (r *recent) hadBlock(id ulid.ULID, mark uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first, ok := r.blocks[id]

@@ -87,7 +87,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 		path := filepath.Join(s.opts.Dir, id.String())
 		info, err := s.checkBlock(id, path, budget > 0)
 		budget -= info.Bytes
-		if err != nil && !unreadable(err) {
+		if err != nil && !isDamage(err) {
 			return 0, err
 		}
 		meta, metaErr := block.ReadMeta(path)
@@ -132,7 +132,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 	if s.opts.Retention > 0 {
 		limit = s.opts.Clock().Add(-s.opts.Retention)
 	}
-	return since, s.gaps.forget(s.opts.Dir, limit, func(file string) bool {
+	return since, s.gaps.dropRestored(s.opts.Dir, limit, func(file string) bool {
 		name, _, _ := strings.Cut(file, string(filepath.Separator))
 		id, err := ulid.ParseStrict(name)
 		_, back := metas[id]
@@ -203,20 +203,20 @@ func (s *Store) loseBlock(id ulid.ULID, cause error) error {
 		}
 	}
 	delete(s.manifest.known, id)
-	return s.lose(gap)
+	return s.reportGap(gap)
 }
 
-// lose notes and reports a gap.
-func (s *Store) lose(gap store.Gap) error {
+// reportGap notes and reports a gap.
+func (s *Store) reportGap(gap store.Gap) error {
 	s.log.Error("a part of the series was damaged and is left out; the rest is complete", "file", gap.File, "why", gap.Why,
-		"from", stamp(gap.From), "to", stamp(gap.To), "kept", gap.Kept)
+		"from", formatTime(gap.From), "to", formatTime(gap.To), "kept", gap.Kept)
 	if err := s.gaps.add(s.opts.Dir, gap); err != nil {
 		return fmt.Errorf("note which samples are missing: %w", err)
 	}
 	return nil
 }
 
-func stamp(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return "the begin"
 	}
@@ -241,7 +241,7 @@ func (s *Store) checkLogs(since int64) error {
 		}
 		s.lock.died = true // Chunks of lost records may be on the disk: see openDB.
 		if kept[all[i].file], err = all[i].rewrite(s.opts.Dir, s.setAside); err != nil {
-			if full(err) {
+			if isDiskFull(err) {
 				return fullDisk(s.opts.Dir, err)
 			}
 			return fmt.Errorf("repair %s: %w", all[i].file, err)
@@ -262,7 +262,7 @@ func (s *Store) checkLogs(since int64) error {
 				l.bad.why)
 			continue
 		}
-		if err := s.lose(l.gap(kept[l.segment.file], s.opts.Clock())); err != nil {
+		if err := s.reportGap(l.gap(kept[l.segment.file], s.opts.Clock())); err != nil {
 			return err
 		}
 	}
@@ -355,9 +355,9 @@ func (s *Store) noteOpen(db *promtsdb.DB) {
 	}
 }
 
-// unreadable reports whether err shows that a file is damaged. After other errors, such as a missing permission or a
+// isDamage reports whether err shows that a file is damaged. After other errors, such as a missing permission or a
 // full disk, the data still exists.
-func unreadable(err error) bool {
+func isDamage(err error) bool {
 	for _, e := range []error{fs.ErrPermission, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, e) {
 			return false
@@ -366,8 +366,8 @@ func unreadable(err error) bool {
 	return true
 }
 
-// full reports whether err states that the disk has no room.
-func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+// isDiskFull reports whether err states that the disk has no room.
+func isDiskFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // setAside moves dir/name to dir/corrupt and returns its new path.
 func (s *Store) setAside(name string) (kept string, err error) {
@@ -400,7 +400,7 @@ func (s *Store) setHeadAside(cause error, names ...string) error {
 		if since, ok := s.blocksEnd(); ok {
 			gap.From = since
 		}
-		if err := s.lose(gap); err != nil {
+		if err := s.reportGap(gap); err != nil {
 			return err
 		}
 	}

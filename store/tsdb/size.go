@@ -13,8 +13,8 @@ const (
 	leastStripes, mostStripes = 512, 1 << 19
 )
 
-// stripes returns the number of maps for so many series.
-func stripes(series int) int {
+// stripeCount returns the number of maps for so many series.
+func stripeCount(series int) int {
 	n := leastStripes
 	for n*perStripe < series && n < mostStripes {
 		n *= 2
@@ -27,7 +27,8 @@ func (s *Store) noteSize(db *promtsdb.DB) {
 	now, was := int(db.Head().NumSeries()), s.size
 	// The number of series is near zero after a start without a log and varies as series come
 	// and go. A drop to half of the noted size is therefore ignored.
-	if stripes(now) == stripes(was) || now < was && stripes(now) >= stripes(was)/2 || now <= s.opts.Series && was <= s.opts.Series {
+	if stripeCount(now) == stripeCount(was) || now < was && stripeCount(now) >= stripeCount(was)/2 || now <= s.opts.Series &&
+		was <= s.opts.Series {
 		return
 	}
 	s.size = now

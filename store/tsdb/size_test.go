@@ -14,7 +14,7 @@ import (
 // TestStripes: maps have six series on average at most, and three at least.
 func TestStripes(t *testing.T) {
 	for series, want := range map[int]int{0: 512, 3072: 512, 3073: 1024, 100_000: 32768, 300_000: 65536, 330_000: 65536, 3_100_000: 524288, 1 << 30: 524288} {
-		if n := stripes(series); n != want {
+		if n := stripeCount(series); n != want {
 			t.Errorf("%d series: %d maps, want %d", series, n, want)
 		}
 	}

@@ -192,7 +192,7 @@ func (s *Store) reportKill() {
 	if last := time.UnixMilli(newest); newest > math.MinInt64 && last.Before(now) {
 		s.log.Warn(
 			"the program that had the series open was killed, or the machine lost power: samples of this time were not taken, or are lost",
-			"from", stamp(last), "to", stamp(now))
+			"from", formatTime(last), "to", formatTime(now))
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *Store) dbOptions() *promtsdb.Options {
 	o.HeadChunksWriteBufferSize = 64 << 10
 	o.MaxBlockChunkSegmentSize = block.SegmentBytes // it is taken on disk before it is filled
 	o.EnableExemplarStorage, o.MaxExemplars = true, maxExemplars
-	o.StripeSize = stripes(max(s.opts.Series, s.size))
+	o.StripeSize = stripeCount(max(s.opts.Series, s.size))
 	if s.opts.Series > 1_000_000 {
 		o.WALSegmentSize = 128 << 20
 		o.HeadChunksWriteBufferSize = 4 << 20

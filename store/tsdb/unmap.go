@@ -53,7 +53,7 @@ func (s *Store) unmapEnded(db *promtsdb.DB) {
 		return // no such file on this system: they stay resident
 	}
 	defer maps.Close()
-	if err := unmap(maps, files, dontNeed); err != nil {
+	if err := eachMapping(maps, files, dontNeed); err != nil {
 		s.log.Debug("pages of blocks of ended series stay resident", "err", err)
 	}
 }
@@ -65,8 +65,8 @@ func dontNeed(from, length uint64) error {
 	return nil
 }
 
-// unmap calls drop for each file of these blocks that is mapped once, shared and only to be read (proc_pid_maps(5)).
-func unmap(maps io.Reader, blocks map[string]bool, drop func(from, length uint64) error) (err error) {
+// eachMapping calls drop for each file of these blocks that is mapped once, shared and only to be read (proc_pid_maps(5)).
+func eachMapping(maps io.Reader, blocks map[string]bool, drop func(from, length uint64) error) (err error) {
 	type mapping struct {
 		from, to uint64
 		times    int

@@ -33,7 +33,7 @@ func (s *Store) blockQuerier(b promtsdb.BlockReader, mint, maxt int64) (storage.
 		return newMemoryQuerier(head, mint, maxt)
 	}
 	if s.aside.open && s.aside.read != nil {
-		if m := b.Meta(); m.MaxTime <= s.aside.read.until && s.recent.had(m.ULID, s.aside.read.mark) {
+		if m := b.Meta(); m.MaxTime <= s.aside.read.until && s.recent.hadBlock(m.ULID, s.aside.read.mark) {
 			return storage.NoopQuerier(), nil
 		}
 	}

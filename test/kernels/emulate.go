@@ -15,7 +15,7 @@ import (
 
 // emulate runs one machine to its end and adds its reports to r.
 func emulate(ctx context.Context, cache string, m machine, limit time.Duration, r *report, verbose bool) error {
-	vmlinuz, busybox, err := kernel(ctx, cache, m.suite, m.arch)
+	vmlinuz, busybox, err := fetchKernel(ctx, cache, m.suite, m.arch)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	if err != nil {
 		return err
 	}
-	if err := image(initrd, busybox, parts, drivers); err != nil {
+	if err := writeImage(initrd, busybox, parts, drivers); err != nil {
 		return fmt.Errorf("write the first file system: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
@@ -81,8 +81,8 @@ func qemu(m machine, vmlinuz, initrd string) []string {
 			m.modes, m.loads, strings.Join(m.tests, ",")))
 }
 
-// missing names programs that are needed and not here.
-func missing() (names []string) {
+// missingPrograms names programs that are needed and not here.
+func missingPrograms() (names []string) {
 	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb", "xz", "qemu-system-x86_64", "qemu-system-aarch64"} {
 		if _, err := exec.LookPath(p); err != nil {
 			names = append(names, p)

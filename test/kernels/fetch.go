@@ -97,8 +97,8 @@ func (a *archive) files(ctx context.Context, name, dir string, paths ...string) 
 	return nil
 }
 
-// kernel returns the kernel of a suite and a busybox for its machine, from the cache if they are there.
-func kernel(ctx context.Context, cache, suite, arch string) (image, busybox string, err error) {
+// fetchKernel returns the kernel of a suite and a busybox for its machine, from the cache if they are there.
+func fetchKernel(ctx context.Context, cache, suite, arch string) (image, busybox string, err error) {
 	dir := filepath.Join(cache, suite+"-"+arch)
 	find := func() bool {
 		images, _ := filepath.Glob(dir + "/boot/vmlinuz-*")

@@ -99,8 +99,8 @@ func programs(ctx context.Context, cache string, m machine) (map[string]string, 
 	return all, nil
 }
 
-// image writes the first file system of a machine.
-func image(path, busybox string, programs map[string]string, modules [][]byte) error {
+// writeImage writes the first file system of a machine.
+func writeImage(path, busybox string, programs map[string]string, modules [][]byte) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func main() {
 }
 
 func run(ctx context.Context, cache, only, tests string, some machine, limit time.Duration, verbose bool) error {
-	if names := missing(); len(names) > 0 {
+	if names := missingPrograms(); len(names) > 0 {
 		return fmt.Errorf(
 			"these programs are not here: %s; on Debian: apt-get install apt dpkg xz-utils qemu-system-x86 qemu-system-arm "+
 				"debian-archive-keyring", strings.Join(names, ", "))
@@ -106,7 +106,7 @@ func run(ctx context.Context, cache, only, tests string, some machine, limit tim
 		}
 	}
 	fmt.Println()
-	fmt.Print(table(all))
+	fmt.Print(markdownTable(all))
 	for _, r := range all {
 		if len(r.problems) > 0 {
 			return fmt.Errorf("%s and others have problems, see above", r.machine.name())

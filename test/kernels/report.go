@@ -58,7 +58,7 @@ func (r *report) addLine(line string) {
 	case what == "reading" && len(f) > 2:
 		r.reading[f[1]] = strings.Join(f[2:], " ")
 	case what == "failed" && len(f) > 2:
-		r.fail(f[1], strings.Join(f[2:], " "))
+		r.addFailure(f[1], strings.Join(f[2:], " "))
 	case what == "said" && len(f) > 2:
 		if _, why, ok := strings.Cut(rest, "not available: "); ok {
 			r.refused[f[1]] = append(r.refused[f[1]], why)
@@ -97,8 +97,8 @@ var refusals = []struct{ kernel, mode, why string }{
 	{"5.10.", "taskstats", "the kernel's exit records (version 10) do not name the process of a thread"},
 }
 
-// fail records that a mode could not be measured to its end.
-func (r *report) fail(mode, why string) {
+// addFailure records that a mode could not be measured to its end.
+func (r *report) addFailure(mode, why string) {
 	r.refused[mode] = append(r.refused[mode], why)
 	for _, s := range refusals {
 		if strings.HasPrefix(r.kernel, s.kernel) && mode == s.mode &&
@@ -176,8 +176,8 @@ func columns() []string {
 	return []string{"ebpf", "container-ebpf", "taskstats", "unprivileged", "container-unprivileged"}
 }
 
-// table returns the result as Markdown.
-func table(all []*report) string {
+// markdownTable returns the result as Markdown.
+func markdownTable(all []*report) string {
 	var b strings.Builder
 	b.WriteString(
 		"| kernel | control groups | eBPF, root | eBPF, capabilities, in a container | procfs and taskstats, CAP_NET_ADMIN | procfs, no " +

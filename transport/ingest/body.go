@@ -70,18 +70,18 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) 
 			return nil
 		}
 		if err != nil {
-			return unread(err, most)
+			return bodyError(err, most)
 		}
 	}
 }
 
-// unread returns the response for a body that could not be read.
-func unread(err error, most int64) error {
+// bodyError returns the response for a body that could not be read.
+func bodyError(err error, most int64) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
+		return newStatusError(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
 	}
-	return status(http.StatusBadRequest, "read the request: %v", err)
+	return newStatusError(http.StatusBadRequest, "read the request: %v", err)
 }
 
 // unpack reserves memory and a slot, and decompresses the body into buf.plain.
@@ -89,19 +89,20 @@ func (h *handler) unpack(ctx context.Context, buf *buffers) (*requestSlot, error
 	_, most := h.Sizes()
 	n, err := s2.DecodedLen(buf.body)
 	if err != nil {
-		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+		return nil, newStatusError(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
 	}
 	if int64(n) > most {
-		return nil, status(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes unpacked; send fewer series at a time",
+		return nil, newStatusError(http.StatusRequestEntityTooLarge,
+			"the request is larger than %d bytes unpacked; send fewer series at a time",
 			most)
 	}
-	t, err := h.begin(ctx, buf, n)
+	t, err := h.reserveFor(ctx, buf, n)
 	if err != nil {
 		return nil, err
 	}
 	if buf.plain, err = s2.Decode(buf.plain, buf.body); err != nil {
-		t.end()
-		return nil, status(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
+		t.releaseAll()
+		return nil, newStatusError(http.StatusBadRequest, "the body is not packed by snappy (block format): %v", err)
 	}
 	return t, nil
 }
@@ -112,24 +113,24 @@ type requestSlot struct {
 	free, slot, freeObjects func()
 }
 
-// begin waits for n bytes of memory, then used for buf.plain, and for a slot.
-func (h *handler) begin(ctx context.Context, buf *buffers, n int) (*requestSlot, error) {
+// reserveFor waits for n bytes of memory, then used for buf.plain, and for a slot.
+func (h *handler) reserveFor(ctx context.Context, buf *buffers, n int) (*requestSlot, error) {
 	free, err := h.Memory.Reserve(ctx, int64(n))
 	if err != nil {
 		return nil, err
 	}
 	t := &requestSlot{h: h, free: free}
 	if t.slot, err = h.acquireSlots(ctx, max(n, len(buf.body))); err != nil {
-		t.end()
+		t.releaseAll()
 		return nil, err
 	}
 	buf.allocate(n)
 	return t, nil
 }
 
-// decode must be called before a request is decoded to objects. If large is set, the request takes many times its size
+// reserveDecode must be called before a request is decoded to objects. If large is set, the request takes many times its size
 // in memory. decode then releases its slot, and waits until no other large request is being decoded.
-func (t *requestSlot) decode(ctx context.Context, large bool) (err error) {
+func (t *requestSlot) reserveDecode(ctx context.Context, large bool) (err error) {
 	if !large {
 		return nil
 	}
@@ -142,8 +143,8 @@ func (t *requestSlot) decode(ctx context.Context, large bool) (err error) {
 	return err
 }
 
-// end releases the resources of a request.
-func (t *requestSlot) end() {
+// releaseAll releases the resources of a request.
+func (t *requestSlot) releaseAll() {
 	for _, f := range [...]func(){t.slot, t.freeObjects, t.free} {
 		if f != nil {
 			f()

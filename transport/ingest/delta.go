@@ -62,7 +62,7 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 	s := d.total[key]
 	switch {
 	case s == nil:
-		if len(d.total) >= d.most && !d.forget(now) {
+		if len(d.total) >= d.most && !d.evictIdle(now) {
 			return 0, 0, nil, deltaFull
 		}
 		// A millisecond after the last export, where the sum from before a restart may be stored.
@@ -95,8 +95,8 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 	return s.start, s.value, fh, deltaAdded
 }
 
-// forget makes room by removing idle series.
-func (d *deltas) forget(now time.Time) bool {
+// evictIdle makes room by removing idle series.
+func (d *deltas) evictIdle(now time.Time) bool {
 	before := len(d.total)
 	for k, s := range d.total {
 		if now.Sub(s.seen) > deltaIdle {
@@ -116,7 +116,7 @@ func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 			sm := rm.ScopeMetrics().At(j)
 			moved := pmetric.NewScopeMetrics()
 			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
-				if !cumulate(m) {
+				if !makeCumulative(m) {
 					return false
 				}
 				m.MoveTo(moved.Metrics().AppendEmpty())
@@ -136,8 +136,8 @@ func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 	return delta, any
 }
 
-// cumulate converts a metric of delta temporality to cumulative, and reports whether it was one.
-func cumulate(m pmetric.Metric) bool {
+// makeCumulative converts a metric of delta temporality to cumulative, and reports whether it was one.
+func makeCumulative(m pmetric.Metric) bool {
 	var t interface {
 		AggregationTemporality() pmetric.AggregationTemporality
 		SetAggregationTemporality(pmetric.AggregationTemporality)

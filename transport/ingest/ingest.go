@@ -124,7 +124,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-func status(code int, format string, args ...any) error {
+func newStatusError(code int, format string, args ...any) error {
 	return &statusError{code: code, text: fmt.Sprintf(format, args...)}
 }
 
@@ -193,9 +193,9 @@ func storeError(err error) *statusError {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 bool, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return got, false, status(http.StatusMethodNotAllowed, "remote write is a POST of samples; to read them see /api/v1/query")
+		return got, false, newStatusError(http.StatusMethodNotAllowed, "remote write is a POST of samples; to read them see /api/v1/query")
 	}
-	v2, err = version(r.Header)
+	v2, err = messageVersion(r.Header)
 	if err != nil {
 		return got, false, err
 	}
@@ -212,20 +212,20 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, v2, err
 	}
-	defer turn.end()
+	defer turn.releaseAll()
 	if v2 {
 		if err := buf.two.parse(buf.plain); err != nil {
-			return got, v2, status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
+			return got, v2, newStatusError(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		if err := turn.decode(r.Context(), buf.two.large()); err != nil {
+		if err := turn.reserveDecode(r.Context(), buf.two.large()); err != nil {
 			return got, v2, err
 		}
 	} else {
 		large, err := checkRequest1(buf.plain)
 		if err != nil {
-			return got, v2, status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+			return got, v2, newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 		}
-		if err := turn.decode(r.Context(), large); err != nil {
+		if err := turn.reserveDecode(r.Context(), large); err != nil {
 			return got, v2, err
 		}
 	}
@@ -233,9 +233,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	if v2 {
-		got, err = in.take2(&buf.two)
+		got, err = in.storeRequest2(&buf.two)
 	} else {
-		got, err = in.take1(buf.plain)
+		got, err = in.storeRequest1(buf.plain)
 	}
 	return got, v2, err
 }
@@ -259,11 +259,11 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	}
 	if h.Allow != nil && s.own == nil {
 		if s.allowed, err = h.Allow(ctx); err != nil {
-			return s, status(http.StatusForbidden, "%v", err)
+			return s, newStatusError(http.StatusForbidden, "%v", err)
 		}
 	}
 	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && s.own == nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
-		after, err := h.Admit(who, address(r))
+		after, err := h.Admit(who, senderAddress(r))
 		if err != nil {
 			return s, &statusError{http.StatusConflict, err.Error(), senders.Again}
 		}
@@ -273,14 +273,14 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	}
 	if h.Begin != nil {
 		if s.bounds, err = h.Begin(ctx); err != nil {
-			return s, slow(err)
+			return s, rateResponse(err)
 		}
 	}
 	return s, nil
 }
 
-// address returns the address of the sender, without its port.
-func address(r *http.Request) string {
+// senderAddress returns the address of the sender, without its port.
+func senderAddress(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
@@ -288,8 +288,8 @@ func address(r *http.Request) string {
 	return host
 }
 
-// slow returns the response for a sender that exceeds its rate: it keeps its samples.
-func slow(err error) error {
+// rateResponse returns the response for a sender that exceeds its rate: it keeps its samples.
+func rateResponse(err error) error {
 	var s *limits.Slow
 	if errors.As(err, &s) {
 		return &statusError{http.StatusTooManyRequests, s.Error(), s.Wait}
@@ -297,11 +297,11 @@ func slow(err error) error {
 	return err
 }
 
-// version returns which message the body holds.
-func version(header http.Header) (v2 bool, err error) {
+// messageVersion returns which message the body holds.
+func messageVersion(header http.Header) (v2 bool, err error) {
 	const types = "application/x-protobuf with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
 	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {
-		return false, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; remote write uses snappy", e)
+		return false, newStatusError(http.StatusUnsupportedMediaType, "unsupported content encoding %q; remote write uses snappy", e)
 	}
 	given := header.Get("Content-Type")
 	if given == "" {
@@ -309,7 +309,7 @@ func version(header http.Header) (v2 bool, err error) {
 	}
 	media, params, err := mime.ParseMediaType(given)
 	if err != nil || media != "application/x-protobuf" {
-		return false, status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s", given, types)
+		return false, newStatusError(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s", given, types)
 	}
 	switch params["proto"] {
 	case "", "prometheus.WriteRequest":
@@ -317,5 +317,5 @@ func version(header http.Header) (v2 bool, err error) {
 	case "io.prometheus.write.v2.Request":
 		return true, nil
 	}
-	return false, status(http.StatusUnsupportedMediaType, "unsupported message %q; send %s", params["proto"], types)
+	return false, newStatusError(http.StatusUnsupportedMediaType, "unsupported message %q; send %s", params["proto"], types)
 }

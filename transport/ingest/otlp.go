@@ -84,11 +84,12 @@ const (
 func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kind string, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return nil, "", status(http.StatusMethodNotAllowed, "OTLP is a POST of metrics; to read them see /api/v1/query")
+		return nil, "", newStatusError(http.StatusMethodNotAllowed, "OTLP is a POST of metrics; to read them see /api/v1/query")
 	}
 	kind, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != otlpProto && kind != otlpJSON {
-		return nil, "", status(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s", r.Header.Get("Content-Type"),
+		return nil, "", newStatusError(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s",
+			r.Header.Get("Content-Type"),
 			otlpProto, otlpJSON)
 	}
 	who, err := h.sender(r)
@@ -104,7 +105,7 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err != nil {
 		return nil, "", err
 	}
-	defer turn.end()
+	defer turn.releaseAll()
 	req, err := decodeOTLP(r.Context(), kind, buf.plain, turn)
 	if err != nil {
 		return nil, "", err
@@ -143,13 +144,13 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (
 		took, err = checkOTLP(body)
 	}
 	if err == nil {
-		if busy := t.decode(ctx, took > largeObjects); busy != nil {
+		if busy := t.reserveDecode(ctx, took > largeObjects); busy != nil {
 			return req, busy
 		}
 		err = decode(body)
 	}
 	if err != nil {
-		return req, status(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
+		return req, newStatusError(http.StatusBadRequest, "the body is no ExportMetricsServiceRequest: %v", err)
 	}
 	return req, nil
 }
@@ -158,12 +159,12 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (
 func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*requestSlot, error) {
 	switch strings.ToLower(encoding) {
 	case "", "identity":
-		t, err := h.begin(ctx, buf, 0)
+		t, err := h.reserveFor(ctx, buf, 0)
 		buf.plain = buf.body
 		return t, err
 	case "gzip":
 	default:
-		return nil, status(http.StatusUnsupportedMediaType, "unsupported content encoding %q; send gzip or none", encoding)
+		return nil, newStatusError(http.StatusUnsupportedMediaType, "unsupported content encoding %q; send gzip or none", encoding)
 	}
 	_, most := h.Sizes()
 	// The trailer (RFC 1952) has the size of the last of possibly several members. If that is too
@@ -173,7 +174,7 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*reque
 		size = int64(binary.LittleEndian.Uint32(buf.body[n-4:]))
 	}
 	for size = min(size, most); ; size = most {
-		t, err := h.begin(ctx, buf, int(size))
+		t, err := h.reserveFor(ctx, buf, int(size))
 		if err != nil {
 			return nil, err
 		}
@@ -181,12 +182,12 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*reque
 		if whole && err == nil {
 			return t, nil
 		}
-		t.end()
+		t.releaseAll()
 		switch {
 		case err != nil:
-			return nil, status(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
+			return nil, newStatusError(http.StatusBadRequest, "the body is not packed by gzip: %v", err)
 		case size == most:
-			return nil, status(http.StatusRequestEntityTooLarge,
+			return nil, newStatusError(http.StatusRequestEntityTooLarge,
 				"the request is larger than %d bytes unpacked; send fewer metrics at a time", most)
 		}
 	}
@@ -328,7 +329,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		return ref, nil
 	}
 	if err := recseries.Sound(ih, fh); err != nil {
-		a.failed = a.judge(&series{ls: ls}, t, err)
+		a.failed = a.classifyError(&series{ls: ls}, t, err)
 		return ref, a.failed
 	}
 	if a.deltas != nil && ls.Get(model.MetricNameLabel) != targetInfo && t <= a.latest && !value.IsStaleNaN(v) {

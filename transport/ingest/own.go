@@ -66,7 +66,7 @@ func (w *writer) labelOwn(ctx context.Context, ls labels.Labels) (labels.Labels,
 }
 
 func (o *Own) refusal(format string, args ...any) error {
-	return status(http.StatusForbidden, "%s, and %s may send figures of their own only, of node %s: for others make a token with "+
+	return newStatusError(http.StatusForbidden, "%s, and %s may send figures of their own only, of node %s: for others make a token with "+
 		"`reckon token create --agent` on the server and give it to the sender", fmt.Sprintf(format, args...), o.Owner, o.Node)
 }
 
@@ -102,7 +102,7 @@ func (w *writer) checkScope(ls labels.Labels) error {
 	if w.who.allowed == nil || w.who.allowed(ls.Get("site"), ls.Get("node")) {
 		return nil
 	}
-	return status(http.StatusForbidden,
+	return newStatusError(http.StatusForbidden,
 		"the token may not send for site %q, node %q (series %s); make one that may with `reckon token create --agent --site SITE "+
 			"--node NODE`",
 		ls.Get("site"), ls.Get("node"), ls.Get(model.MetricNameLabel))

@@ -323,7 +323,7 @@ func TestKnownAllocs(t *testing.T) {
 		}
 		bodies = bodies[1:]
 		w := h.newWriter(t.Context(), sender{})
-		if got, err := w.take2(&parsed); err != nil || got.samples != series {
+		if got, err := w.storeRequest2(&parsed); err != nil || got.samples != series {
 			t.Fatal(got, err)
 		}
 	}

@@ -101,7 +101,7 @@ func (w *writer) finish(err error) (result, error) {
 	var some *store.RefusedError
 	switch {
 	case errors.As(err, &some): // a remote store reports refusals only on commit
-		w.elsewhere(some)
+		w.subtractRefused(some)
 	case err != nil:
 		return result{}, err
 	}
@@ -126,12 +126,13 @@ func (w *writer) finish(err error) (result, error) {
 	if more := w.refused - len(w.reasons); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
-	return w.result, status(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused, w.result.samples+w.result.histograms,
+	return w.result, newStatusError(http.StatusBadRequest, "%d samples refused, %d stored: %s", w.refused,
+		w.result.samples+w.result.histograms,
 		text)
 }
 
-// elsewhere subtracts the samples that a remote store refused from the stored ones.
-func (w *writer) elsewhere(e *store.RefusedError) {
+// subtractRefused subtracts the samples that a remote store refused from the stored ones.
+func (w *writer) subtractRefused(e *store.RefusedError) {
 	stored := w.result.samples + w.result.histograms
 	w.result.samples = max(w.result.samples-e.Refused, 0)
 	w.result.histograms = max(stored-e.Refused-w.result.samples, 0)
@@ -161,15 +162,15 @@ func (w *writer) addRefused(why string, n int, format string, args ...any) {
 	}
 }
 
-// take2 stores a request of remote write 2.0.
-func (w *writer) take2(req *request2) (result, error) {
+// storeRequest2 stores a request of remote write 2.0.
+func (w *writer) storeRequest2(req *request2) (result, error) {
 	ts := &req.one
 	err := eachField(req.body, func(num protowire.Number, f field) error {
 		if num != reqSeries {
 			return nil
 		}
 		if err := ts.parse(f.bytes); err != nil {
-			return status(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
+			return newStatusError(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
 		return w.series2(req, ts)
 	})
@@ -239,8 +240,8 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	return nil
 }
 
-// take1 stores a request of remote write 1.0 that passed checkRequest1. Its series are decoded one at a time into the same memory.
-func (w *writer) take1(plain []byte) (result, error) {
+// storeRequest1 stores a request of remote write 1.0 that passed checkRequest1. Its series are decoded one at a time into the same memory.
+func (w *writer) storeRequest1(plain []byte) (result, error) {
 	var ts prompb.TimeSeries
 	var parts parts1
 	err := eachField(plain, func(num protowire.Number, f field) error {
@@ -253,13 +254,13 @@ func (w *writer) take1(plain []byte) (result, error) {
 				err = ts.Unmarshal(parts.plain)
 			}
 			if err != nil {
-				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+				return newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
 			return w.series1(&ts, &parts)
 		case req1Metadata:
 			var m prompb.MetricMetadata
 			if err := m.Unmarshal(f.bytes); err != nil {
-				return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
+				return newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
 			w.addMetadata(m.MetricFamilyName, metadata.Metadata{
 				Type: model.MetricType(strings.ToLower(m.Type.String())), Unit: m.Unit, Help: m.Help,
@@ -294,7 +295,7 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	for _, raw := range parts.exemplars {
 		var e prompb.Exemplar
 		if err := e.Unmarshal(raw); err != nil {
-			return status(http.StatusBadRequest, "the body is no prometheus.WriteRequest: exemplar: %v", err)
+			return newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: exemplar: %v", err)
 		}
 		w.exemplar(&s, e.ToExemplar(&w.scratch, nil))
 	}
@@ -343,7 +344,7 @@ func (w *writer) isAccepted(k *knownSeries, samples int, cached bool) (bool, err
 	}
 	var tooFast *limits.Slow
 	if errors.As(err, &tooFast) {
-		return false, slow(err)
+		return false, rateResponse(err)
 	}
 	w.addRefused(whyLimit, samples, "%v", err)
 	return false, nil
@@ -368,7 +369,7 @@ func (w *writer) isNew(ls labels.Labels) bool {
 
 // sample stores one value. The error is one of the store.
 func (w *writer) sample(s *series, start, t int64, v float64) error {
-	if w.future(s, t) || w.isOtherMachine(s, t) {
+	if w.isTooFarAhead(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
 	if start > max(0, w.who.after) {
@@ -380,7 +381,7 @@ func (w *writer) sample(s *series, start, t int64, v float64) error {
 		w.result.samples++
 		return nil
 	}
-	return w.judge(s, t, err)
+	return w.classifyError(s, t, err)
 }
 
 // histogramMessage is a histogram of one of the two protocols.
@@ -397,7 +398,7 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 	for _, raw := range list {
 		p := empty()
 		if err := p.Unmarshal(raw); err != nil {
-			return status(http.StatusBadRequest, "a histogram of %s cannot be decoded: %v", s.ls, err)
+			return newStatusError(http.StatusBadRequest, "a histogram of %s cannot be decoded: %v", s.ls, err)
 		}
 		var ih *histogram.Histogram
 		var fh *histogram.FloatHistogram
@@ -414,7 +415,7 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 }
 
 func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
-	if w.future(s, t) || w.isOtherMachine(s, t) {
+	if w.isTooFarAhead(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
 	err := recseries.Sound(h, fh)
@@ -433,7 +434,7 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 			return nil
 		}
 	}
-	return w.judge(s, t, err)
+	return w.classifyError(s, t, err)
 }
 
 // exemplar stores an exemplar of a series. If that fails, the samples are stored all the same, as in other receivers.
@@ -449,7 +450,7 @@ func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	}
 }
 
-func (w *writer) future(s *series, t int64) bool {
+func (w *writer) isTooFarAhead(s *series, t int64) bool {
 	if t <= w.latest {
 		return false
 	}
@@ -490,8 +491,8 @@ func (w *writer) fastClock() error {
 			w.aheadBy.Round(time.Second)), time.Minute}
 }
 
-// judge separates refusals of samples from failures of the store.
-func (w *writer) judge(s *series, t int64, err error) error {
+// classifyError separates refusals of samples from failures of the store.
+func (w *writer) classifyError(s *series, t int64, err error) error {
 	var invalid histogram.Error
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),

@@ -62,7 +62,7 @@ type newSeriesCounter struct {
 func (l *Limiter) Refused() (all []Refusal) {
 	l.fresh.mu.Lock()
 	defer l.fresh.mu.Unlock()
-	l.fresh.age(l.clock())
+	l.fresh.rotateGenerations(l.clock())
 	for k, n := range l.fresh.refused {
 		k.Series = n
 		all = append(all, k)
@@ -90,9 +90,9 @@ func (r *Request) New(ls labels.Labels) error {
 		return nil
 	}
 	own, whose := r.keys(ls, key)
-	whole, mine := r.began(own), 0
+	whole, mine := r.newSeriesCount(own), 0
 	if whole >= most {
-		mine = r.began(whose)
+		mine = r.newSeriesCount(whose)
 	}
 	view := func(p string) bool { return strings.HasPrefix(ls.Get(model.MetricNameLabel), p) }
 	if whole >= most && (mine >= min(ownerSeries, most/4) || whole >= 2*most) || whole >= most-most/4 &&
@@ -124,8 +124,10 @@ func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
 	return own, own + "\x00\x00" + ls.Get("owner")
 }
 
-// began returns the number of series that began lately under a key, this request's included.
-func (r *Request) began(key string) int { return r.l.fresh.count(key, r.l.clock()) + r.fresh[key] }
+// newSeriesCount returns the number of series that began lately under a key, this request's included.
+func (r *Request) newSeriesCount(key string) int {
+	return r.l.fresh.count(key, r.l.clock()) + r.fresh[key]
+}
 
 // NotNew reverts [Request.New] because nothing of the series was stored.
 func (r *Request) NotNew(ls labels.Labels) {
@@ -139,7 +141,7 @@ func (r *Request) NotNew(ls labels.Labels) {
 func (f *newSeriesCounter) count(key string, now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.age(now)
+	f.rotateGenerations(now)
 	return f.now[key] + f.older[key]
 }
 
@@ -150,7 +152,7 @@ func (f *newSeriesCounter) add(began map[string]int, refused map[Refusal]int, no
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.age(now)
+	f.rotateGenerations(now)
 	for k, n := range refused {
 		if len(f.refused) < maxMeters {
 			f.refused[k] = max(f.refused[k], n)
@@ -164,8 +166,8 @@ func (f *newSeriesCounter) add(began map[string]int, refused map[Refusal]int, no
 	}
 }
 
-// age begins a new generation when it is time to. The caller holds mu.
-func (f *newSeriesCounter) age(now time.Time) {
+// rotateGenerations begins a new generation when it is time to. The caller holds mu.
+func (f *newSeriesCounter) rotateGenerations(now time.Time) {
 	if now.Sub(f.turn) >= generation {
 		f.older = f.now
 		if now.Sub(f.turn) >= 2*generation {

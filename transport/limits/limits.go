@@ -90,7 +90,7 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
 	r := &Request{l: l, name: sender, c: c, taken: map[*meter]int{}}
 	if r.sender = l.meter("sender", sender, b); r.sender != nil {
-		return r, r.sender.wait(l)
+		return r, r.sender.admit(l)
 	}
 	return r, nil
 }
@@ -151,7 +151,7 @@ func (r *Request) site(name string) (*meter, error) {
 	if m == nil {
 		return nil, nil
 	}
-	return m, m.wait(r.l)
+	return m, m.admit(r.l)
 }
 
 // maxMeters limits the memory that strangers' names can occupy.
@@ -200,9 +200,9 @@ type meter struct {
 	logged      time.Time
 }
 
-// wait returns nil if the rate limit has room left, and otherwise a *Slow with the time to wait. It does not compare the room with the
+// admit returns nil if the rate limit has room left, and otherwise a *Slow with the time to wait. It does not compare the room with the
 // size of the request. That size is known only after decompression, and a request larger than the burst must pass at some time.
-func (m *meter) wait(l *Limiter) error {
+func (m *meter) admit(l *Limiter) error {
 	m.mu.Lock()
 	if m.bound.SamplesPerSecond <= 0 {
 		m.mu.Unlock()

@@ -61,7 +61,7 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 	if large {
 		n = min(n, m.total-m.total/4)
 		if err := m.large.Acquire(wait, n); err != nil {
-			return nil, busy(ctx)
+			return nil, memoryError(ctx)
 		}
 	}
 	n = min(n, m.total)
@@ -69,7 +69,7 @@ func (m *Memory) Reserve(ctx context.Context, n int64) (free func(), err error) 
 		if large {
 			m.large.Release(n)
 		}
-		return nil, busy(ctx)
+		return nil, memoryError(ctx)
 	}
 	return sync.OnceFunc(func() {
 		m.all.Release(n)
@@ -85,7 +85,7 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, memoryWait)
 	defer cancel()
 	if err := m.objects.Acquire(wait, 1); err != nil {
-		return nil, busy(ctx)
+		return nil, memoryError(ctx)
 	}
 	done := m.Large()
 	return sync.OnceFunc(func() {
@@ -135,7 +135,7 @@ func heapBytes() uint64 {
 	return s[0].Value.Uint64()
 }
 
-func busy(ctx context.Context) error {
+func memoryError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -61,10 +61,10 @@ func (t *target) check(ctx context.Context) Finding {
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		// A token that may only send samples is refused at every other path.
 		if f.Problem = t.rightPath(ctx, a); f.Problem == "" {
-			f.Problem = Explain(t.url, &t.e, a.judge())
+			f.Problem = Explain(t.url, &t.e, a.classify())
 		}
 	default:
-		f.Problem = Explain(t.url, &t.e, a.judge())
+		f.Problem = Explain(t.url, &t.e, a.classify())
 	}
 	if f.Problem != "" {
 		f.Protocol = ""
@@ -192,7 +192,7 @@ func Explain(address string, e *Endpoint, err error) string {
 		return fmt.Sprintf("%s cannot be reached from here: %v; check the network and the routes", u.Host, err)
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission):
 		return err.Error()
-	case errors.As(err, &timeouts) && timeouts.Timeout() && !dialing(err):
+	case errors.As(err, &timeouts) && timeouts.Timeout() && !isDialError(err):
 		return fmt.Sprintf("%s accepts connections but did not respond in time: it, or its store, is slow or hangs", u.Host)
 	case errors.As(err, &timeouts) && timeouts.Timeout():
 		return fmt.Sprintf("%s did not answer in time; a firewall may drop the packets", u.Host)
@@ -200,8 +200,8 @@ func Explain(address string, e *Endpoint, err error) string {
 	return err.Error()
 }
 
-// dialing reports whether the error occurred before there was a connection.
-func dialing(err error) bool {
+// isDialError reports whether the error occurred before there was a connection.
+func isDialError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }

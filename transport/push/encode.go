@@ -67,7 +67,7 @@ func NewEncoder(labels map[string]string, f Filter) *Encoder {
 	e := &Encoder{filter: f, plans: make(map[*metric.Desc]*plan), refs: make(map[string]uint32)}
 	for name, value := range labels {
 		if value != "" {
-			e.external = append(e.external, pair{name, clean(value)})
+			e.external = append(e.external, pair{name, toValidUTF8(value)})
 		}
 	}
 	slices.SortFunc(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
@@ -85,7 +85,7 @@ func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int)
 		if (d.Kind == metric.NativeHistogram) != (s.Histogram != nil) || len(s.Series.Values) != len(d.Labels) {
 			continue // it has no valid encoding
 		}
-		p := e.plan(d)
+		p := e.planOf(d)
 		if p.drop || !e.filter.keepSeries(s.Series) {
 			continue
 		}
@@ -131,13 +131,13 @@ func (e *Encoder) valueSymbol(s string) uint32 {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	r := &e.recent[(at>>4^at>>12)%recentSymbols]
 	if r.round != e.round || unsafe.StringData(r.value) != unsafe.StringData(s) || len(r.value) != len(s) {
-		*r = recentSymbol{s, e.symbol(clean(s)), e.round}
+		*r = recentSymbol{s, e.symbol(toValidUTF8(s)), e.round}
 	}
 	return r.ref
 }
 
-// plan returns the plan of a description with references valid in this request.
-func (e *Encoder) plan(d *metric.Desc) *plan {
+// planOf returns the plan of a description with references valid in this request.
+func (e *Encoder) planOf(d *metric.Desc) *plan {
 	p := e.plans[d]
 	if p == nil {
 		p = e.newPlan(d)
@@ -147,7 +147,7 @@ func (e *Encoder) plan(d *metric.Desc) *plan {
 		return p
 	}
 	p.round = e.round
-	p.help, p.unit = e.symbol(clean(d.Help)), e.symbol(string(d.Unit))
+	p.help, p.unit = e.symbol(toValidUTF8(d.Help)), e.symbol(string(d.Unit))
 	for i := range p.slots {
 		p.slots[i].ref = e.symbol(p.slots[i].name)
 	}
@@ -164,9 +164,9 @@ func (e *Encoder) newPlan(d *metric.Desc) *plan {
 	case metric.NativeHistogram:
 		p.kind = 3
 	}
-	p.slots = append(p.slots, slot{name: "__name__", value: -1, constant: clean(d.Name)})
+	p.slots = append(p.slots, slot{name: "__name__", value: -1, constant: toValidUTF8(d.Name)})
 	for i, l := range d.Labels {
-		p.slots = append(p.slots, slot{name: clean(l), value: i})
+		p.slots = append(p.slots, slot{name: toValidUTF8(l), value: i})
 	}
 	for _, x := range e.external {
 		i := slices.IndexFunc(p.slots, func(s slot) bool { return s.name == x.name })

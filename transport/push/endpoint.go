@@ -163,13 +163,13 @@ func (e *Endpoint) authorize(h http.Header) error {
 	}
 	switch {
 	case e.TokenFile != "":
-		token, err := secret(e.TokenFile)
+		token, err := readSecret(e.TokenFile)
 		if err != nil {
 			return fmt.Errorf("the token: %w", err)
 		}
 		h.Set("Authorization", "Bearer "+token)
 	case e.Username != "":
-		password, err := secret(e.PasswordFile)
+		password, err := readSecret(e.PasswordFile)
 		if err != nil {
 			return fmt.Errorf("the password: %w", err)
 		}
@@ -178,8 +178,8 @@ func (e *Endpoint) authorize(h http.Header) error {
 	return nil
 }
 
-// secret reads a file that holds one line.
-func secret(file string) (string, error) {
+// readSecret reads a file that holds one line.
+func readSecret(file string) (string, error) {
 	if err := notWritable(file); err != nil {
 		return "", err
 	}

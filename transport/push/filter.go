@@ -46,7 +46,7 @@ func parseSelector(line string) (selector, error) {
 	if s.name == "" {
 		s.name = "*"
 	}
-	if err := globbing(s.name); err != nil {
+	if err := checkPattern(s.name); err != nil {
 		return s, err
 	}
 	if !braces {
@@ -63,7 +63,7 @@ func parseSelector(line string) (selector, error) {
 			return s, fmt.Errorf("%q is not label=\"pattern\"", strings.TrimSpace(part))
 		}
 		value = value[1 : len(value)-1]
-		if err := globbing(value); err != nil {
+		if err := checkPattern(value); err != nil {
 			return s, err
 		}
 		s.labels = append(s.labels, pair{label, value})
@@ -71,7 +71,7 @@ func parseSelector(line string) (selector, error) {
 	return s, nil
 }
 
-func globbing(p string) error {
+func checkPattern(p string) error {
 	if strings.ContainsAny(p, `[\`) {
 		return fmt.Errorf("%q: only * and ? have a meaning in a pattern", p)
 	}

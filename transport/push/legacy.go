@@ -68,7 +68,7 @@ func (l *legacy) convertSeries(series []byte) error {
 				l.hist, err = withoutStart(l.hist[:0], f.data, histStartTail)
 				l.samples = appendBytes(l.samples, series1Histogram, l.hist)
 			} else {
-				err = l.split(f.data, &last)
+				err = l.addClassic(f.data, &last)
 			}
 		}
 		if err != nil {
@@ -131,8 +131,8 @@ func withoutStart(dst, message []byte, start uint64) ([]byte, error) {
 	}
 }
 
-// split adds a histogram to the series of the classic one.
-func (l *legacy) split(data []byte, last *metric.Histogram) error {
+// addClassic adds a histogram to the series of the classic one.
+func (l *legacy) addClassic(data []byte, last *metric.Histogram) error {
 	h, t, stale, err := decodeHistogram(data)
 	if err != nil {
 		return err

@@ -49,8 +49,8 @@ func appendString(dst []byte, tag uint64, s string) []byte {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// clean makes a string valid for protobuf: UTF-8.
-func clean(s string) string {
+// toValidUTF8 makes a string valid for protobuf: UTF-8.
+func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

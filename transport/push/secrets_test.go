@@ -29,7 +29,7 @@ func TestWritableSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{file, link} {
-			_, err := secret(name)
+			_, err := readSecret(name)
 			if (err != nil) != c.refused || c.refused && !strings.Contains(err.Error(), "chmod go-w") {
 				t.Errorf("file %v in %v: %v", c.file, c.folder, err)
 			}

@@ -63,12 +63,12 @@ func (t *target) run(ctx context.Context) {
 		case errors.As(err, &later):
 			t.count(func(s *Status) { s.Retries++ })
 			wait = min(max(2*wait, t.soonest), backoffMax)
-			t.fails(later.err)
-			pause(ctx, max(later.after, jitter(wait)))
+			t.recordFailure(later.err)
+			pause(ctx, max(later.after, withJitter(wait)))
 		default: // an error of the queue itself
 			wait = min(max(2*wait, t.soonest), backoffMax)
-			t.fails(err)
-			pause(ctx, jitter(wait))
+			t.recordFailure(err)
+			pause(ctx, withJitter(wait))
 		}
 	}
 }
@@ -80,8 +80,8 @@ func (t *target) drain(ctx context.Context) {
 	}
 }
 
-// jitter spreads the retries of the nodes of a site that wait for the same server.
-func jitter(d time.Duration) time.Duration {
+// withJitter spreads the retries of the nodes of a site that wait for the same server.
+func withJitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
@@ -123,12 +123,12 @@ func (t *target) next(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	t.works(taken)
+	t.recordSuccess(taken)
 	return t.queue.Done(r)
 }
 
-// timed sends a request and learns the time from its response.
-func (t *target) timed(req *http.Request) (*http.Response, error) {
+// sendTimed sends a request and learns the time from its response.
+func (t *target) sendTimed(req *http.Request) (*http.Response, error) {
 	if t.corrector == nil {
 		return t.client.Do(req)
 	}
@@ -156,7 +156,7 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 		if err != nil {
 			return nil, &laterError{err: err}
 		}
-		resp, err := t.timed(req)
+		resp, err := t.sendTimed(req)
 		if err != nil {
 			return nil, &laterError{err: err}
 		}
@@ -193,7 +193,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		if err != nil {
 			return 0, err
 		}
-		taken, why := a.judge2(samples)
+		taken, why := a.classify2(samples)
 		forced := t.e.Protocol == "2.0"
 		if forced || !a.speaks1(t.protocol != "") {
 			if a.status/100 == 2 && t.protocol == "" {
@@ -203,7 +203,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		}
 		t.protocol = "" // the server may have been replaced by another one
 	}
-	body, err := t.as1(packed)
+	body, err := t.convertTo1(packed)
 	if err != nil {
 		return 0, &refusedError{fmt.Errorf("invalid record in the queue: %w", err)}
 	}
@@ -216,7 +216,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		t.log.Warn("native histograms are not taken; they are sent as classic ones", "to", t.shown)
 		return 0, &laterError{err: errors.New(a.text)}
 	}
-	if err := a.judge(); err != nil {
+	if err := a.classify(); err != nil {
 		return 0, err
 	}
 	if t.protocol == "" {
@@ -231,8 +231,8 @@ func (t *target) setProtocol(protocol string) {
 	t.log.Info("pushing", "to", t.shown, "remote write", protocol, "native histograms", protocol == "2.0" || t.native)
 }
 
-// as1 converts a request to 1.0.
-func (t *target) as1(packed []byte) ([]byte, error) {
+// convertTo1 converts a request to 1.0.
+func (t *target) convertTo1(packed []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(packed)
 	if err != nil || n > 64<<20 {
 		return nil, errWire
@@ -284,7 +284,7 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 	if err := t.e.authorize(req.Header); err != nil {
 		return nil, &laterError{err: err}
 	}
-	resp, err := t.timed(req)
+	resp, err := t.sendTimed(req)
 	if err != nil {
 		return nil, &laterError{err: err}
 	}
@@ -314,9 +314,9 @@ func (a *answer) speaks1(settled bool) bool {
 	}
 }
 
-// judge2 returns the number of samples accepted, and an error if not all were.
-func (a *answer) judge2(samples uint64) (taken uint64, err error) {
-	err = a.judge()
+// classify2 returns the number of samples accepted, and an error if not all were.
+func (a *answer) classify2(samples uint64) (taken uint64, err error) {
+	err = a.classify()
 	known := false
 	for _, h := range []string{written, "X-Prometheus-Remote-Write-Histograms-Written"} {
 		if n, bad := strconv.ParseUint(a.header.Get(h), 10, 32); bad == nil {
@@ -332,8 +332,8 @@ func (a *answer) judge2(samples uint64) (taken uint64, err error) {
 	return min(taken, samples), err
 }
 
-// judge classifies a status.
-func (a *answer) judge() error {
+// classify classifies a status.
+func (a *answer) classify() error {
 	err := fmt.Errorf("answer %d %s", a.status, http.StatusText(a.status))
 	if a.text != "" {
 		err = fmt.Errorf("%w: %s", err, a.text)
@@ -373,8 +373,8 @@ func (a *answer) noNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }
 
-// works records a request that was done.
-func (t *target) works(taken uint64) {
+// recordSuccess records a request that was done.
+func (t *target) recordSuccess(taken uint64) {
 	was := ""
 	t.count(func(s *Status) {
 		was, s.LastError = s.LastError, ""
@@ -386,8 +386,8 @@ func (t *target) works(taken uint64) {
 	}
 }
 
-// fails records why sending fails. A new reason is logged.
-func (t *target) fails(err error) {
+// recordFailure records why sending fails. A new reason is logged.
+func (t *target) recordFailure(err error) {
 	text := Explain(t.url, &t.e, err)
 	was := ""
 	t.count(func(s *Status) { was, s.LastError = s.LastError, text })

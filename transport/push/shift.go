@@ -74,11 +74,11 @@ func (s *shifter) shiftSeries(series []byte, ms int64) error {
 			times, err = s.times(f.data)
 			s.series = appendBytes(s.series, f.tag, f.data)
 		case seriesSample:
-			if s.sample, err = shifted(s.sample[:0], f.data, ms, times, sampleTime, sampleStart); err == nil {
+			if s.sample, err = appendShifted(s.sample[:0], f.data, ms, times, sampleTime, sampleStart); err == nil {
 				s.series = appendBytes(s.series, f.tag, s.sample)
 			}
 		case seriesHistogram:
-			if s.sample, err = shifted(s.sample[:0], f.data, ms, false, histTime, histStartTail); err == nil {
+			if s.sample, err = appendShifted(s.sample[:0], f.data, ms, false, histTime, histStartTail); err == nil {
 				s.series = appendBytes(s.series, f.tag, s.sample)
 			}
 		default:
@@ -111,8 +111,8 @@ func (s *shifter) times(refs []byte) (bool, error) {
 	return false, nil
 }
 
-// shifted copies a sample or a histogram with its times shifted, and its value too if it is a time.
-func shifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, error) {
+// appendShifted copies a sample or a histogram with its times shifted, and its value too if it is a time.
+func appendShifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, error) {
 	f := fields{rest: msg}
 	for f.next() {
 		switch {

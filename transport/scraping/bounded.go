@@ -73,7 +73,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)
 	switch {
-	case ended(v, h, fh):
+	case isStaleMarker(v, h, fh):
 	case c.report(name): // that a scrape failed has to be reported
 		if name == "up" {
 			if err := c.reportRefused(ls, t); err != nil {
@@ -141,8 +141,8 @@ func (c *counting) report(name string) bool {
 	return false
 }
 
-// ended reports whether a sample is the mark that a series ended.
-func ended(v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
+// isStaleMarker reports whether a sample is the mark that a series ended.
+func isStaleMarker(v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	switch {
 	case h != nil:
 		return value.IsStaleNaN(h.Sum)

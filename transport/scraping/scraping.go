@@ -134,10 +134,10 @@ func (s *Service) Run(ctx context.Context) error {
 		case err := <-failed:
 			return err
 		case <-ticker.C:
-			s.reread()
+			s.applyConfig()
 		case <-s.again:
 			s.refused = nil // to be stated again
-			s.reread()
+			s.applyConfig()
 		}
 	}
 }
@@ -150,8 +150,8 @@ func (s *Service) Reload() {
 	}
 }
 
-// reread applies a changed configuration.
-func (s *Service) reread() {
+// applyConfig applies a changed configuration.
+func (s *Service) applyConfig() {
 	text, err := os.ReadFile(s.o.File)
 	if err == nil && (bytes.Equal(text, s.text) || s.refused != nil && bytes.Equal(text, s.refused)) {
 		return

@@ -121,7 +121,7 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	switch {
 	case h == nil && len(r.names) >= maxNames:
 		return after, nil
-	case h == nil, h.id != s.ID && h.yields(now, now.Add(-s.Age)):
+	case h == nil, h.id != s.ID && h.isFreeFor(now, now.Add(-s.Age)):
 		next := &holder{id: s.ID, since: now}
 		if h != nil {
 			r.o.Logger.Info("another machine sends for a node", "node", s.Node, "from", address, "before", h.addr)
@@ -157,8 +157,8 @@ func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 	return begun.Before(h.seen) || h.other != nil && h.other.ID.Agent == id.Agent && h.other.ID.Machine == id.Machine
 }
 
-// yields reports whether the name is free for an agent that started at begun.
-func (h *holder) yields(now, begun time.Time) bool {
+// isFreeFor reports whether the name is free for an agent that started at begun.
+func (h *holder) isFreeFor(now, begun time.Time) bool {
 	silent := now.Sub(h.seen)
 	return silent >= Silence || (silent >= Pause && begun.After(h.seen))
 }

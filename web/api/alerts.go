@@ -46,7 +46,7 @@ func (s *server) alertRoutes() []route {
 
 // receiverParams describe a receiver.
 var receiverParams = []param{
-	{name: "kind", doc: "Kind of the one to be added.", schema: enum("slack", "teams", "email", "webhook")},
+	{name: "kind", doc: "Kind of the one to be added.", schema: enumSchema("slack", "teams", "email", "webhook")},
 	{name: "url", doc: "Address of slack, teams or webhook.", schema: schema{"type": "string"}},
 	{name: "channel", doc: "slack: another channel than the address has.", schema: schema{"type": "string"}},
 	{name: "to", doc: "email: addresses, with commas between them.", schema: schema{"type": "string"}},
@@ -85,7 +85,7 @@ func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-var errNoAlerts = fail(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
+var errNoAlerts = newError(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
 
 func (s *server) testAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
 	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })

@@ -126,6 +126,6 @@ func New(o Options) http.Handler {
 	}
 	s := &server{Options: o}
 	routes := s.routes()
-	s.document = sync.OnceValue(func() []byte { return document(routes, o.Version, s.otherRoutes()...) })
-	return s.outer(s.mux(routes))
+	s.document = sync.OnceValue(func() []byte { return openAPIDocument(routes, o.Version, s.otherRoutes()...) })
+	return s.wrapAll(s.newMux(routes))
 }

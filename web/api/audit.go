@@ -9,8 +9,8 @@ import (
 	"reckon/web/client"
 )
 
-// senders admits only viewers who may send samples.
-func senders(h http.Handler) http.Handler {
+// requireSender admits only viewers who may send samples.
+func requireSender(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v := access.From(r.Context()); !v.Sends() && !v.Figures {
 			reason := access.ErrForbidden
@@ -44,8 +44,8 @@ func (s *server) lookAt(r *http.Request, f client.Filter) {
 	s.audit(r, "workloads", f.Query().Encode(), owner)
 }
 
-// audited records queries for series of workloads.
-func (s *server) audited(h http.Handler) http.Handler {
+// auditQueries records queries for series of workloads.
+func (s *server) auditQueries(h http.Handler) http.Handler {
 	if s.Audit == nil {
 		return h
 	}

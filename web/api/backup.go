@@ -19,13 +19,13 @@ func (s *server) backupRoutes() []route {
 		path: "/api/reckon/v1/backup", summary: "Back everything up",
 		doc: "A consistent copy of the server's data, made while it runs: a zstd-compressed tar archive, for `reckon restore`. Its " +
 			"last file is SHA256SUMS; without it the archive is incomplete. It holds the hashes of passwords and tokens.",
-		media: "application/zstd", stream: true, fails: []int{401, 403, 404, 503}, role: access.Admin, handle: s.backup,
+		media: "application/zstd", stream: true, fails: []int{401, 403, 404, 503}, role: access.Admin, handle: s.serveBackup,
 	}}
 }
 
-func (s *server) backup(w http.ResponseWriter, r *http.Request, _ *query) error {
+func (s *server) serveBackup(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if s.Backup == nil {
-		return fail(http.StatusNotFound, "", "this server keeps nothing that it could back up")
+		return newError(http.StatusNotFound, "", "this server keeps nothing that it could back up")
 	}
 	begun := false
 	err := s.Backup.Backup(r.Context(), func() io.Writer {

@@ -52,8 +52,8 @@ func (s *server) dataRoutes() []route {
 			params: append(slices.Clone(common),
 				param{name: "by", doc: "Labels that become columns and distinguish rows; without it each series is a column.",
 					schema: schema{"type": "string"}, many: true},
-				param{name: "format", doc: "Form of the answer.", schema: enum("json", "csv", "parquet")}),
-			answer: client.DataTable{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.data,
+				param{name: "format", doc: "Form of the answer.", schema: enumSchema("json", "csv", "parquet")}),
+			answer: client.DataTable{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.serveData,
 		},
 		{
 			path: "/api/reckon/v1/data/correlate", summary: "Which series go together",
@@ -62,7 +62,7 @@ func (s *server) dataRoutes() []route {
 			params: append(slices.Clone(common),
 				param{name: "max_lag", doc: "Longest lag that is tried, in rows; 0 tries none.",
 					schema: schema{"type": "integer", "minimum": 0, "maximum": 1000, "default": 60}}, formatParam),
-			answer: client.Correlation{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.correlate,
+			answer: client.Correlation{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.serveCorrelate,
 		},
 		{
 			path: "/api/reckon/v1/power/fit", summary: "How power follows work",
@@ -102,7 +102,7 @@ func dataQueryOf(q *query) client.DataQuery {
 	switch {
 	case q.err != nil:
 	case len(d.Select) == 0:
-		q.err = fail(http.StatusBadRequest, `give select, such as select=node_load1{node="n1"}`, "no series are selected")
+		q.err = newError(http.StatusBadRequest, `give select, such as select=node_load1{node="n1"}`, "no series are selected")
 	case len(d.Select) > maxSelectors:
 		q.reject("select", strconv.Itoa(len(d.Select))+" selectors",
 			fmt.Sprintf("give at most %d; one selector can find many series", maxSelectors))
@@ -127,7 +127,7 @@ func evenStep(span time.Duration) time.Duration {
 	return max(24*time.Hour, (span / dataRows).Truncate(24*time.Hour))
 }
 
-func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveData(w http.ResponseWriter, r *http.Request, q *query) error {
 	d := dataQueryOf(q)
 	format := q.oneOf("format", []string{"json", "csv", "parquet"})
 	if format == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
@@ -162,10 +162,10 @@ func (s *server) data(w http.ResponseWriter, r *http.Request, q *query) error {
 }
 
 func noData() error {
-	return fail(http.StatusNotFound, "ask a server that keeps series", "this server keeps no series")
+	return newError(http.StatusNotFound, "ask a server that keeps series", "this server keeps no series")
 }
 
-func (s *server) correlate(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveCorrelate(w http.ResponseWriter, r *http.Request, q *query) error {
 	d := dataQueryOf(q)
 	lag, format := q.integer("max_lag", 60, 0, 1000), q.format(r)
 	d.MaxLag = &lag
@@ -206,7 +206,7 @@ func (s *server) powerFit(w http.ResponseWriter, r *http.Request, q *query) erro
 		return q.err
 	}
 	if s.Power == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps series", "this server does not know what draws power")
+		return newError(http.StatusNotFound, "ask a server that keeps series", "this server does not know what draws power")
 	}
 	fit, err := s.Power.PowerFit(r.Context(), f)
 	if err != nil {

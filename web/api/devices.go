@@ -21,17 +21,17 @@ func (s *server) deviceRoutes() []route {
 			"over the last two minutes.",
 		params: []param{{name: "node", doc: "The node.", schema: text, inPath: true},
 			{name: "site", doc: "Its site, where several have a node of that name.", schema: text}},
-		answer: client.NodeDevices{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.devices,
+		answer: client.NodeDevices{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.serveDevices,
 	}}
 }
 
-func (s *server) devices(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveDevices(w http.ResponseWriter, r *http.Request, q *query) error {
 	site, _ := q.get("site")
 	if q.err != nil {
 		return q.err
 	}
 	if s.Devices == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps series", "this server has no device data")
+		return newError(http.StatusNotFound, "ask a server that keeps series", "this server has no device data")
 	}
 	out, err := s.Devices.Devices(r.Context(), site, r.PathValue("node"))
 	if err != nil {

@@ -23,7 +23,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.body.Error }
 
-func fail(status int, hint, format string, args ...any) error {
+func newError(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 

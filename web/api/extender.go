@@ -112,7 +112,7 @@ func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) er
 	}
 	var args extenderArgs
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxExtender)).Decode(&args); err != nil {
-		return fail(http.StatusBadRequest, "send what kube-scheduler sends to an extender", "cannot read the body: %v", err)
+		return newError(http.StatusBadRequest, "send what kube-scheduler sends to an extender", "cannot read the body: %v", err)
 	}
 	names := args.names()
 	out := make([]client.HostPriority, len(names))

@@ -42,9 +42,9 @@ func (s *server) findingRoutes() []route {
 			path: "/api/reckon/v1/findings", summary: "List findings",
 			doc: "Cases of misuse, the gravest first; without a state those that are new or open. Users see their own.",
 			params: []param{
-				{name: "rule", doc: "Of these rules.", schema: enum(misuse.Rules()...), many: true},
-				{name: "severity", doc: "Of these severities.", schema: enum(findingSeverities...), many: true},
-				{name: "state", doc: "In these states.", schema: enum(findingStates...), many: true},
+				{name: "rule", doc: "Of these rules.", schema: enumSchema(misuse.Rules()...), many: true},
+				{name: "severity", doc: "Of these severities.", schema: enumSchema(findingSeverities...), many: true},
+				{name: "state", doc: "In these states.", schema: enumSchema(findingStates...), many: true},
 				{name: "owner", doc: "Of these owners.", schema: text, many: true},
 				{name: "workload", doc: "About this workload.", schema: text},
 				{name: "node", doc: "About this node.", schema: text},
@@ -55,7 +55,7 @@ func (s *server) findingRoutes() []route {
 					schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
 				formatParam,
 			},
-			answer: client.FindingList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.findings,
+			answer: client.FindingList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.serveFindings,
 		},
 		{
 			path: "/api/reckon/v1/policy", summary: "The thresholds of the rules",
@@ -64,7 +64,7 @@ func (s *server) findingRoutes() []route {
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}", summary: "One finding with its evidence",
-			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.User, handle: s.finding,
+			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.User, handle: s.serveFinding,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/steps", summary: "How the score of over-share adds up",
@@ -82,7 +82,7 @@ func (s *server) findingRoutes() []route {
 			summary: "Keep a finding out of lists and alerts for some time",
 			params: []param{id, {name: "reason", doc: "Why.", schema: text},
 				{name: "until", doc: "Until when; a time in the past ends it.", schema: when}},
-			answer: client.Finding{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.mute,
+			answer: client.Finding{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.serveMute,
 		},
 		{
 			path: "/api/reckon/v1/policy/what-if", method: http.MethodPost, summary: "What another policy would have found",
@@ -95,7 +95,7 @@ func (s *server) findingRoutes() []route {
 
 func (s *server) hasFindings() error {
 	if s.Findings == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not look for misuse")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not look for misuse")
 	}
 	return nil
 }
@@ -104,13 +104,13 @@ func knownValues(q *query, name string, known []string) []string {
 	list := q.list(name)
 	for _, w := range list {
 		if !slices.Contains(known, w) {
-			q.strange(name, w, "give some of", known)
+			q.rejectUnknown(name, w, "give some of", known)
 		}
 	}
 	return list
 }
 
-func (s *server) findings(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveFindings(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FindingFilter{
 		Rules: knownValues(q, "rule", misuse.Rules()), Severities: knownValues(q, "severity", findingSeverities),
 		States: knownValues(q, "state", findingStates),
@@ -184,7 +184,7 @@ func (s *server) seenFinding(r *http.Request, q *query) (f client.Finding, err e
 	return f, nil
 }
 
-func (s *server) finding(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveFinding(w http.ResponseWriter, r *http.Request, q *query) error {
 	f, err := s.seenFinding(r, q)
 	if err != nil {
 		return err
@@ -199,7 +199,8 @@ func noFinding(r *http.Request, err error) error {
 	if !errors.Is(err, answer.ErrNotFound) {
 		return err
 	}
-	return fail(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(misuse.Rules(), ", "), "no finding %q",
+	return newError(http.StatusNotFound, "`reckon findings --all` lists them; rules are "+strings.Join(misuse.Rules(), ", "),
+		"no finding %q",
 		r.PathValue("id"))
 }
 
@@ -236,11 +237,11 @@ func (s *server) acknowledge(w http.ResponseWriter, r *http.Request, q *query) e
 	return nil
 }
 
-func (s *server) mute(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveMute(w http.ResponseWriter, r *http.Request, q *query) error {
 	until := q.time("until")
 	reason, _ := q.get("reason")
 	if q.err == nil && (until.IsZero() || reason == "") {
-		return fail(http.StatusBadRequest, "give reason and until, such as until=2026-12-01",
+		return newError(http.StatusBadRequest, "give reason and until, such as until=2026-12-01",
 			"a finding is muted for a reason and until a time")
 	}
 	if q.err != nil {
@@ -267,7 +268,7 @@ func (s *server) whatIf(w http.ResponseWriter, r *http.Request, q *query) error 
 		since = q.now.Add(-24 * time.Hour)
 	}
 	if q.now.Sub(since) < time.Minute || q.now.Sub(since) > 31*24*time.Hour {
-		return fail(http.StatusBadRequest, "give a time between a minute and 31 days ago",
+		return newError(http.StatusBadRequest, "give a time between a minute and 31 days ago",
 			"parameter since: history of that length is not evaluated")
 	}
 	if err := s.hasFindings(); err != nil {

@@ -30,11 +30,11 @@ func (s *server) fitRoutes() []route {
 				schema: schema{"type": "string", "examples": []string{"2h", "1d"}}},
 			formatParam,
 		},
-		answer: client.FitList{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.fit,
+		answer: client.FitList{}, csv: true, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.serveFit,
 	}})
 }
 
-func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveFit(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.FitQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"),
 		GPUMemoryBytes: q.number("gpu_memory_bytes"), Time: q.duration("time")}
 	format := q.format(r)
@@ -42,7 +42,7 @@ func (s *server) fit(w http.ResponseWriter, r *http.Request, q *query) error {
 		return q.err
 	}
 	if s.Fit == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server has no data on job wait times")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server has no data on job wait times")
 	}
 	list, err := s.Fit.Fit(r.Context(), f)
 	if err != nil {

@@ -31,11 +31,11 @@ func (s *server) forecastRoutes() []route {
 			{name: "hours", doc: "How far ahead; the forecast is then made for the question, as with now.",
 				schema: schema{"type": "integer", "minimum": 1, "maximum": 336, "default": 48}},
 		},
-		answer: client.ForecastList{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.forecast,
+		answer: client.ForecastList{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.serveForecast,
 	}}
 }
 
-func (s *server) forecast(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveForecast(w http.ResponseWriter, r *http.Request, q *query) error {
 	var f client.ForecastQuery
 	f.Workload, _ = q.get("workload")
 	f.Node, _ = q.get("node")
@@ -54,9 +54,9 @@ func (s *server) forecast(w http.ResponseWriter, r *http.Request, q *query) erro
 	}
 	switch {
 	case named > 1:
-		return fail(http.StatusBadRequest, "give one of workload, node and owner", "a forecast is of one subject")
+		return newError(http.StatusBadRequest, "give one of workload, node and owner", "a forecast is of one subject")
 	case s.Forecasts == nil:
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server makes no forecasts")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server makes no forecasts")
 	}
 	var one *client.Workload
 	if f.Workload != "" {

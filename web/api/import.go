@@ -32,7 +32,7 @@ func (s *server) importRoutes() []route {
 			"each file, plain or gzip. Importing the same data again adds nothing. Lines that cannot be parsed are counted and the " +
 			"first hundred listed; the rest is imported.",
 		params: []param{
-			{name: "format", doc: "The program that wrote the files.", schema: enum(client.ImportFormats...), inPath: true},
+			{name: "format", doc: "The program that wrote the files.", schema: enumSchema(client.ImportFormats...), inPath: true},
 			{name: "site", doc: "Site of input that names no cluster.", schema: text},
 			{name: "force", doc: "The site is that of all input, also of what names a cluster.", schema: schema{"type": "boolean"}},
 			{name: "batch", doc: "sonar: jobs without an epoch are those of the batch system.", schema: schema{"type": "boolean"}},
@@ -61,13 +61,13 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 	case q.err != nil:
 		return q.err
 	case !slices.Contains(client.ImportFormats, o.Format):
-		return fail(http.StatusNotFound, "give "+strings.Join(client.ImportFormats, ", "), "nothing is imported from %q", o.Format)
+		return newError(http.StatusNotFound, "give "+strings.Join(client.ImportFormats, ", "), "nothing is imported from %q", o.Format)
 	case s.Import == nil:
-		return fail(http.StatusNotFound, "ask a server that keeps series", "this server does not import")
+		return newError(http.StatusNotFound, "ask a server that keeps series", "this server does not import")
 	}
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
-		return fail(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do",
+		return newError(http.StatusBadRequest, "send multipart/form-data with one part for each file, as `reckon import` and curl -F do",
 			"the body is of type %q", r.Header.Get("Content-Type"))
 	}
 	// History may take longer to upload than the server's read deadline for other requests.
@@ -83,7 +83,8 @@ func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) e
 				return "", nil, io.EOF
 			}
 			if err != nil {
-				refused = fail(http.StatusBadRequest, "what was sent before is imported; send all again", "cannot read the body: %v", err)
+				refused = newError(http.StatusBadRequest, "what was sent before is imported; send all again", "cannot read the body: %v",
+					err)
 				return "", nil, err
 			}
 			if name := strings.TrimSpace(part.FileName()); name != "" {

@@ -26,7 +26,7 @@ func (s *server) inconsistent(w http.ResponseWriter, _ *http.Request, q *query) 
 		return q.err
 	}
 	if s.Inconsistent == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not hold figures against each other")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not hold figures against each other")
 	}
 	list := client.InconsistentList{Figures: s.Inconsistent.Inconsistent()}
 	if list.Figures == nil {

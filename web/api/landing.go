@@ -25,8 +25,8 @@ type Pages struct {
 	Paths []string
 }
 
-// features lists the features of this server, so that pages offer nothing else.
-func (s *server) features() string {
+// featureList lists the features of this server, so that pages offer nothing else.
+func (s *server) featureList() string {
 	var words []string
 	for _, topic := range []struct {
 		word string
@@ -46,22 +46,22 @@ func (s *server) features() string {
 	return strings.Join(words, " ")
 }
 
-// landing serves the web pages and their files. If this build has no pages, it serves a small page at / with the
+// mountPages serves the web pages and their files. If this build has no pages, it serves a small page at / with the
 // addresses of the API. Pages contain no data, because their scripts call the API.
-func (s *server) landing(mux *http.ServeMux) {
+func (s *server) mountPages(mux *http.ServeMux) {
 	files, paths := fs.FS(static), []string{"/{$}"}
 	root := "static"
 	if s.Pages != nil {
 		files, paths, root = s.Pages.Files, s.Pages.Paths, "."
 	}
 	page := template.Must(template.ParseFS(files, path.Join(root, "index.html")))
-	told := map[string]any{"Version": s.Version, "Has": s.features(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
+	told := map[string]any{"Version": s.Version, "Has": s.featureList(), "Prometheus": s.Prometheus != nil, "Metrics": s.Metrics != nil}
 	for _, p := range append([]string{"/"}, paths...) {
 		elsewhere, pattern := p == "/", "GET "+p
 		if elsewhere { // an address without a page
 			pattern = p
 		}
-		mux.Handle(pattern, compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.Handle(pattern, compressHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if elsewhere && (s.Pages == nil || !strings.Contains(r.Header.Get("Accept"), "text/html")) {
 				http.NotFound(w, r)
 				return
@@ -109,7 +109,7 @@ func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
 		keep = "public, max-age=31536000, immutable"
 	}
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
-	mux.Handle("GET /static/"+path.Base(name), compress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET /static/"+path.Base(name), compressHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", keep)
 		w.Header().Set("ETag", tag)

@@ -17,14 +17,14 @@ const (
 	writeWait = 10 * time.Second
 )
 
-// live streams ticks as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
-func (s *server) live(w http.ResponseWriter, r *http.Request, _ *query) error {
+// serveLive streams ticks as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+func (s *server) serveLive(w http.ResponseWriter, r *http.Request, _ *query) error {
 	if s.Hub == nil {
 		if s.MadeUp {
-			return fail(http.StatusNotFound, "GET /api/reckon/v1/workloads?running=true lists running workloads",
+			return newError(http.StatusNotFound, "GET /api/reckon/v1/workloads?running=true lists running workloads",
 				"this server shows a simulated site, so it has no live stream")
 		}
-		return fail(http.StatusNotFound, "ask the server of a node that runs `reckon up`",
+		return newError(http.StatusNotFound, "ask the server of a node that runs `reckon up`",
 			"this server runs no agent, so it has no live stream")
 	}
 	ctl := http.NewResponseController(w)

@@ -40,11 +40,11 @@ func (s *server) logRoutes() []route {
 			param{name: "limit", doc: "How many lines.",
 				schema: schema{"type": "integer", "minimum": 1, "maximum": maxLogLines, "default": logLines}},
 		),
-		answer: client.Logs{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.User, handle: s.logs,
+		answer: client.Logs{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.User, handle: s.serveLogs,
 	}}
 }
 
-func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveLogs(w http.ResponseWriter, r *http.Request, q *query) error {
 	rng := client.Range{Start: q.time("start")}
 	rng.Site, _ = q.get("site")
 	want := client.LogRange{Start: q.time("from"), End: q.time("to"), Limit: q.integer("limit", logLines, 1, maxLogLines)}
@@ -55,9 +55,9 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request, q *query) error {
 	asked := strings.Trim(r.PathValue("id"), "/")
 	switch {
 	case asked == "":
-		return fail(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
+		return newError(http.StatusBadRequest, "give kind/name, such as deployment/shop/cart", "the id is empty")
 	case s.Logs == nil:
-		return fail(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster",
+		return newError(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster",
 			"this server has no log source configured")
 	}
 	one, _, err := s.find(r.Context(), asked, rng)

@@ -24,11 +24,11 @@ func (s *server) memberRoutes() []route {
 			{name: "site", doc: "Site, when several sites used the same id; without it an ambiguous id gets 409.",
 				schema: schema{"type": "string"}},
 		},
-		answer: client.Members{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.members,
+		answer: client.Members{}, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.serveMembers,
 	}}
 }
 
-func (s *server) members(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveMembers(w http.ResponseWriter, r *http.Request, q *query) error {
 	asked := strings.Trim(r.PathValue("id"), "/")
 	id, only, err := answer.MembersOf(asked)
 	if err != nil {
@@ -44,17 +44,17 @@ func (s *server) members(w http.ResponseWriter, r *http.Request, q *query) error
 	}
 	var sites []string
 	for i := range list.Workloads {
-		complete(&list.Workloads[i])
+		fillEmptyLists(&list.Workloads[i])
 		if !slices.Contains(sites, list.Workloads[i].Site) {
 			sites = append(sites, list.Workloads[i].Site)
 		}
 	}
 	if len(sites) > 1 {
-		return fail(http.StatusConflict, "name the site: "+strings.Join(sites, ", "), "%s is of %d sites", asked, len(sites))
+		return newError(http.StatusConflict, "name the site: "+strings.Join(sites, ", "), "%s is of %d sites", asked, len(sites))
 	}
 	m, ok := answer.Members(id, list.Workloads, only)
 	if !ok {
-		return fail(http.StatusNotFound, "`reckon jobs` and GET /api/reckon/v1/workloads list what there is",
+		return newError(http.StatusNotFound, "`reckon jobs` and GET /api/reckon/v1/workloads list what there is",
 			"no tasks or components of %q", asked)
 	}
 	if only != nil {

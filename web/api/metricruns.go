@@ -80,7 +80,7 @@ func (s *server) metricRunRoutes() []route {
 }
 
 func noMetricRuns() error {
-	return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no runs of MetricSets")
+	return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no runs of MetricSets")
 }
 
 func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) error {
@@ -149,7 +149,7 @@ func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query)
 	case s.MetricRuns == nil:
 		return noMetricRuns()
 	case !v.KeepsRuns(namespace):
-		return fail(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator",
+		return newError(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator",
 			"%s may not keep runs of the namespace %s", nameOf(v), namespace)
 	}
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil &&
@@ -158,12 +158,13 @@ func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpdate))
 	if err != nil {
-		return fail(http.StatusBadRequest, "send at most "+strconv.Itoa(maxUpdate>>20)+" MiB at once", "cannot read the update: %v", err)
+		return newError(http.StatusBadRequest, "send at most "+strconv.Itoa(maxUpdate>>20)+" MiB at once", "cannot read the update: %v",
+			err)
 	}
 	var u client.MetricRunUpdate
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := d.Decode(&u); err != nil {
-		return fail(http.StatusBadRequest, "send a MetricRunUpdate as JSON", "the update is not JSON: %v", err)
+		return newError(http.StatusBadRequest, "send a MetricRunUpdate as JSON", "the update is not JSON: %v", err)
 	}
 	kept, err := s.MetricRuns.Keep(r.Context(), namespace, name, u)
 	if err != nil {
@@ -186,9 +187,9 @@ func (s *server) compareMetricRuns(w http.ResponseWriter, r *http.Request, q *qu
 	case q.err != nil:
 		return q.err
 	case len(a) == 0 || len(b) == 0:
-		return fail(http.StatusBadRequest, "give a=NAMESPACE/NAME and b=NAMESPACE/NAME", "there are no two sides")
+		return newError(http.StatusBadRequest, "give a=NAMESPACE/NAME and b=NAMESPACE/NAME", "there are no two sides")
 	case len(a)+len(b) > maxCompared:
-		return fail(http.StatusBadRequest, "give fewer", "at most %d runs are compared at once", maxCompared)
+		return newError(http.StatusBadRequest, "give fewer", "at most %d runs are compared at once", maxCompared)
 	}
 	for _, name := range append(append([]string{}, a...), b...) {
 		namespace, short, _ := strings.Cut(name, "/")

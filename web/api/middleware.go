@@ -16,11 +16,11 @@ import (
 	"reckon/web/docs"
 )
 
-// compress compresses bodies of a kilobyte and more with gzip for clients that accept it.
-func compress(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
+// compressHandler compresses bodies of a kilobyte and more with gzip for clients that accept it.
+func compressHandler(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
 
-// outer wraps every request with security headers, a log line, and recovery from panics.
-func (s *server) outer(h http.Handler) http.Handler {
+// wrapAll wraps every request with security headers, a log line, and recovery from panics.
+func (s *server) wrapAll(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
 		rec := &recorder{ResponseWriter: w}
@@ -34,7 +34,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 				s.Logger.ErrorContext(r.Context(), "panic in a handler", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
 				if rec.status == 0 {
 					rec.Header().Del("Content-Encoding")
-					writeError(rec, fail(http.StatusInternalServerError, "see the server log", "the server made a mistake"))
+					writeError(rec, newError(http.StatusInternalServerError, "see the server log", "the server made a mistake"))
 				}
 			}
 			s.Logger.LogAttrs(r.Context(), slog.LevelDebug, "request",
@@ -49,7 +49,7 @@ func (s *server) outer(h http.Handler) http.Handler {
 			var err error
 			if v, err = s.Viewer(r); err != nil {
 				if !errors.As(err, new(*statusError)) && !errors.As(err, new(*access.Refusal)) {
-					err = fail(http.StatusUnauthorized, "", "%v", err)
+					err = newError(http.StatusUnauthorized, "", "%v", err)
 				}
 				writeError(rec, err)
 				return

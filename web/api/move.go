@@ -27,11 +27,11 @@ func (s *server) moveRoutes() []route {
 			{name: "all", doc: "Also the work that stays, and why.", schema: schema{"type": "boolean"}},
 			{name: "shapes", doc: "Text of a file of shapes, instead of that of the server.", schema: text}, formatParam,
 		},
-		answer: client.MoveList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.move,
+		answer: client.MoveList{}, csv: true, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.serveMove,
 	}}
 }
 
-func (s *server) move(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveMove(w http.ResponseWriter, r *http.Request, q *query) error {
 	m := client.MoveQuery{Since: q.time("since"), Until: q.time("until"), Owners: q.list("owner"), Sites: q.list("site")}
 	m.All = q.isTrue("all")
 	m.Shapes, _ = q.get("shapes")
@@ -43,7 +43,7 @@ func (s *server) move(w http.ResponseWriter, r *http.Request, q *query) error {
 		return q.err
 	}
 	if s.Moves == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server has no data on jobs and partitions")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server has no data on jobs and partitions")
 	}
 	list, err := s.Moves.Move(r.Context(), m)
 	if err != nil {

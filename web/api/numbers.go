@@ -15,8 +15,8 @@ type Numbers interface {
 	Numbered(ctx context.Context, number string) (ids []string, err error)
 }
 
-// numbered returns the ids of jobs with a number that the viewer may see.
-func (s *server) numbered(ctx context.Context, text string) ([]string, error) {
+// visibleNumbered returns the ids of jobs with a number that the viewer may see.
+func (s *server) visibleNumbered(ctx context.Context, text string) ([]string, error) {
 	text = workload.JobNumber(text)
 	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !digits(text[:1]) {
 		return nil, nil

@@ -16,18 +16,18 @@ import (
 // schema is a JSON Schema (draft 2020-12) or any other object of the document.
 type schema map[string]any
 
-func enum(words ...string) schema { return schema{"type": "string", "enum": words} }
+func enumSchema(words ...string) schema { return schema{"type": "string", "enum": words} }
 
-// document returns the OpenAPI 3.1 document of the API (https://spec.openapis.org/oas/v3.1.1). It is built from the
+// openAPIDocument returns the OpenAPI 3.1 document of the API (https://spec.openapis.org/oas/v3.1.1). It is built from the
 // routes and, by reflection, from the wire types.
-func document(routes []route, version string, others ...otherRoute) []byte {
+func openAPIDocument(routes []route, version string, others ...otherRoute) []byte {
 	if version == "" {
 		version = "0"
 	}
 	schemas := schema{}
 	paths := schema{}
 	for _, r := range routes {
-		paths[strings.Replace(r.path, "...", "", 1)] = schema{strings.ToLower(r.verb()): operation(r, schemas)}
+		paths[strings.Replace(r.path, "...", "", 1)] = schema{strings.ToLower(r.verb()): operationSchema(r, schemas)}
 	}
 	for _, name := range []string{"query", "query_range", "series", "labels", "label/{name}/values", "metadata", "rules", "alerts"} {
 		paths["/api/v1/"+name] = prometheusPath(name)
@@ -65,7 +65,7 @@ func document(routes []route, version string, others ...otherRoute) []byte {
 	return append(body, '\n')
 }
 
-func operation(r route, schemas schema) schema {
+func operationSchema(r route, schemas schema) schema {
 	op := schema{"operationId": operationID(r.path), "summary": r.summary, "tags": []string{tagOf(r.path)}}
 	if r.doc != "" {
 		op["description"] = r.doc
@@ -197,7 +197,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 	case reflect.Map: // of strings
 		values := schema{"type": "string"}
 		if t.Elem() == reflect.TypeFor[figure.Exactness]() {
-			values = enum(figure.ExactnessWords()...)
+			values = enumSchema(figure.ExactnessWords()...)
 		}
 		if t.Elem().Kind() == reflect.Float64 {
 			values = schema{"type": "number"}

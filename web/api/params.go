@@ -45,7 +45,7 @@ type query struct {
 func parse(r *http.Request, params []param) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v",
+		return nil, newError(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v",
 			r.URL.RawQuery, err)
 	}
 	var names []string
@@ -69,17 +69,17 @@ func parse(r *http.Request, params []param) (*query, error) {
 					accepted = fmt.Sprintf("did you mean %s? %s", near[0], accepted)
 				}
 			}
-			return nil, fail(http.StatusBadRequest, accepted, "unknown parameter %q", key)
+			return nil, newError(http.StatusBadRequest, accepted, "unknown parameter %q", key)
 		}
 		if len(values[key]) > 1 && !params[i].many {
-			return nil, fail(http.StatusBadRequest, "give it once", "parameter %s is given %d times", key, len(values[key]))
+			return nil, newError(http.StatusBadRequest, "give it once", "parameter %s is given %d times", key, len(values[key]))
 		}
 	}
 	return &query{values: values, now: time.Now()}, nil
 }
 
-// strange rejects a value that is not one of words, and suggests the nearest one.
-func (q *query) strange(name, value, give string, words []string) {
+// rejectUnknown rejects a value that is not one of words, and suggests the nearest one.
+func (q *query) rejectUnknown(name, value, give string, words []string) {
 	hint := give + " " + strings.Join(words, ", ")
 	if near := client.Nearest(value, words, 1); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
@@ -89,7 +89,7 @@ func (q *query) strange(name, value, give string, words []string) {
 
 func (q *query) reject(name, value, hint string) {
 	if q.err == nil {
-		q.err = fail(http.StatusBadRequest, hint, "parameter %s: %q is not accepted", name, value)
+		q.err = newError(http.StatusBadRequest, hint, "parameter %s: %q is not accepted", name, value)
 	}
 }
 
@@ -127,7 +127,7 @@ func (q *query) kinds() []string {
 	list := q.list("kind")
 	for _, k := range list {
 		if !slices.Contains(kindWords(), k) && (!kindWord.MatchString(k) || len(k) > 2 && len(client.Nearest(k, kindWords(), 1)) > 0) {
-			q.strange("kind", k, "give some of", kindWords())
+			q.rejectUnknown("kind", k, "give some of", kindWords())
 		}
 	}
 	return list
@@ -146,7 +146,7 @@ func (q *query) states() []string {
 	for i, s := range list {
 		state, ok := client.ParseState(s)
 		if !ok {
-			q.strange("state", s, "give some of", client.States())
+			q.rejectUnknown("state", s, "give some of", client.States())
 		}
 		list[i] = state
 	}
@@ -261,7 +261,7 @@ func (q *query) format(r *http.Request) string {
 func (q *query) oneOf(name string, words []string) string {
 	v, ok := q.get(name)
 	if ok && !slices.Contains(words, v) {
-		q.strange(name, v, "give one of", words)
+		q.rejectUnknown(name, v, "give one of", words)
 	}
 	return v
 }

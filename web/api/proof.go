@@ -33,7 +33,7 @@ func (s *server) proofRoutes() []route {
 				{name: "until", doc: "End; without it the last hour that is over.", schema: when},
 				{name: "mend", doc: "Make hours again that differ.", schema: schema{"type": "boolean"}},
 			},
-			answer: client.Proof{}, stream: true, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Admin, handle: s.prove,
+			answer: client.Proof{}, stream: true, fails: []int{400, 401, 403, 404, 409, 503}, role: access.Admin, handle: s.serveProof,
 		},
 	}
 }
@@ -53,7 +53,7 @@ func (s *server) lastProof(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-func (s *server) prove(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveProof(w http.ResponseWriter, r *http.Request, q *query) error {
 	o := client.ProofQuery{Since: q.time("since"), Until: q.time("until")}
 	if v, ok := q.get("mend"); ok {
 		if o.Mend = v == "true"; !o.Mend && v != "false" {
@@ -75,5 +75,5 @@ func (s *server) prove(w http.ResponseWriter, r *http.Request, q *query) error {
 }
 
 func noProof() error {
-	return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no usage")
+	return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no usage")
 }

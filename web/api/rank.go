@@ -41,7 +41,7 @@ func (s *server) rankRoutes() []route {
 			param{name: "watts_only", schema: schema{"type": "boolean"},
 				doc: "The watts alone decide: nodes with GPUs or large memory that it leaves unused do not come last."},
 			param{name: "limit", doc: "At most this many.", schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit}}),
-		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.rank,
+		answer: client.Ranking{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.serveRank,
 	}, {
 		path: "/api/reckon/v1/rank/placed", method: http.MethodPost, summary: "Report a placement",
 		doc: "For schedulers: until the work is measured on the node it counts there for the next rankings. It is kept in memory, for a " +
@@ -68,12 +68,12 @@ func rankQuery(q *query) client.RankQuery {
 
 func (s *server) hasRanks() error {
 	if s.Ranks == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server ranks no nodes")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server ranks no nodes")
 	}
 	return nil
 }
 
-func (s *server) rank(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveRank(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := rankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
 	f.Data, f.WattsOnly = q.list("data"), q.isTrue("watts_only")

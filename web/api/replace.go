@@ -28,9 +28,10 @@ func (s *server) replaceNode(w http.ResponseWriter, _ *http.Request, q *query) e
 	case q.err != nil:
 		return q.err
 	case node == "":
-		return fail(http.StatusBadRequest, "give node=NAME", "no node is named")
+		return newError(http.StatusBadRequest, "give node=NAME", "no node is named")
 	case s.Replace == nil || !s.Replace(site, node):
-		return fail(http.StatusNotFound, "`reckon nodes` lists the names; with --site where a node has one", "no machine sends as node %q",
+		return newError(http.StatusNotFound, "`reckon nodes` lists the names; with --site where a node has one",
+			"no machine sends as node %q",
 			node)
 	}
 	writeJSON(w, http.StatusOK, client.Replaced{Node: node, Site: site})

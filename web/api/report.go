@@ -19,7 +19,7 @@ func (s *server) reportRoutes() []route {
 		doc: "Utilisation over time and by hour of the week, owners, accounts, programs, kinds and nodes, waste, energy and up-time. " +
 			"The public, and whoever asks with public=true, gets it without names.",
 		params: []param{
-			{name: "period", doc: "Length of time that it covers, up to its end.", schema: enum(client.Periods()...)},
+			{name: "period", doc: "Length of time that it covers, up to its end.", schema: enumSchema(client.Periods()...)},
 			{name: "until", doc: "End, not included; without it now: " + client.TimeForms + ".", schema: when},
 			{name: "public", doc: "Remove names of owners, accounts, programs and nodes.", schema: schema{"type": "boolean"}},
 		},
@@ -43,7 +43,7 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 		until = q.now
 	}
 	if s.Usage == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
 	}
 	rep, err := s.makeReport(r.Context(), period, until.UTC(), public)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 		}
 	}
 	if rep.Public {
-		anonymous(&rep)
+		anonymize(&rep)
 	}
 	return rep, nil
 }
@@ -122,9 +122,9 @@ func orMinusOne(v *float64) float64 {
 	return *v
 }
 
-// anonymous replaces the names in a report by their position. It also replaces the names of programs, because people
+// anonymize replaces the names in a report by their position. It also replaces the names of programs, because people
 // may have named them after their projects.
-func anonymous(r *client.Report) {
+func anonymize(r *client.Report) {
 	for _, list := range [][]client.Usage{r.Steps, r.Week, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
 		for i := range list {
 			u := &list[i]

@@ -41,26 +41,26 @@ func (s *server) routes() []route {
 			path: "/api/reckon/v1/workloads", summary: "List workloads",
 			doc:    "Workloads that the filters select. Several values of one filter are alternatives; different filters must all hold.",
 			params: append(listParams(), formatParam), answer: client.WorkloadList{}, csv: true,
-			fails: []int{400, 401, 403, 503}, role: access.Public, handle: s.workloads,
+			fails: []int{400, 401, 403, 503}, role: access.Public, handle: s.serveWorkloads,
 		},
 		{
 			path: "/api/reckon/v1/workloads/{id...}", summary: "One workload with its profile over time",
 			doc:    "The id is kind/name, with slashes as they are or escaped. A name alone is enough when it is unique.",
 			params: detailParams(), answer: client.WorkloadDetail{},
-			fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.workload,
+			fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.serveWorkload,
 		},
 		{
 			path: "/api/reckon/v1/nodes", summary: "List nodes",
 			doc:    "Every node of the site with its load and its sensors.",
 			params: []param{formatParam}, answer: client.NodeList{}, csv: true, shares: true,
-			fails: []int{400, 401, 503}, role: access.Public, handle: s.nodes,
+			fails: []int{400, 401, 503}, role: access.Public, handle: s.serveNodes,
 		},
 		{
 			path: "/api/reckon/v1/live", summary: "Live stream",
 			doc: "Server-sent events named live, one for each tick of the local agent; the data of each is a Live object. A slow " +
 				"reader misses ticks and gets the newest.",
 			media:  "text/event-stream",
-			always: true, stream: true, fails: []int{400, 401, 404}, role: access.Public, handle: s.live,
+			always: true, stream: true, fails: []int{400, 401, 404}, role: access.Public, handle: s.serveLive,
 		},
 		{
 			path: "/api/reckon/openapi.json", summary: "This document",
@@ -88,13 +88,13 @@ func (s *server) routes() []route {
 		s.backupRoutes())
 }
 
-// mux serves the routes. It answers any other request below /api/reckon/ with a JSON error.
-func (s *server) mux(routes []route) http.Handler {
-	mux, shared := http.NewServeMux(), sharing()
+// newMux serves the routes. It answers any other request below /api/reckon/ with a JSON error.
+func (s *server) newMux(routes []route) http.Handler {
+	mux, shared := http.NewServeMux(), shareResponses()
 	for _, r := range routes {
 		h := s.handler(r)
 		if !r.stream {
-			h = compress(h)
+			h = compressHandler(h)
 		}
 		if r.shares {
 			h = shared(h)
@@ -103,20 +103,20 @@ func (s *server) mux(routes []route) http.Handler {
 		mux.HandleFunc(r.path, methodNotAllowed(r.verb()))
 	}
 	mux.HandleFunc("/api/reckon/", func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, fail(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
+		writeError(w, newError(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", atLeast(access.Public, s.audited(shared(s.bounded(s.Prometheus)))))
+		mux.Handle("/api/v1/", atLeast(access.Public, s.auditQueries(shared(s.bounded(s.Prometheus)))))
 	}
 	for _, path := range s.GraphPaths {
-		mux.Handle(path, s.audited(s.Graph))
+		mux.Handle(path, s.auditQueries(s.Graph))
 	}
 	if s.Write != nil {
-		mux.Handle("/api/v1/write", senders(s.Write))
+		mux.Handle("/api/v1/write", requireSender(s.Write))
 	}
 	if s.OTLP != nil {
-		mux.Handle("/api/v1/otlp/v1/metrics", senders(s.OTLP))
-		mux.Handle("/v1/metrics", senders(s.OTLP))
+		mux.Handle("/api/v1/otlp/v1/metrics", requireSender(s.OTLP))
+		mux.Handle("/v1/metrics", requireSender(s.OTLP))
 	}
 	if s.Auth != nil {
 		mux.Handle("/auth/", s.Auth)
@@ -124,11 +124,11 @@ func (s *server) mux(routes []route) http.Handler {
 	if s.Metrics != nil {
 		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))
 	}
-	guides := compress(docs.Handler())
+	guides := compressHandler(docs.Handler())
 	mux.Handle("GET "+docs.Path, guides)
 	mux.Handle("GET "+docs.Path+"/", guides)
 	s.alertmanager(mux)
-	s.landing(mux)
+	s.mountPages(mux)
 	return mux
 }
 
@@ -141,15 +141,16 @@ func methodNotAllowed(verb string) http.HandlerFunc {
 	}
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeError(w, fail(http.StatusMethodNotAllowed, "use "+verb, "method %s is not allowed on %s", r.Method, r.URL.Path))
+		writeError(w, newError(http.StatusMethodNotAllowed, "use "+verb, "method %s is not allowed on %s", r.Method, r.URL.Path))
 	}
 }
 
-// form adds form parameters to those of the query.
-func form(w http.ResponseWriter, r *http.Request) error {
+// parseForm adds form parameters to those of the query.
+func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	if err := r.ParseForm(); err != nil {
-		return fail(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB", "cannot parse the form: %v",
+		return newError(http.StatusBadRequest, "send a form (application/x-www-form-urlencoded) of at most 1 MiB",
+			"cannot parse the form: %v",
 			err)
 	}
 	r.URL.RawQuery = r.Form.Encode()
@@ -162,7 +163,7 @@ func (s *server) handler(rt route) http.Handler {
 		err := rt.allows(access.From(r.Context()))
 		var q *query
 		if err == nil && rt.method == http.MethodPost && !rt.raw {
-			err = form(w, r)
+			err = parseForm(w, r)
 		}
 		if err == nil {
 			q, err = parse(r, rt.params)
@@ -223,7 +224,7 @@ func (r *route) allows(v access.Viewer) error {
 	case v.Role == access.Nobody:
 		return v.Unknown()
 	}
-	return fail(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not see %s; it takes %s", v.Role, r.path, least)
+	return newError(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not see %s; it takes %s", v.Role, r.path, least)
 }
 
 // atLeast guards a handler that is not one of the routes.
@@ -239,10 +240,10 @@ func atLeast(least access.Role, h http.Handler) http.Handler {
 }
 
 func notReady(reason error) error {
-	return fail(http.StatusServiceUnavailable, "try again in a moment", "the server is not ready: %v", reason)
+	return newError(http.StatusServiceUnavailable, "try again in a moment", "the server is not ready: %v", reason)
 }
 
-var formatParam = param{name: "format", doc: "Form of the answer; without it the Accept header decides.", schema: enum("json", "csv")}
+var formatParam = param{name: "format", doc: "Form of the answer; without it the Accept header decides.", schema: enumSchema("json", "csv")}
 
 func listParams() []param {
 	text, when := schema{"type": "string"},
@@ -259,7 +260,7 @@ func listParams() []param {
 		{name: "account", doc: "Project or account it is charged to.", schema: text, many: true},
 		{name: "partition", doc: "Partition or queue.", schema: text, many: true},
 		{name: "state", doc: "State in the batch system; in any case, and by the abbreviations of Slurm (PD, R, OOM), too.",
-			schema: enum(client.States()...), many: true},
+			schema: enumSchema(client.States()...), many: true},
 		{name: "site", doc: "Site that it ran at.", schema: text, many: true},
 		{name: "since", doc: "Workloads that existed after this time: " + client.TimeForms + ".", schema: when},
 		{name: "until", doc: "Workloads that existed before this time, in the same forms.", schema: when},
@@ -267,7 +268,7 @@ func listParams() []param {
 		{name: "running", doc: "Only workloads that run (true) or that ended (false).", schema: schema{"type": "boolean"}},
 		{name: "within", doc: "Adds what each used between since and until, and sorts by that.", schema: schema{"type": "boolean"}},
 		{name: "sort", doc: "Field to sort by, with - in front for descending. Workloads of which it is unknown come last.",
-			schema: enum(withDescending(client.SortKeys())...)},
+			schema: enumSchema(withDescending(client.SortKeys())...)},
 		{name: "limit", doc: "At most this many workloads.",
 			schema: schema{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}},
 		{name: "offset", doc: "Leave out this many first.", schema: schema{"type": "integer", "minimum": 0, "default": 0}},
@@ -284,7 +285,7 @@ func detailParams() []param {
 			schema: schema{"type": "string", "examples": []string{"15s", "5m"}}},
 		{
 			name: "by", doc: "Grouping of the profile's lines: the whole workload, each node, each part on each node, or each program " +
-				"(command_cores); without it as fine as it is measured.", schema: enum(client.Splits()...)},
+				"(command_cores); without it as fine as it is measured.", schema: enumSchema(client.Splits()...)},
 		{
 			name: "start", doc: "Which run of an id that was given more than once: a moment in it, or its start; without it the latest. " +
 				"Forms as since.", schema: when},

@@ -39,9 +39,9 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 	case len(found) > 0 && found[0] == text:
 		found = found[:1]
 	case len(found) > 1:
-		return nil, nil, ambiguous(text, found)
+		return nil, nil, ambiguousError(text, found)
 	case len(found) == 0:
-		id, err := s.resolve(ctx, text)
+		id, err := s.resolveID(ctx, text)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -67,7 +67,7 @@ func selectRun(id string, all []client.Workload, r client.Range) (*client.Worklo
 	if r.Site != "" {
 		here := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return w.Site != r.Site })
 		if len(here) == 0 {
-			return nil, fail(http.StatusNotFound, "it is of "+strings.Join(sitesOf(all), ", "), "%s is not at the site %s", id, r.Site)
+			return nil, newError(http.StatusNotFound, "it is of "+strings.Join(sitesOf(all), ", "), "%s is not at the site %s", id, r.Site)
 		}
 		all = here
 	}
@@ -96,14 +96,14 @@ func selectRun(id string, all []client.Workload, r client.Range) (*client.Worklo
 		}
 		spans = append(spans, span)
 	}
-	return nil, fail(http.StatusNotFound, "give the start of one of its runs: "+strings.Join(spans, "; "),
+	return nil, newError(http.StatusNotFound, "give the start of one of its runs: "+strings.Join(spans, "; "),
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
 // latestOf returns the latest of some workloads with one id, if all are of one site.
 func latestOf(id string, list []client.Workload) (*client.Workload, error) {
 	if sites := sitesOf(list); len(sites) > 1 {
-		return nil, fail(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "),
+		return nil, newError(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "),
 			"%s is a workload of each of %d sites", id, len(sites))
 	}
 	return &list[0], nil

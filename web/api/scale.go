@@ -28,11 +28,11 @@ func (s *server) scaleRoutes() []route {
 			"with other numbers of cores show. Only what the runs support is reported: a law without an error was fitted to no more " +
 			"sizes than it has parameters.",
 		params: params, answer: client.Scale{},
-		fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.scale,
+		fails: []int{400, 401, 403, 404, 409, 503}, role: access.Public, handle: s.serveScale,
 	}}
 }
 
-func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveScale(w http.ResponseWriter, r *http.Request, q *query) error {
 	rng := client.Range{Start: q.time("start")}
 	rng.Site, _ = q.get("site")
 	if q.err != nil {
@@ -41,9 +41,9 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	asked := strings.Trim(r.PathValue("id"), "/")
 	switch {
 	case asked == "":
-		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
+		return newError(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	case s.Scale == nil:
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know how workloads scale")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know how workloads scale")
 	}
 	one, _, err := s.find(r.Context(), asked, rng)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *server) scale(w http.ResponseWriter, r *http.Request, q *query) error {
 	if err != nil {
 		return err
 	}
-	complete(&answer.Workload)
+	fillEmptyLists(&answer.Workload)
 	if answer.Resources == nil {
 		answer.Resources = []client.ScaleResource{}
 	}

@@ -12,10 +12,10 @@ import (
 	"reckon/access"
 )
 
-// sharing returns a wrapper that reuses a response for up to 15 s among viewers who may see everything. A request must
+// shareResponses returns a wrapper that reuses a response for up to 15 s among viewers who may see everything. A request must
 // allow that with its Cache-Control (RFC 9111, section 5.2.1.1). It keeps 128 responses of up to mostShared bytes each,
 // in encoded form. It needs no goroutine of its own.
-func sharing() func(http.Handler) http.Handler {
+func shareResponses() func(http.Handler) http.Handler {
 	var kept sync.Map // question to *copied
 	var number atomic.Int32
 	return func(next http.Handler) http.Handler {

@@ -28,10 +28,10 @@ func (s *server) usageRoutes() []route {
 			{name: "until", doc: "End, not included; without it now.", schema: when},
 			{
 				name: "span", doc: "Length of the stretches of time that are added up; hour-of-week adds up the same hours of all " +
-					"weeks, dated in the week from 1970-01-05 on.", schema: enum(client.UsageSpans()...)},
+					"weeks, dated in the week from 1970-01-05 on.", schema: enumSchema(client.UsageSpans()...)},
 			{name: "by", doc: "What rows are grouped by, any of these together. QOS, size, GPUs, length and nodes with " +
 				"other dimensions are known of runs: what was used is divided among these by what each used in all, and marked as " +
-				"estimated where runs reach beyond the time.", schema: enum(client.UsageDimensions()...), many: true},
+				"estimated where runs reach beyond the time.", schema: enumSchema(client.UsageDimensions()...), many: true},
 			{name: "site", doc: "Of these sites.", schema: text, many: true},
 			{name: "owner", doc: "Of these owners.", schema: text, many: true},
 			{name: "account", doc: "Charged to these accounts.", schema: text, many: true},
@@ -41,7 +41,8 @@ func (s *server) usageRoutes() []route {
 			{name: "command", doc: "Shell pattern on the program's name.", schema: text},
 			formatParam,
 		},
-		answer: client.UsageList{}, csv: true, shares: true, fails: []int{400, 401, 403, 404, 503}, role: access.Public, handle: s.usage,
+		answer: client.UsageList{}, csv: true, shares: true, fails: []int{400, 401, 403, 404, 503}, role: access.Public,
+		handle: s.serveUsage,
 	}}
 }
 
@@ -81,13 +82,13 @@ func usageOf(q *query) client.UsageQuery {
 	return u
 }
 
-func (s *server) usage(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveUsage(w http.ResponseWriter, r *http.Request, q *query) error {
 	u, format := usageOf(q), q.format(r)
 	if q.err != nil {
 		return q.err
 	}
 	if s.Usage == nil {
-		return fail(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
+		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no history of usage")
 	}
 	list, err := access.AuthorizeUsage(s.Usage).Usage(r.Context(), u)
 	if err != nil {

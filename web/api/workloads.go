@@ -12,7 +12,7 @@ import (
 	"reckon/workload"
 )
 
-func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveWorkloads(w http.ResponseWriter, r *http.Request, q *query) error {
 	f, format := filterOf(q), q.format(r)
 	if q.err != nil {
 		return q.err
@@ -26,7 +26,7 @@ func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) err
 		list.Workloads = []client.Workload{}
 	}
 	for i := range list.Workloads {
-		complete(&list.Workloads[i])
+		fillEmptyLists(&list.Workloads[i])
 	}
 	linkNext(w, r, f.Offset, len(list.Workloads), list.Total)
 	if format == "csv" {
@@ -36,21 +36,21 @@ func (s *server) workloads(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-// complete turns nil lists into empty ones, so that they are never null in JSON.
-func complete(w *client.Workload) {
+// fillEmptyLists turns nil lists into empty ones, so that they are never null in JSON.
+func fillEmptyLists(w *client.Workload) {
 	if w.Nodes == nil {
 		w.Nodes = []string{}
 	}
 }
 
-func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveWorkload(w http.ResponseWriter, r *http.Request, q *query) error {
 	rng := rangeOf(q)
 	if q.err != nil {
 		return q.err
 	}
 	asked := strings.Trim(r.PathValue("id"), "/")
 	if asked == "" {
-		return fail(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
+		return newError(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
 	one, runs, err := s.find(r.Context(), asked, rng)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 	}
 	s.audit(r, "workload", d.ID, d.Owner)
 	d.Runs = otherRuns(runs, d.Site)
-	complete(&d.Workload)
+	fillEmptyLists(&d.Workload)
 	if d.Profile == nil {
 		d.Profile = []client.Profile{}
 	}
@@ -81,18 +81,18 @@ func (s *server) workload(w http.ResponseWriter, r *http.Request, q *query) erro
 // searched is the maximum number of latest workloads that are searched if no id or name matches.
 const searched = 2000
 
-// resolve returns the id of the one workload that text identifies, or an error with the candidates. It compares text
+// resolveID returns the id of the one workload that text identifies, or an error with the candidates. It compares text
 // with the job number, then with the name, both for workloads of any age. After that it compares text with the end of
 // the id of recent workloads, and then with the end of a name.
-func (s *server) resolve(ctx context.Context, text string) (string, error) {
-	exact, err := s.numbered(ctx, text)
+func (s *server) resolveID(ctx context.Context, text string) (string, error) {
+	exact, err := s.visibleNumbered(ctx, text)
 	if err != nil {
 		return "", err
 	}
 	var ids []string
 	if len(exact) == 0 {
 		var err error
-		if exact, err = s.idsByName(ctx, literal(text)); err != nil {
+		if exact, err = s.idsByName(ctx, escapePattern(text)); err != nil {
 			return "", err
 		}
 	}
@@ -117,7 +117,7 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 			exact = loose
 		}
 	}
-	for _, pattern := range []string{"*/" + literal(text), literal(text) + ".service"} {
+	for _, pattern := range []string{"*/" + escapePattern(text), escapePattern(text) + ".service"} {
 		if len(exact) > 0 {
 			break
 		}
@@ -129,14 +129,14 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 	switch len(exact) {
 	case 0:
 		hint := "`reckon jobs` and GET /api/reckon/v1/workloads list what there is"
-		family, err := s.family(ctx, text)
+		family, err := s.familyMessage(ctx, text)
 		if err != nil {
 			return "", err
 		}
 		if digits(text) { // a number is the batch system's, not part of a name of another kind
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !workload.ID(id).Kind().Array() })
 		}
-		ran, err := s.Backend.Workloads(ctx, client.Filter{Command: literal(text), Limit: 1})
+		ran, err := s.Backend.Workloads(ctx, client.Filter{Command: escapePattern(text), Limit: 1})
 		if err != nil {
 			return "", err
 		}
@@ -150,25 +150,25 @@ func (s *server) resolve(ctx context.Context, text string) (string, error) {
 		case digits(text):
 			hint = "a number is that of a batch job; `reckon jobs --command NAME` finds the process of a program"
 		}
-		return "", fail(http.StatusNotFound, hint, "no workload %q", text)
+		return "", newError(http.StatusNotFound, hint, "no workload %q", text)
 	case 1:
 		return exact[0], nil
 	}
-	return "", ambiguous(text, exact)
+	return "", ambiguousError(text, exact)
 }
 
-// ambiguous returns the error for text that matches several workloads.
-func ambiguous(text string, ids []string) error {
+// ambiguousError returns the error for text that matches several workloads.
+func ambiguousError(text string, ids []string) error {
 	more := ""
 	if len(ids) > 10 {
 		ids, more = ids[:10], ", ..."
 	}
-	return fail(http.StatusConflict, "name one of them: "+strings.Join(ids, ", ")+more, "%q can be several workloads", text)
+	return newError(http.StatusConflict, "name one of them: "+strings.Join(ids, ", ")+more, "%q can be several workloads", text)
 }
 
-// family returns a message about the existing parts of the array or heterogeneous job that text refers to. It returns
+// familyMessage returns a message about the existing parts of the array or heterogeneous job that text refers to. It returns
 // "" if there are none.
-func (s *server) family(ctx context.Context, text string) (string, error) {
+func (s *server) familyMessage(ctx context.Context, text string) (string, error) {
 	text = workload.JobNumber(text)
 	has := func(name string) (bool, error) {
 		list, err := s.Backend.Workloads(ctx, client.Filter{IDs: []string{string(workload.JobID(name))}, Limit: 1})
@@ -216,13 +216,13 @@ func (s *server) idsByName(ctx context.Context, pattern string) (ids []string, e
 	return ids, err
 }
 
-// literal escapes the special characters of a shell pattern.
-func literal(s string) string {
+// escapePattern escapes the special characters of a shell pattern.
+func escapePattern(s string) string {
 	// a form that all implementations of patterns agree on
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
-func (s *server) nodes(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveNodes(w http.ResponseWriter, r *http.Request, q *query) error {
 	format := q.format(r)
 	if q.err != nil {
 		return q.err

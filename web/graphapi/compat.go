@@ -20,27 +20,27 @@ import (
 // the caller.
 func (s *server) compatRoutes() []route {
 	return []route{
-		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.patch},
-		{"GET", "/api/v0/graph", "A SELECT; every literal of the answer has its type.", access.Public, true, s.search},
+		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.servePatch},
+		{"GET", "/api/v0/graph", "A SELECT; every literal of the answer has its type.", access.Public, true, s.serveSearch},
 		{"GET", "/api/v0/graph/update", "An update in the parameter query.", access.Admin, true, s.updateGet},
 		{"POST", "/api/v0/graph/update", `An update as {"query": "..."}.`, access.Admin, true, s.updatePost},
-		{"POST", "/api/v0/graph/compact", "Delete what is no longer used.", access.Admin, true, s.compact},
+		{"POST", "/api/v0/graph/compact", "Delete what is no longer used.", access.Admin, true, s.serveCompact},
 	}
 }
 
-// detail writes an error in the form of FastAPI, which the clients expect.
-func detail(w http.ResponseWriter, status int, text string) error {
+// writeDetail writes an error in the form of FastAPI, which the clients expect.
+func writeDetail(w http.ResponseWriter, status int, text string) error {
 	return writeJSON(w, status, map[string]string{"detail": text})
 }
 
-func (s *server) patch(w http.ResponseWriter, r *http.Request) error {
+func (s *server) servePatch(w http.ResponseWriter, r *http.Request) error {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return err
 	}
 	var doc map[string]any
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return detail(w, http.StatusUnprocessableEntity, "the body is no JSON object: "+err.Error())
+		return writeDetail(w, http.StatusUnprocessableEntity, "the body is no JSON object: "+err.Error())
 	}
 	at := s.Now().UnixMilli()
 	id := "timestamp:" + strconv.FormatInt(at, 10)
@@ -57,7 +57,7 @@ func (s *server) patch(w http.ResponseWriter, r *http.Request) error {
 		return badDocument(err)
 	}
 	if len(quads) == 0 {
-		return detail(w, http.StatusBadRequest, "No triples could be extracted from JSON-LD.")
+		return writeDetail(w, http.StatusBadRequest, "No triples could be extracted from JSON-LD.")
 	}
 	if err := s.mayWrite(r.Context(), id); err != nil {
 		return err
@@ -70,28 +70,28 @@ func (s *server) patch(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, "Success - Inserted "+strconv.Itoa(len(quads))+" triple(s) into graph <"+id+">.")
 }
 
-func (s *server) search(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveSearch(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
-		return s.sparql(w, r)
+		return s.serveSPARQL(w, r)
 	}
 	text := r.URL.Query().Get("query")
 	if text == "" {
-		return detail(w, http.StatusUnprocessableEntity, "the parameter query is missing")
+		return writeDetail(w, http.StatusUnprocessableEntity, "the parameter query is missing")
 	}
 	result, err := s.Querier.Query(r.Context(), text, s.Limits, visible(access.From(r.Context())))
 	if err != nil {
-		return s.syntax(w, err)
+		return s.writeSyntaxError(w, err)
 	}
 	if result.Ask != nil {
-		return detail(w, http.StatusInternalServerError, "Expected a SELECT query, got QueryBoolean")
+		return writeDetail(w, http.StatusInternalServerError, "Expected a SELECT query, got QueryBoolean")
 	}
 	return writeJSON(w, http.StatusOK, resultsJSON(result, true))
 }
 
-func (s *server) syntax(w http.ResponseWriter, err error) error {
+func (s *server) writeSyntaxError(w http.ResponseWriter, err error) error {
 	var syntax *graph.SyntaxError
 	if errors.As(err, &syntax) {
-		return detail(w, http.StatusBadRequest, "Syntax error in query: "+err.Error())
+		return writeDetail(w, http.StatusBadRequest, "Syntax error in query: "+err.Error())
 	}
 	return err
 }
@@ -100,7 +100,7 @@ var drops = regexp.MustCompile(`DROP GRAPH <.*?>;?`)
 
 func (s *server) runUpdate(w http.ResponseWriter, r *http.Request, text string) error {
 	if s.Updater == nil {
-		return problem(http.StatusNotImplemented, "send it to /sparql", "updates are taken by the remote store")
+		return newProblem(http.StatusNotImplemented, "send it to /sparql", "updates are taken by the remote store")
 	}
 	if found := drops.FindAllString(text, -1); len(found) > 0 { // as there: the drops are run, and nothing else
 		for i := range found {
@@ -109,7 +109,7 @@ func (s *server) runUpdate(w http.ResponseWriter, r *http.Request, text string) 
 		text = strings.Join(found, ";\n")
 	}
 	if err := s.update(r, strings.ReplaceAll(text, "DROP GRAPH", "DROP SILENT GRAPH")); err != nil {
-		return s.syntax(w, err)
+		return s.writeSyntaxError(w, err)
 	}
 	return writeJSON(w, http.StatusOK, "Success")
 }
@@ -123,12 +123,12 @@ func (s *server) updatePost(w http.ResponseWriter, r *http.Request) error {
 	err := json.NewDecoder(r.Body).Decode(&body)
 	text, ok := body["query"].(string)
 	if err != nil || !ok || len(body) != 1 {
-		return detail(w, http.StatusBadRequest, "Request must contain only {'query': str}")
+		return writeDetail(w, http.StatusBadRequest, "Request must contain only {'query': str}")
 	}
 	return s.runUpdate(w, r, text)
 }
 
-func (s *server) compact(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveCompact(w http.ResponseWriter, r *http.Request) error {
 	if s.Updater != nil {
 		if err := s.Updater.Compact(r.Context()); err != nil {
 			return err

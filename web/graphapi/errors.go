@@ -21,7 +21,7 @@ type httpError struct {
 
 func (e *httpError) Error() string { return e.body.Error }
 
-func problem(status int, hint, format string, args ...any) error {
+func newProblem(status int, hint, format string, args ...any) error {
 	return &httpError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 

@@ -91,23 +91,23 @@ func (s *server) routes() []route {
 		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.putGraph},
 		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.putGraph},
 		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},
-		{"GET", "/subgraph/{id}/metrics", "How often a subgraph was read and written.", access.Public, true, s.usage},
-		{"GET", "/subgraphs_versions", "The version of every subgraph that the viewer may see.", access.Public, true, s.versions},
+		{"GET", "/subgraph/{id}/metrics", "How often a subgraph was read and written.", access.Public, true, s.serveUsage},
+		{"GET", "/subgraphs_versions", "The version of every subgraph that the viewer may see.", access.Public, true, s.serveVersions},
 		{"GET", "/graphstore", "Graph Store Protocol: the graph named by the parameter graph.", access.Public, true, s.get},
 		{"PUT", "/graphstore", "Graph Store Protocol: replace a graph.", access.Admin, true, s.putGraph},
 		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.putGraph},
 		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
-		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.sparql},
+		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.serveSPARQL},
 		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public,
-			true, s.sparql},
+			true, s.serveSPARQL},
 		{
 			"GET", "/graph/links", "What a thing is connected to, in both directions, with the queries of its figures and logs. It is " +
 				"named by its iri, or as a node or a workload of a site; of a workload start names the run, else it is the last.",
-			access.Public, true, s.links},
+			access.Public, true, s.serveLinks},
 		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.list},
-		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.changes},
-		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.context},
-		{"GET", "/graph/ontology", "The vocabulary of reckon.", access.Public, true, s.ontology},
+		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.serveChanges},
+		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.serveContext},
+		{"GET", "/graph/ontology", "The vocabulary of reckon.", access.Public, true, s.serveOntology},
 		{"GET", "/graph/openapi.json", "This document.", access.Public, true, s.document},
 	}
 	if s.Compatible {
@@ -133,7 +133,7 @@ func New(o Options) (http.Handler, []string) {
 	s.openapi = describe(routes)
 	for _, below := range []string{"/subgraph/", "/graph/"} {
 		mux.HandleFunc(below, func(w http.ResponseWriter, r *http.Request) {
-			s.fail(w, r, problem(http.StatusNotFound,
+			s.fail(w, r, newProblem(http.StatusNotFound,
 				"write the id of a subgraph as one segment, with / as %2F; GET /graph/openapi.json lists every address",
 				"there is nothing at %s %s", r.Method, r.URL.EscapedPath()))
 		})
@@ -153,7 +153,7 @@ func (s *server) guard(rt route) http.Handler {
 				s.fail(w, r, v.Unknown())
 				return
 			}
-			s.fail(w, r, problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it requires %s",
+			s.fail(w, r, newProblem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not do this; it requires %s",
 				v.Role, rt.least))
 			return
 		}
@@ -174,7 +174,7 @@ func visible(v access.Viewer) func(graph.Info) bool {
 	}
 }
 
-func sees(v access.Viewer, i graph.Info) bool {
+func maySee(v access.Viewer, i graph.Info) bool {
 	f := visible(v)
 	return f == nil || f(i)
 }
@@ -186,11 +186,11 @@ func (s *server) mayWrite(ctx context.Context, id string) error {
 		return nil
 	}
 	if v.Writes == nil {
-		return problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
+		return newProblem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
 	}
 	info, _, err := s.Store.Get(ctx, id)
 	if err == nil && info.Origin != v.Name {
-		return problem(http.StatusForbidden, "a sender may change only what it wrote itself", "the subgraph %q was written by %q", id,
+		return newProblem(http.StatusForbidden, "a sender may change only what it wrote itself", "the subgraph %q was written by %q", id,
 			info.Origin)
 	}
 	if err != nil && !isNotFound(err) {
@@ -209,11 +209,11 @@ func (s *server) origin(v access.Viewer) string {
 func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, err := w.Write(s.openapi)
-	return ignore(err)
+	return ignoreConnError(err)
 }
 
-// ignore drops errors of connections: there is no client left to report them to.
-func ignore(error) error { return nil }
+// ignoreConnError drops errors of connections: there is no client left to report them to.
+func ignoreConnError(error) error { return nil }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	raw, err := marshal(v)
@@ -225,5 +225,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	}
 	w.WriteHeader(status)
 	_, err = w.Write(append(raw, '\n'))
-	return ignore(err)
+	return ignoreConnError(err)
 }

@@ -63,11 +63,11 @@ type Connections struct {
 const linkPrefixes = "PREFIX rk: <urn:reckon:ns#> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX qudt: " +
 	"<http://qudt.org/schema/qudt/> "
 
-// links returns the connections of a thing in the graph. The request names it by its IRI, as a node, or as a workload.
+// serveLinks returns the connections of a thing in the graph. The request names it by its IRI, as a node, or as a workload.
 // For a workload it is the run that started at the parameter start (RFC 3339), or the latest run.
-func (s *server) links(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
-		return problem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not available with a remote store")
+		return newProblem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not available with a remote store")
 	}
 	iri, err := s.subject(r)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *server) subject(r *http.Request) (string, error) {
 		pattern = "?w a rk:Node ; rk:name " + graph.Text(q.Get("node")).String()
 	default:
 		if err := graph.CheckIRI(q.Get("iri")); err != nil {
-			return "", problem(http.StatusBadRequest, "the parameter iri, node or workload names the thing", "%v", err)
+			return "", newProblem(http.StatusBadRequest, "the parameter iri, node or workload names the thing", "%v", err)
 		}
 		return q.Get("iri"), nil
 	}
@@ -151,7 +151,7 @@ func (s *server) subject(r *http.Request) (string, error) {
 		return "", err
 	}
 	if len(rows) == 0 {
-		return "", problem(http.StatusNotFound, "GET /graph/list names all that you may see", "the graph has no %s", what)
+		return "", newProblem(http.StatusNotFound, "GET /graph/list names all that you may see", "the graph has no %s", what)
 	}
 	if at, err := time.Parse(time.RFC3339, q.Get("start")); err == nil {
 		for _, row := range rows {
@@ -166,9 +166,9 @@ func (s *server) subject(r *http.Request) (string, error) {
 // keepAlive is the interval of keep-alive messages on a stream without changes.
 const keepAlive = 15 * time.Second
 
-func (s *server) changes(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveChanges(w http.ResponseWriter, r *http.Request) error {
 	if s.Watcher == nil {
-		return problem(http.StatusNotFound, "compare /subgraphs_versions", "this store does not publish changes")
+		return newProblem(http.StatusNotFound, "compare /subgraphs_versions", "this store does not publish changes")
 	}
 	c := http.NewResponseController(w)
 	changes, stop := s.Watcher.Watch()
@@ -190,7 +190,7 @@ func (s *server) changes(w http.ResponseWriter, r *http.Request) error {
 			if !ok {
 				return nil
 			}
-			if !sees(access.From(r.Context()), info) {
+			if !maySee(access.From(r.Context()), info) {
 				continue
 			}
 			raw, err := marshal(info)

@@ -50,8 +50,8 @@ func formats() []format {
 	}
 }
 
-// accepted returns the index of the media type that the header Accept selects, or -1 if it accepts none.
-func accepted(header string, media []string) int {
+// acceptedIndex returns the index of the media type that the header Accept selects, or -1 if it accepts none.
+func acceptedIndex(header string, media []string) int {
 	if strings.TrimSpace(header) == "" {
 		return 0
 	}
@@ -102,9 +102,10 @@ func formatFor(r *http.Request) (format, error) {
 	for i, f := range all {
 		media[i] = f.media
 	}
-	at := accepted(r.Header.Get("Accept"), media)
+	at := acceptedIndex(r.Header.Get("Accept"), media)
 	if at < 0 {
-		return format{}, problem(http.StatusNotAcceptable, "take one of "+strings.Join(media, ", "), "there is no document of the type %q",
+		return format{}, newProblem(http.StatusNotAcceptable, "take one of "+strings.Join(media, ", "),
+			"there is no document of the type %q",
 			r.Header.Get("Accept"))
 	}
 	return all[at], nil
@@ -114,7 +115,7 @@ func formatFor(r *http.Request) (format, error) {
 func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 	name, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" {
-		return nil, problem(http.StatusUnsupportedMediaType, "", "the content type %q cannot be read", r.Header.Get("Content-Type"))
+		return nil, newProblem(http.StatusUnsupportedMediaType, "", "the content type %q cannot be read", r.Header.Get("Content-Type"))
 	}
 	for _, f := range formats() {
 		if name != f.media && name != "" {
@@ -130,7 +131,7 @@ func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 		}
 		return oneGraph(quads, base)
 	}
-	return nil, problem(http.StatusUnsupportedMediaType,
+	return nil, newProblem(http.StatusUnsupportedMediaType,
 		"send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read",
 		name)
 }
@@ -139,19 +140,20 @@ func badDocument(err error) error {
 	if e := toHTTP(err); e.status != http.StatusInternalServerError {
 		return err
 	}
-	return problem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
+	return newProblem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
 }
 
 // oneGraph rejects several graphs, and a graph with another name than the address has.
 func oneGraph(quads []graph.Quad, base string) ([]graph.Quad, error) {
 	for i := range quads {
 		if quads[i].G != quads[0].G {
-			return nil, problem(http.StatusBadRequest, "send each graph to its own address", "the document has several graphs: %s and %s",
+			return nil, newProblem(http.StatusBadRequest, "send each graph to its own address",
+				"the document has several graphs: %s and %s",
 				nameOf(quads[0].G), nameOf(quads[i].G))
 		}
 	}
 	if len(quads) > 0 && quads[0].G.Kind == graph.IRI && graph.IDOf(quads[0].G.Value) != graph.IDOf(base) {
-		return nil, problem(http.StatusBadRequest, "send it to the address of that graph, or leave the name out",
+		return nil, newProblem(http.StatusBadRequest, "send it to the address of that graph, or leave the name out",
 			"the document is of the graph %s, the address of <%s>", nameOf(quads[0].G), base)
 	}
 	return quads, nil

@@ -12,11 +12,11 @@ import (
 	"reckon/graph/sparql"
 )
 
-// request reads a query or an update of the SPARQL 1.1 Protocol.
-func request(r *http.Request) (query, update string, err error) {
+// sparqlRequest reads a query or an update of the SPARQL 1.1 Protocol.
+func sparqlRequest(r *http.Request) (query, update string, err error) {
 	for _, p := range []string{"default-graph-uri", "named-graph-uri", "using-graph-uri", "using-named-graph-uri"} {
 		if r.URL.Query().Has(p) {
-			return "", "", problem(http.StatusNotImplemented, "name graphs with GRAPH", "the parameter %s is not taken", p)
+			return "", "", newProblem(http.StatusNotImplemented, "name graphs with GRAPH", "the parameter %s is not taken", p)
 		}
 	}
 	if r.Method == http.MethodGet {
@@ -32,28 +32,28 @@ func request(r *http.Request) (query, update string, err error) {
 		return "", string(raw), err
 	case "application/x-www-form-urlencoded":
 		if err := r.ParseForm(); err != nil {
-			return "", "", problem(http.StatusBadRequest, "", "cannot parse the form: %v", err)
+			return "", "", newProblem(http.StatusBadRequest, "", "cannot parse the form: %v", err)
 		}
 		return r.PostForm.Get("query"), r.PostForm.Get("update"), nil
 	}
-	return "", "", problem(http.StatusUnsupportedMediaType, "send a form, application/sparql-query or application/sparql-update",
+	return "", "", newProblem(http.StatusUnsupportedMediaType, "send a form, application/sparql-query or application/sparql-update",
 		"queries of the type %q are not read", name)
 }
 
-func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveSPARQL(w http.ResponseWriter, r *http.Request) error {
 	v := access.From(r.Context())
 	if s.Querier == nil {
 		if s.Forwarder == nil {
-			return problem(http.StatusNotFound, "use subgraphs", "this server does not support SPARQL")
+			return newProblem(http.StatusNotFound, "use subgraphs", "this server does not support SPARQL")
 		}
 		if !v.Changes() {
-			return problem(http.StatusForbidden, "use subgraphs: GET /graph/list",
+			return newProblem(http.StatusForbidden, "use subgraphs: GET /graph/list",
 				"a remote store does not know roles, so only administrators may query it in SPARQL")
 		}
 		s.Forwarder.Forward(w, r)
 		return nil
 	}
-	query, update, err := request(r)
+	query, update, err := sparqlRequest(r)
 	switch {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case query == "":
-		return problem(http.StatusBadRequest, "send ?query=SELECT ...", "the query is missing")
+		return newProblem(http.StatusBadRequest, "send ?query=SELECT ...", "the query is missing")
 	}
 	result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(v))
 	if err != nil {
@@ -74,9 +74,9 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 		return s.writeStatements(w, r, result.Graph)
 	}
 	media := []string{"application/sparql-results+json", "application/json", "text/csv", "text/tab-separated-values"}
-	at := accepted(r.Header.Get("Accept"), media)
+	at := acceptedIndex(r.Header.Get("Accept"), media)
 	if at < 0 {
-		return problem(http.StatusNotAcceptable, "take application/sparql-results+json, text/csv or text/tab-separated-values",
+		return newProblem(http.StatusNotAcceptable, "take application/sparql-results+json, text/csv or text/tab-separated-values",
 			"there is no answer of the type %q", r.Header.Get("Accept"))
 	}
 	if at < 2 {
@@ -84,7 +84,7 @@ func (s *server) sparql(w http.ResponseWriter, r *http.Request) error {
 		return writeAs(w, media[at], result)
 	}
 	if result.Ask != nil {
-		return problem(http.StatusNotAcceptable, "", "the answer of ASK has no form as %s", media[at])
+		return newProblem(http.StatusNotAcceptable, "", "the answer of ASK has no form as %s", media[at])
 	}
 	w.Header().Set("Content-Type", media[at]+"; charset=utf-8")
 	if at == 2 {
@@ -105,13 +105,13 @@ func (s *server) writeStatements(w http.ResponseWriter, r *http.Request, quads [
 	}
 	w.Header().Set("Content-Type", f.media)
 	_, err = w.Write(b.Bytes())
-	return ignore(err)
+	return ignoreConnError(err)
 }
 
 func (s *server) update(r *http.Request, text string) error {
 	v := access.From(r.Context())
 	if !v.Sends() {
-		return problem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
+		return newProblem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
 	}
 	u, err := sparql.ParseUpdate(text)
 	if err != nil {
@@ -129,7 +129,7 @@ type binding struct {
 	Datatype string `json:"datatype,omitempty"`
 }
 
-func bind(t graph.Term, everyType bool) binding {
+func bindingOf(t graph.Term, everyType bool) binding {
 	switch t.Kind {
 	case graph.IRI:
 		return binding{Type: "uri", Value: t.Value}
@@ -152,7 +152,7 @@ func resultsJSON(r *sparql.Result, everyType bool) map[string]any {
 		rows[i] = map[string]binding{}
 		for j, t := range row {
 			if !t.IsZero() {
-				rows[i][r.Vars[j]] = bind(t, everyType)
+				rows[i][r.Vars[j]] = bindingOf(t, everyType)
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func writeAs(w http.ResponseWriter, media string, r *sparql.Result) error {
 	}
 	w.Header().Set("Content-Type", media)
 	_, err = w.Write(raw)
-	return ignore(err)
+	return ignoreConnError(err)
 }
 
 func writeCSV(w io.Writer, r *sparql.Result) error {
@@ -188,7 +188,7 @@ func writeCSV(w io.Writer, r *sparql.Result) error {
 		_ = out.Write(cells)
 	}
 	out.Flush()
-	return ignore(out.Error())
+	return ignoreConnError(out.Error())
 }
 
 func writeTSV(w io.Writer, r *sparql.Result) error {
@@ -210,5 +210,5 @@ func writeTSV(w io.Writer, r *sparql.Result) error {
 		}
 	}
 	_, err := w.Write(append(b, '\n'))
-	return ignore(err)
+	return ignoreConnError(err)
 }

@@ -18,17 +18,17 @@ func subgraphID(r *http.Request) (string, error) {
 	if id == "" && !strings.HasPrefix(r.URL.Path, "/subgraph") {
 		q := r.URL.Query()
 		if q.Has("default") {
-			return "", problem(http.StatusNotFound, "name a graph with the parameter graph",
+			return "", newProblem(http.StatusNotFound, "name a graph with the parameter graph",
 				"every statement is in a named graph; there is no default graph")
 		}
 		name := q.Get("graph")
 		if err := graph.CheckIRI(name); err != nil {
-			return "", problem(http.StatusBadRequest, "the parameter graph is the IRI of a named graph", "%v", err)
+			return "", newProblem(http.StatusBadRequest, "the parameter graph is the IRI of a named graph", "%v", err)
 		}
 		id = graph.IDOf(name)
 	}
 	if err := graph.CheckID(id); err != nil {
-		return "", problem(http.StatusBadRequest, "", "%v", err)
+		return "", newProblem(http.StatusBadRequest, "", "%v", err)
 	}
 	return id, nil
 }
@@ -42,8 +42,8 @@ func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
 		return graph.Info{}, nil, err
 	}
 	info, quads, err := s.Store.Get(r.Context(), id)
-	if err == nil && !sees(access.From(r.Context()), info) {
-		err = problem(http.StatusNotFound, "GET /graph/list names all that you may see", "%v: %q", graph.ErrNotFound, id)
+	if err == nil && !maySee(access.From(r.Context()), info) {
+		err = newProblem(http.StatusNotFound, "GET /graph/list names all that you may see", "%v: %q", graph.ErrNotFound, id)
 	}
 	return info, quads, err
 }
@@ -81,7 +81,7 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Content-Type", f.media)
 	_, err = w.Write(b.Bytes())
-	return ignore(err)
+	return ignoreConnError(err)
 }
 
 // latest returns the latest values of the series of a subgraph, if the request selects them.
@@ -90,9 +90,9 @@ func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, erro
 	case !r.URL.Query().Has("values"):
 		return nil, nil
 	case asked != "latest":
-		return nil, problem(http.StatusBadRequest, "", "the parameter values is latest, not %q", asked)
+		return nil, newProblem(http.StatusBadRequest, "", "the parameter values is latest, not %q", asked)
 	case s.Latest == nil:
-		return nil, problem(http.StatusNotImplemented, "run the queries of the series", "this server has no series")
+		return nil, newProblem(http.StatusNotImplemented, "run the queries of the series", "this server has no series")
 	}
 	return s.Latest.Latest(r.Context(), quads, graph.Term{})
 }
@@ -108,37 +108,37 @@ func matches(header string, version int64) bool {
 	return false
 }
 
-// condition returns the version that a request expects to change.
-func condition(r *http.Request) (int64, error) {
+// expectedVersion returns the version that a request expects to change.
+func expectedVersion(r *http.Request) (int64, error) {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
 	case none == "*":
 		return 0, nil
 	case none != "":
-		return 0, problem(http.StatusBadRequest, "", "If-None-Match of a change is *, which means that nothing may be there")
+		return 0, newProblem(http.StatusBadRequest, "", "If-None-Match of a change is *, which means that nothing may be there")
 	case match == "":
 		return graph.AnyVersion, nil
 	}
 	v, err := strconv.ParseInt(strings.Trim(match, `"`), 10, 64)
 	if err != nil || v < 0 || len(match) < 3 || match[0] != '"' {
-		return 0, problem(http.StatusBadRequest, "", "If-Match must be one version in the form of the ETag, not %q", match)
+		return 0, newProblem(http.StatusBadRequest, "", "If-Match must be one version in the form of the ETag, not %q", match)
 	}
 	return v, nil
 }
 
-// target returns the subgraph that a request changes, and the expected version.
-func (s *server) target(r *http.Request) (id string, version int64, err error) {
+// changeTarget returns the subgraph that a request changes, and the expected version.
+func (s *server) changeTarget(r *http.Request) (id string, version int64, err error) {
 	if id, err = subgraphID(r); err == nil {
 		err = s.mayWrite(r.Context(), id)
 	}
 	if err == nil {
-		version, err = condition(r)
+		version, err = expectedVersion(r)
 	}
 	return id, version, err
 }
 
 func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
-	id, version, err := s.target(r)
+	id, version, err := s.changeTarget(r)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := own.Check(quads); err != nil && r.Method == http.MethodPut {
-		return problem(http.StatusUnprocessableEntity, "GET /graph/ontology has what every class requires", "%v", err)
+		return newProblem(http.StatusUnprocessableEntity, "GET /graph/ontology has what every class requires", "%v", err)
 	}
 	p := graph.Put{Quads: quads, Merge: r.Method == http.MethodPost, IfVersion: version}
 	if err := s.setOrigin(r, id, &p); err != nil {
@@ -178,7 +178,7 @@ func (s *server) setOrigin(r *http.Request, id string, p *graph.Put) error {
 	if text := r.Header.Get("Reckon-Time"); text != "" {
 		at, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return problem(http.StatusBadRequest, "", "Reckon-Time is a time such as 2026-01-31T12:00:00Z, not %q", text)
+			return newProblem(http.StatusBadRequest, "", "Reckon-Time is a time such as 2026-01-31T12:00:00Z, not %q", text)
 		}
 		p.Time = at
 	}
@@ -186,7 +186,7 @@ func (s *server) setOrigin(r *http.Request, id string, p *graph.Put) error {
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
-	id, version, err := s.target(r)
+	id, version, err := s.changeTarget(r)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *server) usage(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveUsage(w http.ResponseWriter, r *http.Request) error {
 	info, _, err := s.find(r)
 	if err != nil {
 		return err
@@ -219,14 +219,14 @@ func (s *server) visibleGraphs(r *http.Request) ([]graph.Info, error) {
 	}
 	out := []graph.Info{}
 	for _, i := range list {
-		if sees(access.From(r.Context()), i) {
+		if maySee(access.From(r.Context()), i) {
 			out = append(out, i)
 		}
 	}
 	return out, nil
 }
 
-func (s *server) versions(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveVersions(w http.ResponseWriter, r *http.Request) error {
 	list, err := s.visibleGraphs(r)
 	if err != nil {
 		return err
@@ -246,12 +246,12 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"subgraphs": list})
 }
 
-func (s *server) context(w http.ResponseWriter, _ *http.Request) error {
+func (s *server) serveContext(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/ld+json")
 	return writeJSON(w, http.StatusOK, map[string]any{"@context": own.Context()})
 }
 
-func (s *server) ontology(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveOntology(w http.ResponseWriter, r *http.Request) error {
 	f, err := formatFor(r)
 	if err != nil {
 		return err

@@ -65,15 +65,15 @@ type viewerSlots struct {
 	users int
 }
 
-func whose(v access.Viewer) string { return v.Role.String() + " " + v.Name }
+func viewerKey(v access.Viewer) string { return v.Role.String() + " " + v.Name }
 
 func (s *viewers) acquire(v access.Viewer, n int) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, ok := s.slots[whose(v)]
+	own, ok := s.slots[viewerKey(v)]
 	if !ok {
 		own = &viewerSlots{taken: make(chan struct{}, n)}
-		s.slots[whose(v)] = own
+		s.slots[viewerKey(v)] = own
 	}
 	own.users++
 	return own.taken
@@ -82,9 +82,9 @@ func (s *viewers) acquire(v access.Viewer, n int) chan struct{} {
 func (s *viewers) release(v access.Viewer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := s.slots[whose(v)]
+	own := s.slots[viewerKey(v)]
 	if own.users--; own.users == 0 {
-		delete(s.slots, whose(v))
+		delete(s.slots, viewerKey(v))
 	}
 }
 

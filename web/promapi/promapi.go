@@ -89,13 +89,13 @@ type Options struct {
 func Handler(o Options) http.Handler {
 	o.defaults()
 	started := time.Now()
-	made := sync.OnceValue(func() http.Handler { return router(o, started) })
+	made := sync.OnceValue(func() http.Handler { return newRouter(o, started) })
 	first := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { made().ServeHTTP(w, r) })
-	return gate(limitRequests(boundedRead(fewSelectors(noAdmin(packed(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return restrictPaths(limitRequests(boundedRead(fewSelectors(noAdmin(compressAnswers(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
 }
 
-// router is created at the first request, because Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
-func router(o Options, started time.Time) http.Handler {
+// newRouter is created at the first request, because Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
+func newRouter(o Options, started time.Time) http.Handler {
 	target := describedTarget(o.Metadata, o.Listen)
 	api := v1.NewAPI(
 		o.Engine,
@@ -137,8 +137,9 @@ func router(o Options, started time.Time) http.Handler {
 	return router
 }
 
-// packed compresses answers with reused gzip writers, because Prometheus's own handler allocates one of a megabyte for each answer.
-func packed(next http.Handler) http.Handler {
+// compressAnswers compresses answers with reused gzip writers, because Prometheus's own handler allocates one of a megabyte for each
+// answer.
+func compressAnswers(next http.Handler) http.Handler {
 	return gzhttp.GzipHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Accept-Encoding")
 		next.ServeHTTP(w, r)

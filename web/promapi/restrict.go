@@ -54,7 +54,7 @@ func (q querier) Select(ctx context.Context, sorted bool, hints *storage.SelectH
 	if v.All() {
 		return q.Querier.Select(ctx, sorted, hints, ms...)
 	}
-	return seriesSet{q.Querier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
+	return seriesSet{q.Querier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
 }
 
 func (q querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
@@ -86,7 +86,7 @@ func (q chunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 	if v.All() {
 		return q.ChunkQuerier.Select(ctx, sorted, hints, ms...)
 	}
-	return chunkSeriesSet{q.ChunkQuerier.Select(ctx, sorted, unlimited(hints), narrowed(v, ms)...), v}
+	return chunkSeriesSet{q.ChunkQuerier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
 }
 
 func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
@@ -105,8 +105,8 @@ func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints,
 	return q.values.names(ctx, hints, ms)
 }
 
-// unlimited removes a limit, because it would count series that are filtered out later.
-func unlimited(h *storage.SelectHints) *storage.SelectHints {
+// withoutLimit removes a limit, because it would count series that are filtered out later.
+func withoutLimit(h *storage.SelectHints) *storage.SelectHints {
 	if h == nil || h.Limit == 0 {
 		return h
 	}
@@ -115,8 +115,8 @@ func unlimited(h *storage.SelectHints) *storage.SelectHints {
 	return &c
 }
 
-// narrowed adds matchers for the index: the owner is the viewer's own, or missing.
-func narrowed(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
+// addOwnerMatchers adds matchers for the index: the owner is the viewer's own, or missing.
+func addOwnerMatchers(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
 	alternatives := []string{""}
 	for _, o := range v.Own() {
 		alternatives = append(alternatives, regexp.QuoteMeta(o))
@@ -167,7 +167,8 @@ func (v values) eachSeries(ctx context.Context, ms []*labels.Matcher, take func(
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
 	}
-	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Start: v.mint, End: v.maxt, Func: "series"}, narrowed(who, ms)...), who}
+	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Start: v.mint, End: v.maxt, Func: "series"}, addOwnerMatchers(who,
+		ms)...), who}
 	for set.Next() {
 		take(set.At().Labels())
 	}
@@ -183,7 +184,7 @@ func (v values) valuesOf(ctx context.Context, name string, hints *storage.LabelH
 			found[value] = struct{}{}
 		}
 	})
-	return limited(found, hints), w, err
+	return sortAndLimit(found, hints), w, err
 }
 
 func (v values) names(ctx context.Context, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
@@ -191,10 +192,10 @@ func (v values) names(ctx context.Context, hints *storage.LabelHints, ms []*labe
 	w, err := v.eachSeries(ctx, ms, func(l labels.Labels) {
 		l.Range(func(l labels.Label) { found[l.Name] = struct{}{} })
 	})
-	return limited(found, hints), w, err
+	return sortAndLimit(found, hints), w, err
 }
 
-func limited(found map[string]struct{}, hints *storage.LabelHints) []string {
+func sortAndLimit(found map[string]struct{}, hints *storage.LabelHints) []string {
 	out := slices.Sorted(maps.Keys(found))
 	if hints != nil && hints.Limit > 0 && len(out) > hints.Limit {
 		out = out[:hints.Limit]
@@ -218,9 +219,9 @@ func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryR
 	return nil, nil
 }
 
-// gate restricts viewers who may not see everything to some paths. These read series through [restricted] or return
+// restrictPaths restricts viewers who may not see everything to some paths. These read series through [restricted] or return
 // nothing private. All other paths return data of the whole server.
-func gate(h http.Handler) http.Handler {
+func restrictPaths(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.From(r.Context())
 		if v.All() || (v.Role > access.Nobody && open(r.URL.Path)) {

@@ -19,12 +19,12 @@ import (
 // WriteOwner writes the report on one owner as an HTML page.
 func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	t, err := template.New("owner.html").Funcs(template.FuncMap{
-		"hours": written(format.Hours), "energy": written(format.Energy), "span": written(format.Duration),
+		"hours": formatWith(format.Hours), "energy": formatWith(format.Energy), "span": formatWith(format.Duration),
 		"seconds": func(v float64) string { return format.Duration(v) },
-		"is":      marked, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"is":      withMark, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 		"unused":    client.UnusedCoreSeconds,
 		"unusedGPU": client.UnusedGPUSeconds,
-		"advice":    advice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
+		"advice":    adviceText, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
 		"page": r.Page, "name": displayName, "rule": ruleWords, "bars": dayBars,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
@@ -35,23 +35,23 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 
 // Line returns the report in one line, for the subject of a mail.
 func Line(r *client.OwnerReport) string {
-	hours := written(format.CoreHours)
-	text := marked(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
+	hours := formatWith(format.CoreHours)
+	text := withMark(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
 	if lost := client.UnusedCoreSeconds(&r.Used); lost != nil {
 		text += ", " + format.Hours(*lost) + " allocated and not used"
 	}
 	if r.FailedTotal > 0 {
 		text += ", " + format.Plural(float64(r.FailedTotal), "job") + " failed"
 	}
-	return dashed(text)
+	return asciiDashes(text)
 }
 
 func displayName(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
 
 func ruleWords(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
 
-// advice returns the recommended request in a few words.
-func advice(a *client.Advice) string {
+// adviceText returns the recommended request in a few words.
+func adviceText(a *client.Advice) string {
 	if a == nil {
 		return ""
 	}
@@ -78,23 +78,24 @@ func Text(r *client.OwnerReport) string {
 	line("%-22s %14s %16s", "", "in this time", "the time before")
 	row := func(what string, now, before string) {
 		if now != "–" {
-			line("%-22s %14s %16s", what, dashed(now), dashed(before))
+			line("%-22s %14s %16s", what, asciiDashes(now), asciiDashes(before))
 		}
 	}
-	hours, energy := written(format.Hours), written(format.Energy)
+	hours, energy := formatWith(format.Hours), formatWith(format.Energy)
 	u, p := r.Used, r.Before
-	row("Core-hours used", marked(u, "cpu_seconds", hours(u.CPUSeconds)), marked(p, "cpu_seconds", hours(p.CPUSeconds)))
-	row("  allocated", marked(u, "held_core_seconds", hours(u.HeldCoreSeconds)), marked(p, "held_core_seconds", hours(p.HeldCoreSeconds)))
+	row("Core-hours used", withMark(u, "cpu_seconds", hours(u.CPUSeconds)), withMark(p, "cpu_seconds", hours(p.CPUSeconds)))
+	row("  allocated", withMark(u, "held_core_seconds", hours(u.HeldCoreSeconds)), withMark(p, "held_core_seconds",
+		hours(p.HeldCoreSeconds)))
 	row("  allocated, not used", hours(client.UnusedCoreSeconds(&u)), hours(client.UnusedCoreSeconds(&p)))
-	row("GPU-hours used", marked(u, "gpu_seconds", hours(u.GPUSeconds)), marked(p, "gpu_seconds", hours(p.GPUSeconds)))
+	row("GPU-hours used", withMark(u, "gpu_seconds", hours(u.GPUSeconds)), withMark(p, "gpu_seconds", hours(p.GPUSeconds)))
 	row("GPU-hours allocated", hours(u.HeldGPUSeconds), hours(p.HeldGPUSeconds))
-	row("Energy", marked(u, "energy_joules", energy(u.EnergyJoules)), marked(p, "energy_joules", energy(p.EnergyJoules)))
-	row("Started work", written(format.Count)(u.Started), written(format.Count)(p.Started))
-	row("  mean wait", written(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
-		written(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
+	row("Energy", withMark(u, "energy_joules", energy(u.EnergyJoules)), withMark(p, "energy_joules", energy(p.EnergyJoules)))
+	row("Started work", formatWith(format.Count)(u.Started), formatWith(format.Count)(p.Started))
+	row("  mean wait", formatWith(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
+		formatWith(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
 	if of := dayBars(r); len(of) > 0 {
 		line("\nCore-hours by day: # used, . allocated and not used")
-		line("  %s", dashed(strings.Join(of, "\n  ")))
+		line("  %s", asciiDashes(strings.Join(of, "\n  ")))
 	}
 	works := func(title string, list []client.Workload, total int, tail func(*client.Workload) string) {
 		if total == 0 {
@@ -103,7 +104,7 @@ func Text(r *client.OwnerReport) string {
 		line("\n%s (%d)", title, total)
 		for i := range list {
 			w := &list[i]
-			line("  %-20s %-22s %s", cut(displayName(*w), 20), withoutControl(w.ID), tail(w))
+			line("  %-20s %-22s %s", truncate(displayName(*w), 20), withoutControl(w.ID), tail(w))
 		}
 		if more := total - len(list); more > 0 {
 			line("  and %d more", more)
@@ -132,8 +133,8 @@ func Text(r *client.OwnerReport) string {
 			if l.GPUSeconds != nil {
 				lost += ", " + hours(l.GPUSeconds) + " GPU-hours"
 			}
-			line("  %-20s %s in %s", cut(l.Name, 20), dashed(lost), format.Plural(float64(l.Runs), "run"))
-			if a := advice(l.Advice); a != "" {
+			line("  %-20s %s in %s", truncate(l.Name, 20), asciiDashes(lost), format.Plural(float64(l.Runs), "run"))
+			if a := adviceText(l.Advice); a != "" {
 				line("  %-20s ask for %s", "", a)
 			}
 		}
@@ -160,16 +161,16 @@ const mostFound = 8
 // dayBars draws core-hours by day in characters that every mail program shows, in lines of at most 76 columns.
 func dayBars(r *client.OwnerReport) (lines []string) {
 	const wide = 36
-	most, hours := 0.0, written(format.Hours)
+	most, hours := 0.0, formatWith(format.Hours)
 	value := func(v *float64) float64 { return *cmp.Or(v, new(float64)) }
 	for i := range r.Days {
 		most = max(most, value(r.Days[i].CPUSeconds), value(r.Days[i].HeldCoreSeconds))
 	}
 	for i := range r.Days {
 		u := &r.Days[i]
-		figures := marked(*u, "cpu_seconds", hours(u.CPUSeconds)) + " used"
+		figures := withMark(*u, "cpu_seconds", hours(u.CPUSeconds)) + " used"
 		if u.HeldCoreSeconds != nil {
-			figures += ", " + marked(*u, "held_core_seconds", hours(u.HeldCoreSeconds)) + " allocated"
+			figures += ", " + withMark(*u, "held_core_seconds", hours(u.HeldCoreSeconds)) + " allocated"
 		}
 		cells := func(v *float64) int { return int(math.Round(wide * value(v) / max(most, 1))) }
 		lines = append(lines, fmt.Sprintf("%s  %-*s  %s", u.From.UTC().Format("Mon Jan 02"), wide,
@@ -178,7 +179,7 @@ func dayBars(r *client.OwnerReport) (lines []string) {
 	return lines
 }
 
-func dashed(s string) string { return strings.ReplaceAll(s, "–", "-") }
+func asciiDashes(s string) string { return strings.ReplaceAll(s, "–", "-") }
 
 // withoutControl removes control characters from untrusted text.
 func withoutControl(s string) string {
@@ -190,7 +191,7 @@ func withoutControl(s string) string {
 	}, s)
 }
 
-func cut(s string, n int) string {
+func truncate(s string, n int) string {
 	r := []rune(withoutControl(s))
 	if len(r) <= n {
 		return string(r)

@@ -28,11 +28,12 @@ var files embed.FS
 // Write writes the page. site is its heading, omitted in public reports.
 func Write(w io.Writer, r *client.Report, site string) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"hours": written(format.Hours), "percent": written(format.Percent), "energy": written(format.Energy),
-		"bytes": written(format.Bytes),
-		"count": written(format.Count), "span": written(format.Duration), "dash": dash, "is": marked, "marks": marks,
-		"bars": bars, "week": week, "over": figure.Ratio, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-		"top": top, "minus": minus, "of": ofHeld, "unheld": unheld, "allocated": allocated,
+		"hours": formatWith(format.Hours), "percent": formatWith(format.Percent), "energy": formatWith(format.Energy),
+		"bytes": formatWith(format.Bytes),
+		"count": formatWith(format.Count), "span": formatWith(format.Duration), "dash": orDash, "is": withMark, "marks": marksLegend,
+		"bars": stepBars, "week": weekSquares, "over": figure.Ratio,
+		"date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"top":  firstRows, "minus": subtract, "of": heldShareText, "unheld": hasUnheld, "allocated": exceedsNodes,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
@@ -46,10 +47,10 @@ func Write(w io.Writer, r *client.Report, site string) error {
 	}{r, site})
 }
 
-func dash(s string) string { return cmp.Or(s, "–") }
+func orDash(s string) string { return cmp.Or(s, "–") }
 
-// written applies a format to a known figure; an unknown one is a dash.
-func written(write func(float64) string) func(*float64) string {
+// formatWith applies a format to a known figure; an unknown one is a dash.
+func formatWith(write func(float64) string) func(*float64) string {
 	return func(v *float64) string {
 		if v == nil {
 			return "–"
@@ -58,8 +59,8 @@ func written(write func(float64) string) func(*float64) string {
 	}
 }
 
-// marked marks the text of a figure that is not exact.
-func marked(u client.Usage, key, text string) string {
+// withMark marks the text of a figure that is not exact.
+func withMark(u client.Usage, key, text string) string {
 	e := u.Exactness[key]
 	if e == figure.Exact || text == "–" {
 		return text
@@ -67,8 +68,8 @@ func marked(u client.Usage, key, text string) string {
 	return format.Marked(e, text)
 }
 
-// marks explains the marks in the report; empty if it has none.
-func marks(r *client.Report) string {
+// marksLegend explains the marks in the report; empty if it has none.
+func marksLegend(r *client.Report) string {
 	met := map[figure.Exactness]bool{}
 	for _, rows := range [][]client.Usage{{r.Total}, r.Owners, r.Accounts, r.Commands, r.Kinds, r.Nodes} {
 		for i := range rows {
@@ -80,32 +81,32 @@ func marks(r *client.Report) string {
 	return format.Marks(met)
 }
 
-// overHeld reports whether a row used more CPU time than its allocation. That is possible because a row may include
+// exceedsAllocation reports whether a row used more CPU time than its allocation. That is possible because a row may include
 // work without an allocation.
-func overHeld(u *client.Usage) bool {
+func exceedsAllocation(u *client.Usage) bool {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	return share != nil && *share > 1+invariant.Tolerance
 }
 
-// ofHeld formats the used share of an allocation. The share is never above 100 %. A row with more use than allocation
+// heldShareText formats the used share of an allocation. The share is never above 100 %. A row with more use than allocation
 // is marked with *, because it includes work without an allocation.
-func ofHeld(u client.Usage) string {
+func heldShareText(u client.Usage) string {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
-	if overHeld(&u) {
+	if exceedsAllocation(&u) {
 		return "all *"
 	}
 	if share != nil {
 		share = new(min(*share, 1))
 	}
-	return marked(u, "cpu_seconds", written(format.Percent)(share))
+	return withMark(u, "cpu_seconds", formatWith(format.Percent)(share))
 }
 
-// unheld reports whether a row of the tables bears that mark.
-func unheld(tables ...[]client.Usage) bool {
-	return slices.ContainsFunc(slices.Concat(tables...), func(u client.Usage) bool { return overHeld(&u) })
+// hasUnheld reports whether a row of the tables bears that mark.
+func hasUnheld(tables ...[]client.Usage) bool {
+	return slices.ContainsFunc(slices.Concat(tables...), func(u client.Usage) bool { return exceedsAllocation(&u) })
 }
 
-func minus(a, b *float64) *float64 {
+func subtract(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}
@@ -113,8 +114,8 @@ func minus(a, b *float64) *float64 {
 	return &v
 }
 
-// top returns the first n rows.
-func top(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
+// firstRows returns the first n rows.
+func firstRows(n int, rows []client.Usage) []client.Usage { return rows[:min(n, len(rows))] }
 
 // LabelX returns the start of the label: under the bar, but within the plot.
 func (b bar) LabelX() float64 { return min(b.X, 705) }
@@ -127,8 +128,8 @@ type bar struct {
 	Label, Tip string
 }
 
-// allocated reports whether jobs held more in some row than the measured nodes had, as in imported time.
-func allocated(rows []client.Usage) bool {
+// exceedsNodes reports whether jobs held more in some row than the measured nodes had, as in imported time.
+func exceedsNodes(rows []client.Usage) bool {
 	return slices.ContainsFunc(rows, func(u client.Usage) bool {
 		return u.HeldCoreSeconds != nil && (u.CoreSeconds == nil || *u.HeldCoreSeconds > *u.CoreSeconds*(1+invariant.Tolerance))
 	})
@@ -136,7 +137,7 @@ func allocated(rows []client.Usage) bool {
 
 // cores returns the available and the used core time. If nodes were not measured, these are the allocation and use of jobs.
 func cores(u *client.Usage) (whole, used *float64, words string) {
-	if allocated([]client.Usage{*u}) {
+	if exceedsNodes([]client.Usage{*u}) {
 		return u.HeldCoreSeconds, u.CPUSeconds, "allocated were used"
 	}
 	return u.CoreSeconds, u.CoreUsedSeconds, "in use"
@@ -152,9 +153,9 @@ func largestRow(rows []client.Usage) (v float64) {
 	return v
 }
 
-// bars returns one column per step for the chart of a report. The height is the core time in use, relative to the
+// stepBars returns one column per step for the chart of a report. The height is the core time in use, relative to the
 // largest capacity of any step. The background of a column is the capacity of nodes that were up.
-func bars(r *client.Report) []bar {
+func stepBars(r *client.Report) []bar {
 	most := largestRow(r.Steps)
 	out := make([]bar, 0, len(r.Steps))
 	whole := max(r.Until.Sub(r.Since).Hours(), 1)
@@ -177,7 +178,7 @@ func bars(r *client.Report) []bar {
 			if used != nil {
 				b.H = min(140**used/most, b.Up)
 			}
-			b.Tip += written(format.Hours)(used) + " of " + written(format.CoreHours)(up) + " " + words
+			b.Tip += formatWith(format.Hours)(used) + " of " + formatWith(format.CoreHours)(up) + " " + words
 		}
 		b.Top, b.Y = 170-b.Up, 170-b.H
 		out = append(out, b)
@@ -192,9 +193,9 @@ type square struct {
 	Tip     string
 }
 
-func week(r *client.Report) []square {
+func weekSquares(r *client.Report) []square {
 	var out []square
-	held, most := allocated(r.Week), largestRow(r.Week)
+	held, most := exceedsNodes(r.Week), largestRow(r.Week)
 	days := []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 	for i := range r.Week {
 		u := &r.Week[i]
@@ -203,9 +204,9 @@ func week(r *client.Report) []square {
 		}
 		at := int(u.From.Sub(time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)) / time.Hour)
 		busy := figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds)
-		words := written(format.Percent)(busy) + " in use"
+		words := formatWith(format.Percent)(busy) + " in use"
 		if held {
-			busy, words = figure.Ratio(u.HeldCoreSeconds, &most), written(format.CoreHours)(u.HeldCoreSeconds)+" allocated"
+			busy, words = figure.Ratio(u.HeldCoreSeconds, &most), formatWith(format.CoreHours)(u.HeldCoreSeconds)+" allocated"
 		}
 		if at < 0 || at >= 7*24 || busy == nil {
 			continue

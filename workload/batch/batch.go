@@ -45,12 +45,12 @@ type system struct {
 
 var systems = [...]system{
 	{
-		kind: workload.PBS, group: pieceAfter([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"},
+		kind: workload.PBS, group: findAfter([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"},
 			[]string{"torque"}),
 		job: pbsJob, env: pbsEnvironment, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
 	},
 	{
-		kind: workload.GridEngine, group: pieceAfter([]string{"UGE"}),
+		kind: workload.GridEngine, group: findAfter([]string{"UGE"}),
 		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
 	},
 	{
@@ -91,7 +91,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	for i := range systems {
 		s := &systems[i]
 		name, path := r.find(i, h)
-		if s.daemon(h) {
+		if s.isDaemon(h) {
 			continue
 		}
 		switch {
@@ -155,16 +155,16 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 	return id
 }
 
-// daemon reports whether a process is a daemon of the batch system. It must belong to a system user, because other
+// isDaemon reports whether a process is a daemon of the batch system. It must belong to a system user, because other
 // users can give a program any name.
-func (s *system) daemon(h *workload.Hint) bool {
+func (s *system) isDaemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
-// pieceAfter returns a function that finds the path component after one of several sequences of components. The
+// findAfter returns a function that finds the path component after one of several sequences of components. The
 // sequence may be anywhere in the path, for example below a container or a slice. It may not be below user.slice,
 // because users can choose any name there.
-func pieceAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
+func findAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	return func(pieces []cgpath.Piece) (int, bool) {
 		for i := range pieces {
 			if pieces[i].Name == "user.slice" {
@@ -195,16 +195,16 @@ func hasPrefix(pieces []cgpath.Piece, names []string) bool {
 // pbsJob reads 123.server and 123[4].server.
 func pbsJob(s string) string {
 	s, _, _ = strings.Cut(s, ".")
-	return indexed(s)
+	return arrayNumber(s)
 }
 
-// indexed returns s if it is a number, or a number with an array index: 123[4].
-func indexed(s string) string {
+// arrayNumber returns s if it is a number, or a number with an array index: 123[4].
+func arrayNumber(s string) string {
 	number, index, array := strings.Cut(s, "[")
-	if !decimal(number) {
+	if !isDecimal(number) {
 		return ""
 	}
-	if array && !decimal(strings.TrimSuffix(index, "]")) {
+	if array && !isDecimal(strings.TrimSuffix(index, "]")) {
 		return ""
 	}
 	return s
@@ -215,7 +215,7 @@ func indexed(s string) string {
 func sgeJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")
 	switch {
-	case !decimal(number), ok && !decimal(task):
+	case !isDecimal(number), ok && !isDecimal(task):
 		return ""
 	case !ok, task == "1":
 		return number
@@ -223,7 +223,7 @@ func sgeJob(s string) string {
 	return s
 }
 
-func decimal(s string) bool {
+func isDecimal(s string) bool {
 	if s == "" || s[0] == '+' || s[0] == '0' {
 		return false
 	}

@@ -17,10 +17,10 @@ func get(h *workload.Hint, key string) string {
 	return s
 }
 
-func clean(h *workload.Hint, key string) string { return cgpath.Clean(get(h, key)) }
+func cleanEnv(h *workload.Hint, key string) string { return cgpath.Clean(get(h, key)) }
 
-// first returns the number in the first variable that holds one above zero.
-func first(h *workload.Hint, keys ...string) float64 {
+// firstPositive returns the number in the first variable that holds one above zero.
+func firstPositive(h *workload.Hint, keys ...string) float64 {
 	for _, k := range keys {
 		if n, err := strconv.ParseUint(get(h, k), 10, 32); err == nil && n > 0 {
 			return float64(n)
@@ -38,8 +38,8 @@ func pbsEnvironment(h *workload.Hint) string {
 
 func pbsFacts(h *workload.Hint) workload.Facts {
 	return workload.Facts{
-		Name: clean(h, "PBS_JOBNAME"), Account: clean(h, "PBS_ACCOUNT"), Partition: clean(h, "PBS_QUEUE"),
-		RequestCores: first(h, "NCPUS", "PBS_NUM_PPN"), // of this node
+		Name: cleanEnv(h, "PBS_JOBNAME"), Account: cleanEnv(h, "PBS_ACCOUNT"), Partition: cleanEnv(h, "PBS_QUEUE"),
+		RequestCores: firstPositive(h, "NCPUS", "PBS_NUM_PPN"), // of this node
 	}
 }
 
@@ -48,19 +48,19 @@ func sgeEnvironment(h *workload.Hint) string {
 		return ""
 	}
 	number := get(h, "JOB_ID")
-	if !decimal(number) {
+	if !isDecimal(number) {
 		return ""
 	}
-	if task := get(h, "SGE_TASK_ID"); decimal(task) {
+	if task := get(h, "SGE_TASK_ID"); isDecimal(task) {
 		return number + "." + task
 	}
 	return number
 }
 
 func sgeFacts(h *workload.Hint) workload.Facts {
-	f := workload.Facts{Name: clean(h, "JOB_NAME"), Account: clean(h, "SGE_ACCOUNT"), Partition: clean(h, "QUEUE")}
-	if first(h, "NHOSTS") <= 1 {
-		f.RequestCores = first(h, "NSLOTS") // of all nodes
+	f := workload.Facts{Name: cleanEnv(h, "JOB_NAME"), Account: cleanEnv(h, "SGE_ACCOUNT"), Partition: cleanEnv(h, "QUEUE")}
+	if firstPositive(h, "NHOSTS") <= 1 {
+		f.RequestCores = firstPositive(h, "NSLOTS") // of all nodes
 	}
 	return f
 }
@@ -76,19 +76,19 @@ func fluxEnvironment(h *workload.Hint) string {
 
 func lsfEnvironment(h *workload.Hint) string {
 	number := get(h, "LSB_JOBID")
-	if !decimal(number) {
+	if !isDecimal(number) {
 		return ""
 	}
-	if index := get(h, "LSB_JOBINDEX"); decimal(index) {
+	if index := get(h, "LSB_JOBINDEX"); isDecimal(index) {
 		return number + "[" + index + "]"
 	}
 	return number
 }
 
 func lsfFacts(h *workload.Hint) workload.Facts {
-	f := workload.Facts{Name: clean(h, "LSB_JOBNAME"), Account: clean(h, "LSB_PROJECT_NAME"), Partition: clean(h, "LSB_QUEUE")}
+	f := workload.Facts{Name: cleanEnv(h, "LSB_JOBNAME"), Account: cleanEnv(h, "LSB_PROJECT_NAME"), Partition: cleanEnv(h, "LSB_QUEUE")}
 	if hosts := strings.Fields(get(h, "LSB_MCPU_HOSTS")); len(hosts) == 2 { // one host and its slots
-		f.RequestCores = first(h, "LSB_DJOB_NUMPROC")
+		f.RequestCores = firstPositive(h, "LSB_DJOB_NUMPROC")
 	}
 	return f
 }

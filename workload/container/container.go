@@ -68,13 +68,13 @@ func componentAt(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 	if i+1 < len(pieces) && cgpath.Hex(c.Name, digits) && strings.HasPrefix(pieces[i+1].Name, "libpod-") {
 		return "", "", false // a pod of Podman: its containers count one by one, as under systemd
 	}
-	if name, payload, ok := engine(c.Name); ok {
+	if name, payload, ok := parseEngine(c.Name); ok {
 		if payload {
 			cgroup = c.Prefix
 		}
 		return name, cgroup, true
 	}
-	if name, ok := machine(c.Name); ok {
+	if name, ok := parseMachine(c.Name); ok {
 		return name, c.Prefix, true
 	}
 	if name, ok := strings.CutPrefix(c.Name, "lxc.payload."); ok && name != "" {
@@ -107,8 +107,8 @@ func componentAt(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 // digits is the length of an id.
 const digits = 64
 
-// engine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a scope.
-func engine(name string) (id string, payload, ok bool) {
+// parseEngine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a scope.
+func parseEngine(name string) (id string, payload, ok bool) {
 	base, scope := strings.CutSuffix(name, ".scope")
 	if len(base) < digits {
 		return "", false, false
@@ -129,10 +129,10 @@ func engine(name string) (id string, payload, ok bool) {
 	return id[:12], true, true
 }
 
-// machine parses the unit name of a container that is registered with systemd-machined. libvirt adds a number to the
+// parseMachine parses the unit name of a container that is registered with systemd-machined. libvirt adds a number to the
 // name that changes at each start ("lxc-3-NAME"). It also registers virtual machines ("qemu-3-NAME"), for which machine
 // returns false.
-func machine(unit string) (string, bool) {
+func parseMachine(unit string) (string, bool) {
 	name, ok := strings.CutPrefix(unit, "machine-")
 	if ok {
 		name, ok = strings.CutSuffix(name, ".scope")

@@ -73,7 +73,7 @@ func (r *Resolver) Listed(pods []*kubelet.Pod, f func(*workload.Identity, *workl
 			continue
 		}
 		var id workload.Identity
-		r.pod(&id, pod)
+		r.fillPod(&id, pod)
 		whole, facts := id.Part, factsOf(pod, nil)
 		facts.Type = string(kubelet.Sandbox)
 		f(&id, facts)

@@ -109,13 +109,13 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	if p.uid == kataOverhead {
 		uid := r.sandboxes[p.sandbox]
 		if uid == "" { // its virtual machine starts later
-			return workload.Identity{Workload: workload.MakeID(workload.Pod, kataOverhead+"-"+short(p.sandbox)), Owner: unknownOwner,
+			return workload.Identity{Workload: workload.MakeID(workload.Pod, kataOverhead+"-"+shortID(p.sandbox)), Owner: unknownOwner,
 				Place: p.uid + "/" + p.sandbox, Naming: workload.Unnamed}
 		}
 		p = &cgroupPlace{uid: uid}
 	}
 	id := workload.Identity{
-		Workload: workload.MakeID(workload.Pod, p.uid), Part: short(p.container), Owner: unknownOwner,
+		Workload: workload.MakeID(workload.Pod, p.uid), Part: shortID(p.container), Owner: unknownOwner,
 		Place: p.uid + "/" + p.container, Run: p.uid, Cgroup: p.cgroup, Whole: p.pod,
 	}
 	if r.Pods == nil {
@@ -126,8 +126,8 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 		id.Naming = workload.Unnamed
 		return id
 	}
-	r.pod(&id, pod)
-	name := short(p.container)
+	r.fillPod(&id, pod)
+	name := shortID(p.container)
 	switch c := pod.Container(p.container); {
 	case c != nil:
 		name = cgpath.Clean(c.Name)
@@ -154,18 +154,19 @@ type Pod = kubelet.Pod
 
 // IdentityOf returns the identity of a whole pod from the names, labels, owner and times in its record.
 func IdentityOf(p *Pod) (id workload.Identity) {
-	new(Resolver).pod(&id, p)
+	new(Resolver).fillPod(&id, p)
 	return id
 }
 
-// pod fills in the names of a pod, and its part as the part of the whole pod.
-func (r *Resolver) pod(id *workload.Identity, pod *kubelet.Pod) {
+// fillPod fills in the names of a pod, and its part as the part of the whole pod.
+func (r *Resolver) fillPod(id *workload.Identity, pod *kubelet.Pod) {
 	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
 	id.Owner = namespace
 	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
 	id.Facts = workload.Facts{
-		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(account(pod, r.Account)), Partition: clean(pod.Labels[queueLabel]),
-		Run: clean(runOf(pod, owner)),
+		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(accountLabel(pod, r.Account)),
+		Partition: clean(pod.Labels[queueLabel]),
+		Run:       clean(runID(pod, owner)),
 	}
 	id.Part = ""
 	if bare := owner == (Owner{"pod", pod.Name}); !bare {
@@ -181,8 +182,8 @@ func clean(s string) string {
 	return cgpath.Clean(s)
 }
 
-// short cuts an id as the runtimes' commands do.
-func short(id string) string {
+// shortID cuts an id as the runtimes' commands do.
+func shortID(id string) string {
 	if cgpath.Hex(id, 12) {
 		return id[:12]
 	}

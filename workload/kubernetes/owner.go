@@ -21,9 +21,9 @@ type rule struct {
 	needs           string // a label that must be there too
 }
 
-// rules returns the rules in the order in which they are tried. The outermost owners come first. The labels are
+// ownerRules returns the rules in the order in which they are tried. The outermost owners come first. The labels are
 // constants in the API packages of each project.
-func rules() []rule {
+func ownerRules() []rule {
 	return []rule{
 		// kubeflow/trainer pkg/constants: a TrainJob creates a JobSet of the same name
 		{name: "jobset.sigs.k8s.io/jobset-name", kind: "trainjob", needs: "trainer.kubeflow.org/trainjob-ancestor-step"},
@@ -64,7 +64,7 @@ func ownerOf(p *kubelet.Pod) Owner {
 	if p.Static || p.OwnerKind == "" && len(p.Labels) == 0 {
 		return Owner{"pod", p.Name}
 	}
-	for _, r := range rules() {
+	for _, r := range ownerRules() {
 		if o, ok := r.find(p.Labels); ok {
 			return o
 		}
@@ -120,9 +120,9 @@ func cronJob(job string, created time.Time) (string, bool) {
 	return job[:at], age >= -cronAhead && age <= cronBehind
 }
 
-// runOf returns the id of the current run of a workload that runs several times in sequence. It is the UID of the object that creates the
+// runID returns the id of the current run of a workload that runs several times in sequence. It is the UID of the object that creates the
 // pods of one run. It is empty for a workload that runs continuously, such as a Deployment, and if the UID is unknown.
-func runOf(p *kubelet.Pod, o Owner) string {
+func runID(p *kubelet.Pod, o Owner) string {
 	switch {
 	case o == Owner{"pod", p.Name}:
 		return p.ReportedUID
@@ -136,8 +136,8 @@ func runOf(p *kubelet.Pod, o Owner) string {
 	return ""
 }
 
-// account returns the first label of the list that the pod has.
-func account(p *kubelet.Pod, labels []string) string {
+// accountLabel returns the first label of the list that the pod has.
+func accountLabel(p *kubelet.Pod, labels []string) string {
 	for _, key := range labels {
 		if v := p.Labels[key]; v != "" {
 			return v

@@ -79,7 +79,7 @@ func TestRuns(t *testing.T) {
 		"a Deployment":           {kubelet.Pod{OwnerKind: "ReplicaSet", OwnerName: "a-1", OwnerUID: "x", Labels: map[string]string{"pod-template-hash": "1"}}, ""},
 		"the launcher of an MPI": {kubelet.Pod{OwnerKind: "Job", OwnerName: "pi-launcher", OwnerUID: "x", Completes: true, Labels: map[string]string{"training.kubeflow.org/job-name": "pi"}}, ""},
 	} {
-		if got := runOf(&tt.pod, ownerOf(&tt.pod)); got != tt.want {
+		if got := runID(&tt.pod, ownerOf(&tt.pod)); got != tt.want {
 			t.Errorf("%s: run %q, want %q", what, got, tt.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestRuns(t *testing.T) {
 func TestAccount(t *testing.T) {
 	p := &kubelet.Pod{Labels: map[string]string{"team": "shop", "app": "cart"}}
 	for want, labels := range map[string][]string{"shop": {"reckon/account", "team", "app"}, "cart": {"app", "team"}, "": {"x"}} {
-		if got := account(p, labels); got != want {
+		if got := accountLabel(p, labels); got != want {
 			t.Errorf("%v: %q", labels, got)
 		}
 	}

@@ -56,7 +56,7 @@ func TestRecordedPods(t *testing.T) {
 			place := p.UID + "/" + c.ID
 			if c.ID == "" {
 				var id workload.Identity
-				r.pod(&id, p)
+				r.fillPod(&id, p)
 				got = append(got, fmt.Sprintf("%s %s %s not begun", id.Workload, containerPart(id.Part, c.Name), c.Type))
 				continue
 			}

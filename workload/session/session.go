@@ -43,7 +43,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	key := strconv.FormatUint(uint64(n), 10)
 	owner, known := r.owners.Get(key)
 	if !known {
-		if h.UID == 0 && gatekeeper(h.Comm) {
+		if h.UID == 0 && opensSessions(h.Comm) {
 			return workload.Identity{}, false
 		}
 		if owner = h.User; owner == "" {
@@ -56,8 +56,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+key), Owner: owner}, true
 }
 
-// gatekeeper reports whether a program of root opens sessions of other users.
-func gatekeeper(comm string) bool {
+// opensSessions reports whether a program of root opens sessions of other users.
+func opensSessions(comm string) bool {
 	switch comm {
 	case "sshd", "sshd-session", "sshd-auth", "dropbear", "login", "su", "sudo", "doas", "cron", "crond", "atd",
 		"gdm-session-wor", "sddm-helper", "lightdm", "xdm", "in.rshd", "in.rlogind":

@@ -13,7 +13,7 @@ const mebibyte = 1 << 20
 // factsOf returns the facts about a job from the environment variables of sbatch(1) and srun(1). The requested amounts
 // are those on this node.
 func factsOf(h *workload.Hint, id string) workload.Facts {
-	part, several := component(h, id)
+	part, several := componentOf(h, id)
 	get := func(key string) string {
 		if several {
 			if s, ok := h.Getenv(key + part.suffix(part.offset)); ok {
@@ -27,14 +27,14 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 		Name:         cgpath.Clean(get("SLURM_JOB_NAME")),
 		Account:      cgpath.Clean(get("SLURM_JOB_ACCOUNT")),
 		Partition:    cgpath.Clean(get("SLURM_JOB_PARTITION")),
-		Run:          runOf(h),
-		RequestCores: cores(get("SLURM_JOB_CPUS_PER_NODE"), get("SLURM_CPUS_ON_NODE")),
+		Run:          runID(h),
+		RequestCores: coresPerNode(get("SLURM_JOB_CPUS_PER_NODE"), get("SLURM_CPUS_ON_NODE")),
 	}
 	switch {
 	case get("SLURM_MEM_PER_NODE") != "":
-		f.RequestMemoryBytes = megabytes(get("SLURM_MEM_PER_NODE"))
+		f.RequestMemoryBytes = memoryBytes(get("SLURM_MEM_PER_NODE"))
 	case f.RequestCores > 0:
-		f.RequestMemoryBytes = megabytes(get("SLURM_MEM_PER_CPU")) * f.RequestCores
+		f.RequestMemoryBytes = memoryBytes(get("SLURM_MEM_PER_CPU")) * f.RequestCores
 	}
 	if f.RequestGPUs = list(get("SLURM_JOB_GPUS")); f.RequestGPUs == 0 {
 		f.RequestGPUs = count(get("SLURM_GPUS_ON_NODE"))
@@ -47,18 +47,18 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 	return f
 }
 
-// runOf returns the id of a job's run. It is the time of the allocation (SLURM_JOB_START_TIME), which is the same on
+// runID returns the id of a job's run. It is the time of the allocation (SLURM_JOB_START_TIME), which is the same on
 // all nodes and changes when the job is requeued. It is "" if Slurm does not set the variable.
-func runOf(h *workload.Hint) string {
+func runID(h *workload.Hint) string {
 	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); count(s) > 0 {
 		return s
 	}
 	return ""
 }
 
-// cores returns the number of processors of a job on this node. job is the number on each node ("8" or "8(x4)"). If the
+// coresPerNode returns the number of processors of a job on this node. job is the number on each node ("8" or "8(x4)"). If the
 // nodes differ ("8(x2),4"), cores uses step, the number of the step, because only that is known to apply to this node.
-func cores(job, step string) float64 {
+func coresPerNode(job, step string) float64 {
 	if number, times, ok := strings.Cut(job, "("); ok && strings.HasPrefix(times, "x") && strings.HasSuffix(times, ")") &&
 		!strings.Contains(times, ",") {
 		job = number
@@ -71,16 +71,16 @@ func cores(job, step string) float64 {
 
 // count returns a number of 32 bits, or 0.
 func count(s string) float64 {
-	if !decimal(s) {
+	if !isDecimal(s) {
 		return 0
 	}
 	n, _ := strconv.ParseUint(s, 10, 32)
 	return float64(n)
 }
 
-// megabytes parses an amount of memory and returns bytes. Slurm writes a number of MiB, and sbatch accepts a unit in
+// memoryBytes parses an amount of memory and returns bytes. Slurm writes a number of MiB, and sbatch accepts a unit in
 // the same variable. A value of 0 requests all memory of the node and gives no amount.
-func megabytes(s string) float64 {
+func memoryBytes(s string) float64 {
 	unit := float64(mebibyte)
 	if s != "" {
 		switch s[len(s)-1] {
@@ -105,7 +105,7 @@ func list(s string) float64 {
 		if !isRange {
 			to = from
 		}
-		if !decimal(from) || !decimal(to) || count(to) < count(from) || count(to) > 4096 {
+		if !isDecimal(from) || !isDecimal(to) || count(to) < count(from) || count(to) > 4096 {
 			return 0
 		}
 		total += count(to) - count(from) + 1

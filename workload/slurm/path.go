@@ -19,9 +19,9 @@ type cgroupFields struct {
 	slurmstepd bool // the group of Slurm's own process of the step (version 2)
 }
 
-// depth returns the level of detail of the fields: 3 for a task, 2 for a step, 1 for a job. If the hierarchies of a
+// detailLevel returns the level of detail of the fields: 3 for a task, 2 for a step, 1 for a job. If the hierarchies of a
 // process differ, the one with the highest depth is used.
-func (p *cgroupFields) depth() int {
+func (p *cgroupFields) detailLevel() int {
 	switch {
 	case p.task != "":
 		return 3
@@ -65,9 +65,9 @@ func (p *cgroupFields) jobAndStep(pieces []cgpath.Piece) {
 	}
 	name := pieces[0].Name
 	switch number, isJob := strings.CutPrefix(name, "job_"); {
-	case isJob && decimal(number) && number != "0":
+	case isJob && isDecimal(number) && number != "0":
 		p.job, p.number = number, true
-	case sluid(name):
+	case isUniqueID(name):
 		p.job = name
 	default:
 		return
@@ -80,14 +80,14 @@ func (p *cgroupFields) jobAndStep(pieces []cgpath.Piece) {
 	if !isStep || s == "" {
 		return
 	}
-	p.step, p.cgroup = step(s), pieces[1].Prefix
+	p.step, p.cgroup = stepName(s), pieces[1].Prefix
 	if len(pieces) > 2 {
-		p.task = task(pieces[2].Name)
+		p.task = taskNumber(pieces[2].Name)
 		switch pieces[2].Name {
 		case "user":
 			p.cgroup = pieces[2].Prefix
 			if len(pieces) > 3 {
-				p.task = task(pieces[3].Name)
+				p.task = taskNumber(pieces[3].Name)
 			}
 		case "slurm":
 			p.slurmstepd = true
@@ -95,17 +95,17 @@ func (p *cgroupFields) jobAndStep(pieces []cgpath.Piece) {
 	}
 }
 
-// task returns the number of a task by the name of its group; empty for other groups.
-func task(group string) string {
-	if n, ok := strings.CutPrefix(group, "task_"); ok && decimal(n) {
+// taskNumber returns the number of a task by the name of its group; empty for other groups.
+func taskNumber(group string) string {
+	if n, ok := strings.CutPrefix(group, "task_"); ok && isDecimal(n) {
 		return n
 	}
 	return ""
 }
 
-// sluid reports whether s is a unique id of a Slurm job. It consists of "s" and 13 digits in Crockford's base 32, as
+// isUniqueID reports whether s is a unique id of a Slurm job. It consists of "s" and 13 digits in Crockford's base 32, as
 // slurmctld prints it (src/common/sluid.h).
-func sluid(s string) bool {
+func isUniqueID(s string) bool {
 	if len(s) != 14 || s[0] != 's' {
 		return false
 	}
@@ -117,9 +117,9 @@ func sluid(s string) bool {
 	return true
 }
 
-// step returns the name of a job step as Slurm's commands show it. Old releases, and the environment variables of all
+// stepName returns the name of a job step as Slurm's commands show it. Old releases, and the environment variables of all
 // releases, have numbers for special steps (slurm/slurm.h).
-func step(s string) string {
+func stepName(s string) string {
 	switch s {
 	case "4294967294", "4294967291":
 		return "batch"

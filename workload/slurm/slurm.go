@@ -77,7 +77,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	for _, c := range h.Cgroups {
 		p, ok := find(c.Path)
 		r.layout = r.layout || ok
-		if p.depth() > at.depth() {
+		if p.detailLevel() > at.detailLevel() {
 			at = p
 		}
 	}
@@ -85,7 +85,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	case at.job == "" && r.layout && h.Was.Kind() == workload.Slurm: // moved out of its group, as systemd does without Delegate=
 		id, ok := fromEnvironment(h)
 		return id, ok && id.Workload == h.Was
-	case at.job == "" && r.layout, at.job != "" && ofSlurm(h, &at):
+	case at.job == "" && r.layout, at.job != "" && isSlurmProcess(h, &at):
 		return workload.Identity{}, false
 	case at.job == "":
 		return fromEnvironment(h)
@@ -96,10 +96,10 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		j = job{}
 	}
 	if j.name == "" {
-		name(h, &at, &j)
+		fillFromEnv(h, &at, &j)
 	}
 	if j.owner == "" || at.hasUID {
-		j.owner = owner(h, &at)
+		j.owner = jobOwner(h, &at)
 	}
 	if !known || j != was {
 		r.jobs.Put(at.path, j)
@@ -114,15 +114,15 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return id, true
 }
 
-// ofSlurm reports whether a process in the control group of a job belongs to Slurm itself. It must belong to root,
+// isSlurmProcess reports whether a process in the control group of a job belongs to Slurm itself. It must belong to root,
 // because users could otherwise hide work with these program names.
-func ofSlurm(h *workload.Hint, at *cgroupFields) bool {
+func isSlurmProcess(h *workload.Hint, at *cgroupFields) bool {
 	return at.slurmstepd || h.UID == 0 && (h.Comm == "slurmstepd" || at.step == "extern" && h.Comm == "sleep")
 }
 
-// owner returns the user of a job. It is the user in the path of the control group, or else the user of the process
+// jobOwner returns the user of a job. It is the user in the path of the control group, or else the user of the process
 // unless that is root. A process of root may be a prolog or a set-user-id program.
-func owner(h *workload.Hint, at *cgroupFields) string {
+func jobOwner(h *workload.Hint, at *cgroupFields) string {
 	switch {
 	case at.hasUID:
 		return h.UserOf(at.uid)
@@ -139,16 +139,16 @@ func isLaterRun(h *workload.Hint, at *cgroupFields, j *job) bool {
 		return false
 	}
 	id, ok := jobID(h)
-	return ok && (!at.number || id == at.job) && count(j.facts.Run) < count(runOf(h))
+	return ok && (!at.number || id == at.job) && count(j.facts.Run) < count(runID(h))
 }
 
-// name sets name and facts from the environment, if it belongs to this job.
-func name(h *workload.Hint, at *cgroupFields, j *job) {
+// fillFromEnv sets name and facts from the environment, if it belongs to this job.
+func fillFromEnv(h *workload.Hint, at *cgroupFields, j *job) {
 	id, ok := jobID(h)
 	if ok && at.number && id != at.job {
 		// A step over several components of a heterogeneous job has the number of the first. The
 		// control group shows which component this is.
-		if _, ok = component(h, at.job); ok {
+		if _, ok = componentOf(h, at.job); ok {
 			id = at.job
 		}
 	}
@@ -160,12 +160,12 @@ func name(h *workload.Hint, at *cgroupFields, j *job) {
 			return
 		}
 	}
-	j.name, j.facts = display(h, id), factsOf(h, id)
+	j.name, j.facts = displayName(h, id), factsOf(h, id)
 }
 
-// daemon reports whether a program is a daemon of Slurm. A daemon may have the environment of a job if an administrator
+// isDaemon reports whether a program is a daemon of Slurm. A daemon may have the environment of a job if an administrator
 // started it from within a job.
-func daemon(comm string) bool {
+func isDaemon(comm string) bool {
 	switch comm {
 	case "slurmd", "slurmstepd", "slurmctld", "slurmdbd", "slurmrestd", "sackd", "munged":
 		return true
@@ -175,7 +175,7 @@ func daemon(comm string) bool {
 
 // fromEnvironment identifies a job by environment variables, for nodes on which Slurm creates no control groups.
 func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
-	if daemon(h.Comm) {
+	if isDaemon(h.Comm) {
 		return workload.Identity{}, false
 	}
 	id, ok := jobID(h)
@@ -186,10 +186,10 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	if !task && (isSet(h, "SLURM_JOB_NODELIST") || isSet(h, "SLURM_NODELIST")) {
 		return workload.Identity{}, false // a shell started by salloc on the submitting node is outside of the job
 	}
-	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, display(h, id)), Facts: factsOf(h, id)}
-	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && decimal(s) {
-		out.Part = step(s)
-		if n, _ := h.Getenv("SLURM_LOCALID"); decimal(n) {
+	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, displayName(h, id)), Facts: factsOf(h, id)}
+	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && isDecimal(s) {
+		out.Part = stepName(s)
+		if n, _ := h.Getenv("SLURM_LOCALID"); isDecimal(n) {
 			out.Task = n
 		}
 	} else if task {
@@ -202,21 +202,21 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 func jobID(h *workload.Hint) (string, bool) {
 	for _, key := range []string{"SLURM_JOB_ID", "SLURM_JOBID"} {
 		if s, ok := h.Getenv(key); ok {
-			return s, decimal(s) && s != "0"
+			return s, isDecimal(s) && s != "0"
 		}
 	}
 	return "", false
 }
 
-// display returns the name that Slurm's commands show for a job.
-func display(h *workload.Hint, id string) string {
-	if array, ok := h.Getenv("SLURM_ARRAY_JOB_ID"); ok && decimal(array) {
-		if task, ok := h.Getenv("SLURM_ARRAY_TASK_ID"); ok && decimal(task) {
+// displayName returns the name that Slurm's commands show for a job.
+func displayName(h *workload.Hint, id string) string {
+	if array, ok := h.Getenv("SLURM_ARRAY_JOB_ID"); ok && isDecimal(array) {
+		if task, ok := h.Getenv("SLURM_ARRAY_TASK_ID"); ok && isDecimal(task) {
 			return array + "_" + task
 		}
 	}
-	if first, ok := h.Getenv("SLURM_HET_JOB_ID"); ok && decimal(first) {
-		if offset, ok := h.Getenv("SLURM_HET_JOB_OFFSET"); ok && decimal(offset) {
+	if first, ok := h.Getenv("SLURM_HET_JOB_ID"); ok && isDecimal(first) {
+		if offset, ok := h.Getenv("SLURM_HET_JOB_OFFSET"); ok && isDecimal(offset) {
 			return first + "+" + offset
 		}
 		a, _ := strconv.ParseUint(first, 10, 32) // the components are numbered in a row
@@ -224,8 +224,8 @@ func display(h *workload.Hint, id string) string {
 			return first + "+" + strconv.FormatUint(b-a, 10)
 		}
 	}
-	if n, ok := component(h, id); ok {
-		if first, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(0)); ok && decimal(first) {
+	if n, ok := componentOf(h, id); ok {
+		if first, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(0)); ok && isDecimal(first) {
 			return first + "+" + strconv.Itoa(n.offset)
 		}
 	}
@@ -243,12 +243,12 @@ func (n hetero) suffix(offset int) string { return "_" + n.word + "_GROUP_" + st
 // mostComponents is MAX_HET_JOB_COMPS of slurm.h.
 const mostComponents = 128
 
-// component returns the component of a heterogeneous job with the given job number. It finds the number in the
+// componentOf returns the component of a heterogeneous job with the given job number. It finds the number in the
 // variables SLURM_JOB_ID_HET_GROUP_N, which every task of the job has.
-func component(h *workload.Hint, id string) (hetero, bool) {
+func componentOf(h *workload.Hint, id string) (hetero, bool) {
 	for _, word := range []string{"HET", "PACK"} {
 		s, ok := h.Getenv("SLURM_" + word + "_SIZE")
-		if !ok || !decimal(s) {
+		if !ok || !isDecimal(s) {
 			continue
 		}
 		size, _ := strconv.Atoi(s)
@@ -267,8 +267,8 @@ func isSet(h *workload.Hint, key string) bool {
 	return ok
 }
 
-// decimal reports whether s is a plain number of 32 bits, as all of Slurm's are.
-func decimal(s string) bool {
+// isDecimal reports whether s is a plain number of 32 bits, as all of Slurm's are.
+func isDecimal(s string) bool {
 	if s == "" || s[0] == '+' || s[0] == '0' && len(s) > 1 {
 		return false
 	}

@@ -219,8 +219,8 @@ func TestFacts(t *testing.T) {
 		t.Errorf("\n got %+v\nwant %+v", id.Facts, want)
 	}
 	for _, tt := range []struct{ got, want float64 }{
-		{cores("8(x2),4", "4"), 4}, {cores("", "3"), 3}, {cores("8", "2"), 8}, {cores("8(y2)", ""), 0},
-		{megabytes("100"), 100 << 20}, {megabytes("4G"), 4 << 30}, {megabytes("0"), 0}, {megabytes("x"), 0}, {megabytes(""), 0},
+		{coresPerNode("8(x2),4", "4"), 4}, {coresPerNode("", "3"), 3}, {coresPerNode("8", "2"), 8}, {coresPerNode("8(y2)", ""), 0},
+		{memoryBytes("100"), 100 << 20}, {memoryBytes("4G"), 4 << 30}, {memoryBytes("0"), 0}, {memoryBytes("x"), 0}, {memoryBytes(""), 0},
 		{list("0"), 1}, {list(""), 0}, {list("gpu"), 0}, {list("3-1"), 0}, {list("0-99999999"), 0},
 	} {
 		if tt.got != tt.want {

@@ -43,28 +43,28 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if h.Kernel {
 		return workload.Identity{}, false
 	}
-	pieces := cgpath.Split(tree(h))
-	i := unit(pieces, 0)
+	pieces := cgpath.Split(systemdPath(h))
+	i := unitIndex(pieces, 0)
 	if i < 0 {
 		return workload.Identity{}, false
 	}
 	uid, inUser := userOf(pieces[:i])
 	if !inUser {
-		return r.system(h, pieces[i]), true
+		return r.systemUnit(h, pieces[i]), true
 	}
 	owner := h.UserOf(uid)
 	c := pieces[i]
-	if n, ok := session(c.Name); ok {
+	if n, ok := parseSession(c.Name); ok {
 		return workload.Identity{Workload: workload.MakeID(workload.Session, cgpath.Clean(owner)+"/"+n), Owner: owner, Cgroup: c.Prefix},
 			true
 	}
-	name := display(c.Name)
+	name := displayName(c.Name)
 	if _, manager := cgpath.SliceUser(c.Name); manager {
 		// The user's own manager: its units are below. Its Cgroup holds them too.
-		if j := unit(pieces, i+1); j < 0 || pieces[j].Name == "init.scope" {
+		if j := unitIndex(pieces, i+1); j < 0 || pieces[j].Name == "init.scope" {
 			return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner}, true
 		} else if c = pieces[j]; c.Name != "" {
-			name = cgpath.Clean(owner) + "/" + display(c.Name)
+			name = cgpath.Clean(owner) + "/" + displayName(c.Name)
 		}
 	} else {
 		name = cgpath.Clean(owner) + "/" + name
@@ -72,19 +72,19 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner, Cgroup: c.Prefix}, true
 }
 
-// system returns the answer for a unit of the system's manager.
-func (r *Resolver) system(h *workload.Hint, c cgpath.Piece) workload.Identity {
+// systemUnit returns the answer for a unit of the system's manager.
+func (r *Resolver) systemUnit(h *workload.Hint, c cgpath.Piece) workload.Identity {
 	owner, known := r.owners.Get(c.Prefix)
 	if !known {
 		owner = h.User
 		r.owners.Put(c.Prefix, owner)
 	}
-	return workload.Identity{Workload: workload.MakeID(workload.Unit, display(c.Name)), Owner: owner, Cgroup: c.Prefix}
+	return workload.Identity{Workload: workload.MakeID(workload.Unit, displayName(c.Name)), Owner: owner, Cgroup: c.Prefix}
 }
 
-// tree returns the path of a process in systemd's hierarchy. On hybrid machines that is name=systemd, because the path
+// systemdPath returns the path of a process in systemd's hierarchy. On hybrid machines that is name=systemd, because the path
 // in the unified hierarchy is the same or missing.
-func tree(h *workload.Hint) string {
+func systemdPath(h *workload.Hint) string {
 	unified := ""
 	for _, c := range h.Cgroups {
 		switch {
@@ -97,9 +97,9 @@ func tree(h *workload.Hint) string {
 	return unified
 }
 
-// unit returns the index of the first component, from index i on, that is a systemd unit with processes, or -1. Only
+// unitIndex returns the index of the first component, from index i on, that is a systemd unit with processes, or -1. Only
 // slices may precede that unit, because systemd did not create any other group.
-func unit(pieces []cgpath.Piece, i int) int {
+func unitIndex(pieces []cgpath.Piece, i int) int {
 	for ; i < len(pieces); i++ {
 		name := pieces[i].Name
 		dot := strings.LastIndexByte(name, '.')
@@ -130,8 +130,8 @@ func userOf(pieces []cgpath.Piece) (uint32, bool) {
 	return 0, false
 }
 
-// session parses "session-3.scope", or "session-c1.scope" for a session without an audit id.
-func session(name string) (string, bool) {
+// parseSession parses "session-3.scope", or "session-c1.scope" for a session without an audit id.
+func parseSession(name string) (string, bool) {
 	n, ok := strings.CutSuffix(name, ".scope")
 	if !ok {
 		return "", false
@@ -142,4 +142,4 @@ func session(name string) (string, bool) {
 	return cgpath.Clean(n), true
 }
 
-func display(name string) string { return cgpath.Clean(cgpath.Unescape(name)) }
+func displayName(name string) string { return cgpath.Clean(cgpath.Unescape(name)) }

@@ -16,7 +16,7 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	names, ids = map[uint32]string{}, map[string]uint32{}
 	for line := range bytes.Lines(text) {
 		name, rest, ok := bytes.Cut(bytes.TrimRight(line, "\n"), []byte(":"))
-		if !ok || !valid(string(name)) {
+		if !ok || !isValidName(string(name)) {
 			continue
 		}
 		_, rest, ok = bytes.Cut(rest, []byte(":"))
@@ -38,10 +38,10 @@ func parsePasswd(text []byte) (names map[uint32]string, ids map[string]uint32) {
 	return names, ids
 }
 
-// valid reports whether a user name may be used in a label. Names from directories may contain Windows domains
+// isValidName reports whether a user name may be used in a label. Names from directories may contain Windows domains
 // ("DOM\user"), mail addresses and blanks ("jane smith"), or be plain numbers. Control characters, slashes and colons
 // are invalid.
-func valid(name string) bool {
+func isValidName(name string) bool {
 	if name == "" || len(name) > 256 || !utf8.ValidString(name) || strings.TrimSpace(name) != name {
 		return false
 	}

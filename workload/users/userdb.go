@@ -115,7 +115,7 @@ func decode(message []byte) (name string, uid uint32, ok bool) {
 		return "", 0, false
 	}
 	record := r.Parameters.Record
-	if record.UID == nil || !valid(record.Name) {
+	if record.UID == nil || !isValidName(record.Name) {
 		return "", 0, false
 	}
 	return record.Name, *record.UID, true

@@ -148,7 +148,7 @@ func (t *Table) ID(name string) (uint32, bool) {
 	if n, err := strconv.ParseUint(strings.TrimPrefix(name, numberMark), 10, 32); err == nil {
 		return uint32(n), true
 	}
-	if !valid(name) {
+	if !isValidName(name) {
 		return 0, false
 	}
 	a, ok := t.lookup(question{name: name})
@@ -213,10 +213,10 @@ func (t *Table) start() {
 	}
 	t.started = true
 	t.done.Add(1)
-	go t.work()
+	go t.answerQuestions()
 }
 
-func (t *Table) work() {
+func (t *Table) answerQuestions() {
 	defer t.done.Done()
 	for {
 		select {
@@ -232,14 +232,14 @@ func (t *Table) work() {
 			if old, ok := t.answers[q]; ok && old.known && !a.known {
 				a.name, a.uid, a.known = old.name, old.uid, true // the directory is away for a moment
 			}
-			t.store(q, a)
+			t.storeAnswer(q, a)
 			t.mu.Unlock()
 		}
 	}
 }
 
-// store keeps an answer; a full table starts anew rather than grow.
-func (t *Table) store(q question, a answer) {
+// storeAnswer keeps an answer; a full table starts anew rather than grow.
+func (t *Table) storeAnswer(q question, a answer) {
 	if len(t.answers) >= maxAnswers {
 		clear(t.answers)
 	}

@@ -301,7 +301,7 @@ func TestGetent(t *testing.T) {
 func TestBounded(t *testing.T) {
 	tab, _ := table(t, passwd)
 	for i := range uint32(2 * maxAnswers) {
-		tab.store(question{uid: i}, answer{})
+		tab.storeAnswer(question{uid: i}, answer{})
 	}
 	if n := len(tab.answers); n > maxAnswers {
 		t.Errorf("%d answers kept", n)
@@ -322,7 +322,7 @@ func FuzzPasswd(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		names, ids := parsePasswd(text)
 		for uid, name := range names {
-			if !valid(name) {
+			if !isValidName(name) {
 				t.Errorf("%d is %q", uid, name)
 			}
 			if _, ok := ids[name]; !ok {
@@ -336,7 +336,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"parameters":{"record":{"userName":"a","uid":1}}}`))
 	f.Add([]byte(`{"error":"x","parameters":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if name, _, ok := decode(text); ok && !valid(name) {
+		if name, _, ok := decode(text); ok && !isValidName(name) {
 			t.Errorf("%q", name)
 		}
 	})

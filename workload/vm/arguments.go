@@ -9,9 +9,9 @@ import (
 	"reckon/workload"
 )
 
-// emulator reports whether a process name belongs to a program that runs virtual machines. The kernel truncates process
+// isEmulator reports whether a process name belongs to a program that runs virtual machines. The kernel truncates process
 // names to 15 bytes.
-func emulator(comm string) bool {
+func isEmulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
 }
 
@@ -43,64 +43,64 @@ func parse(h *workload.Hint) (a arguments) {
 		if h.Comm == "cloud-hyperviso" {
 			a.cloudHypervisor(key, value)
 		} else {
-			a.qemu(key, value)
+			a.parseQEMU(key, value)
 		}
 	}
 	return a
 }
 
-// qemu reads one option of qemu(1).
-func (a *arguments) qemu(key, value string) {
-	first, _ := option(value, "")
+// parseQEMU reads one option of qemu(1).
+func (a *arguments) parseQEMU(key, value string) {
+	first, _ := optionValue(value, "")
 	switch key {
 	case "--name":
 		a.name = first
-		if guest, ok := option(value, "guest"); ok {
+		if guest, ok := optionValue(value, "guest"); ok {
 			a.name = guest
 		}
 	case "--smp":
-		if cpus, ok := option(value, "cpus"); ok {
+		if cpus, ok := optionValue(value, "cpus"); ok {
 			first = cpus
 		}
 		if n, ok := cgpath.Number(first, ""); ok {
 			a.cores = float64(n)
 		}
 	case "--m":
-		if size, ok := option(value, "size"); ok {
+		if size, ok := optionValue(value, "size"); ok {
 			first = size
 		}
-		a.memory = bytes(first, 1<<20)
+		a.memory = parseBytes(first, 1<<20)
 	}
 }
 
 // cloudHypervisor parses one option of Cloud Hypervisor. Its virtual machines have no names, so it uses the name of the
 // control socket instead.
 func (a *arguments) cloudHypervisor(key, value string) {
-	first, _ := option(value, "")
+	first, _ := optionValue(value, "")
 	switch key {
 	case "--api-socket":
-		if p, ok := option(value, "path"); ok {
+		if p, ok := optionValue(value, "path"); ok {
 			first = p
 		}
 		if base := path.Base(first); base != "." && base != "/" {
 			a.name = strings.TrimSuffix(base, path.Ext(base))
 		}
 	case "--cpus":
-		if boot, ok := option(value, "boot"); ok {
+		if boot, ok := optionValue(value, "boot"); ok {
 			if n, ok := cgpath.Number(boot, ""); ok {
 				a.cores = float64(n)
 			}
 		}
 	case "--memory":
-		if size, ok := option(value, "size"); ok {
-			a.memory = bytes(size, 1)
+		if size, ok := optionValue(value, "size"); ok {
+			a.memory = parseBytes(size, 1)
 		}
 	}
 }
 
-// option returns the value of a key in a list such as "a,key=value,...". With an empty key it returns the first value,
+// optionValue returns the value of a key in a list such as "a,key=value,...". With an empty key it returns the first value,
 // which both emulators accept without a key. A comma within a value is doubled.
-func option(list, key string) (string, bool) {
+func optionValue(list, key string) (string, bool) {
 	list = strings.ReplaceAll(list, ",,", "\x00")
 	for i, o := range strings.Split(list, ",") {
 		name, value, ok := strings.Cut(o, "=")
@@ -114,9 +114,9 @@ func option(list, key string) (string, bool) {
 	return "", false
 }
 
-// bytes parses a size such as 4096, 4G or 4194304k, and returns bytes. A number without a unit is multiplied by unit.
+// parseBytes parses a size such as 4096, 4G or 4194304k, and returns bytes. A number without a unit is multiplied by unit.
 // It returns 0 if s is not a size.
-func bytes(s string, unit float64) float64 {
+func parseBytes(s string, unit float64) float64 {
 	if s == "" {
 		return 0
 	}

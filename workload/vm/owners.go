@@ -26,8 +26,8 @@ type owners struct{ root string }
 // maxDefinition is the maximum number of bytes read from a file.
 const maxDefinition = 4 << 20
 
-// libvirt returns the project of a machine, or "libvirt" if it names none or its definition cannot be read.
-func (o owners) libvirt(name string) string {
+// libvirtProject returns the project of a machine, or "libvirt" if it names none or its definition cannot be read.
+func (o owners) libvirtProject(name string) string {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
 		return libvirt
 	}
@@ -36,7 +36,7 @@ func (o owners) libvirt(name string) string {
 		if err != nil {
 			continue
 		}
-		p := project(io.LimitReader(f, maxDefinition))
+		p := parseProject(io.LimitReader(f, maxDefinition))
 		_ = f.Close()
 		if p != "" {
 			return p
@@ -49,8 +49,8 @@ func (o owners) open(name string) (*os.File, error) {
 	return os.Open(filepath.Join(cmp.Or(o.root, "/"), name))
 }
 
-// project reads the project from the definition of a domain; "" if there is none.
-func project(r io.Reader) string {
+// parseProject reads the project from the definition of a domain; "" if there is none.
+func parseProject(r io.Reader) string {
 	d := xml.NewDecoder(r)
 	text := "" // of the last element that began
 	var described string
@@ -89,8 +89,8 @@ func projectName(text string) string {
 	return ""
 }
 
-// proxmox returns the pool of a machine, "proxmox" if it is in none.
-func (o owners) proxmox(id string) string {
+// proxmoxPool returns the pool of a machine, "proxmox" if it is in none.
+func (o owners) proxmoxPool(id string) string {
 	f, err := o.open("etc/pve/user.cfg")
 	if err != nil {
 		return proxmox

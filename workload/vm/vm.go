@@ -62,7 +62,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 			return r.inGroup(h, g), true
 		}
 	}
-	if !emulator(h.Comm) {
+	if !isEmulator(h.Comm) {
 		return workload.Identity{}, false
 	}
 	a := parse(h)
@@ -70,8 +70,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		return workload.Identity{}, false
 	}
 	owner := h.User
-	if managed(h.User) {
-		owner = r.owners.libvirt(a.name)
+	if isLibvirtUser(h.User) {
+		owner = r.owners.libvirtProject(a.name)
 	}
 	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(a.name)), Owner: owner, Facts: a.facts(h)}, true
 }
@@ -85,7 +85,7 @@ type group struct {
 // find looks for the group of a machine in a path, the outermost first.
 func find(pieces []cgpath.Piece) (group, bool) {
 	for i, c := range pieces {
-		if name, ok := scope(c.Name); ok {
+		if name, ok := parseScope(c.Name); ok {
 			return group{name, c.Prefix, libvirt}, true
 		}
 		if i+1 == len(pieces) {
@@ -116,8 +116,8 @@ func find(pieces []cgpath.Piece) (group, bool) {
 // missing, because they have another resolver.
 var drivers = [...]string{"qemu-", "ch-"}
 
-// scope reads "machine-qemu\x2d3\x2dNAME.scope".
-func scope(unit string) (name string, ok bool) {
+// parseScope reads "machine-qemu\x2d3\x2dNAME.scope".
+func parseScope(unit string) (name string, ok bool) {
 	unit, ok = strings.CutPrefix(unit, "machine-")
 	if !ok {
 		return "", false
@@ -151,7 +151,7 @@ func (r *Resolver) inGroup(h *workload.Hint, g group) workload.Identity {
 	if !known {
 		m = machine{owner: r.ownerOf(h, g)}
 	}
-	if m.facts == (workload.Facts{}) && emulator(h.Comm) {
+	if m.facts == (workload.Facts{}) && isEmulator(h.Comm) {
 		m.facts = parse(h).facts(h)
 	}
 	r.machines.Put(g.path, m)
@@ -164,10 +164,10 @@ func (r *Resolver) ownerOf(h *workload.Hint, g group) string {
 		return h.UserOf(uid)
 	}
 	if g.manager == proxmox {
-		return r.owners.proxmox(g.name)
+		return r.owners.proxmoxPool(g.name)
 	}
-	return r.owners.libvirt(g.name)
+	return r.owners.libvirtProject(g.name)
 }
 
-// managed reports whether libvirt runs emulators as this user, in Debian or Red Hat systems.
-func managed(user string) bool { return user == "libvirt-qemu" || user == "qemu" }
+// isLibvirtUser reports whether libvirt runs emulators as this user, in Debian or Red Hat systems.
+func isLibvirtUser(user string) bool { return user == "libvirt-qemu" || user == "qemu" }

@@ -61,20 +61,20 @@ var (
 	carried = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}
 )
 
-func rate(match []Match, series ...string) Factor {
+func rateFactor(match []Match, series ...string) Factor {
 	return Factor{Series: series, Match: match, Rate: true}
 }
 
-func mean(match []Match, series ...string) Factor {
+func meanFactor(match []Match, series ...string) Factor {
 	return Factor{Series: series, Match: match, Mean: true}
 }
 
-func divide(f Factor) Factor {
+func dividedFactor(f Factor) Factor {
 	f.Divide = true
 	return f
 }
 
-var busyCores = rate([]Match{{Label: "mode", Not: true, Values: []string{"idle", "iowait", "steal"}}}, "node_cpu_seconds_total")
+var busyCores = rateFactor([]Match{{Label: "mode", Not: true, Values: []string{"idle", "iowait", "steal"}}}, "node_cpu_seconds_total")
 
 // registry has the features in the order of data set columns.
 var registry = []Feature{
@@ -82,38 +82,38 @@ var registry = []Feature{
 		Expr: `clamp(1 - sum(rate(node_cpu_seconds_total{mode=~"idle|iowait|steal",NODE}[WINDOW])) / ` +
 			`count(node_cpu_seconds_total{mode="idle",NODE}), 0, 1)`},
 	{Name: "cpu_cycles", Unit: "1/s", Help: "cores in use times their mean clock",
-		Factors: []Factor{busyCores, mean(nil, "node_cpu_scaling_frequency_hertz", "reckon_tegra_cpu_frequency_hertz")}},
+		Factors: []Factor{busyCores, meanFactor(nil, "node_cpu_scaling_frequency_hertz", "reckon_tegra_cpu_frequency_hertz")}},
 	{Name: "gpu_utilization", Unit: "ratio", Help: "devices that compute, added up",
-		Factors: []Factor{rate(nil, "reckon_gpu_busy_seconds_total")}},
+		Factors: []Factor{rateFactor(nil, "reckon_gpu_busy_seconds_total")}},
 	{Name: "gpu_cycles", Unit: "1/s", Help: "devices that compute times their mean clock",
-		Factors: []Factor{rate(nil, "reckon_gpu_busy_seconds_total"),
-			mean([]Match{{Label: "clock", Values: []string{"graphics", "compute"}}}, "reckon_gpu_clock_hertz")}},
+		Factors: []Factor{rateFactor(nil, "reckon_gpu_busy_seconds_total"),
+			meanFactor([]Match{{Label: "clock", Values: []string{"graphics", "compute"}}}, "reckon_gpu_clock_hertz")}},
 	{Name: "gpu_memory_load", Unit: "ratio", Help: "memory interfaces of devices in use, added up",
-		Factors: []Factor{rate([]Match{{Label: "engine", Values: []string{"memory"}}}, "reckon_gpu_engine_busy_seconds_total")}},
+		Factors: []Factor{rateFactor([]Match{{Label: "engine", Values: []string{"memory"}}}, "reckon_gpu_engine_busy_seconds_total")}},
 	{Name: "gpu_memory_used", Unit: "B", Help: "memory of devices in use",
 		Factors: []Factor{{Series: []string{"reckon_gpu_memory_bytes"}}}},
 	{Name: "memory_controller_load", Unit: "ratio", Help: "share of the memory controller's bandwidth in use",
-		Factors: []Factor{mean(nil, "reckon_tegra_memory_controller_busy_ratio")}},
+		Factors: []Factor{meanFactor(nil, "reckon_tegra_memory_controller_busy_ratio")}},
 	{Name: "memory_controller_frequency", Unit: "Hz", Help: "clock of the memory controller",
-		Factors: []Factor{mean(nil, "reckon_tegra_memory_controller_frequency_hertz")}},
+		Factors: []Factor{meanFactor(nil, "reckon_tegra_memory_controller_frequency_hertz")}},
 	{Name: "memory_free", Unit: "ratio", Help: "share of the memory that is available",
-		Factors: []Factor{mean(nil, "node_memory_MemAvailable_bytes"), divide(mean(nil, "node_memory_MemTotal_bytes"))}},
+		Factors: []Factor{meanFactor(nil, "node_memory_MemAvailable_bytes"), dividedFactor(meanFactor(nil, "node_memory_MemTotal_bytes"))}},
 	{Name: "disk_read_bytes", Unit: "B/s", Help: "read from disks",
-		Factors: []Factor{rate(stacked, "node_disk_read_bytes_total")}},
+		Factors: []Factor{rateFactor(stacked, "node_disk_read_bytes_total")}},
 	{Name: "disk_write_bytes", Unit: "B/s", Help: "written to disks",
-		Factors: []Factor{rate(stacked, "node_disk_written_bytes_total")}},
+		Factors: []Factor{rateFactor(stacked, "node_disk_written_bytes_total")}},
 	{Name: "disk_bytes", Unit: "B/s", Help: "read from and written to disks",
-		Factors: []Factor{rate(stacked, "node_disk_read_bytes_total", "node_disk_written_bytes_total")}},
+		Factors: []Factor{rateFactor(stacked, "node_disk_read_bytes_total", "node_disk_written_bytes_total")}},
 	{Name: "disk_operations", Unit: "1/s", Help: "reads and writes of disks",
-		Factors: []Factor{rate(stacked, "node_disk_reads_completed_total", "node_disk_writes_completed_total")}},
+		Factors: []Factor{rateFactor(stacked, "node_disk_reads_completed_total", "node_disk_writes_completed_total")}},
 	{Name: "network_bytes", Unit: "B/s", Help: "received and sent",
-		Factors: []Factor{rate(carried, "node_network_receive_bytes_total", "node_network_transmit_bytes_total")}},
+		Factors: []Factor{rateFactor(carried, "node_network_receive_bytes_total", "node_network_transmit_bytes_total")}},
 	{Name: "network_packets", Unit: "1/s", Help: "received and sent",
-		Factors: []Factor{rate(carried, "node_network_receive_packets_total", "node_network_transmit_packets_total")}},
+		Factors: []Factor{rateFactor(carried, "node_network_receive_packets_total", "node_network_transmit_packets_total")}},
 	{Name: "context_switches", Unit: "1/s", Help: "of all processors",
-		Factors: []Factor{rate(nil, "node_context_switches_total")}},
+		Factors: []Factor{rateFactor(nil, "node_context_switches_total")}},
 	{Name: "interrupts", Unit: "1/s", Help: "of all processors",
-		Factors: []Factor{rate(nil, "node_intr_total")}},
+		Factors: []Factor{rateFactor(nil, "node_intr_total")}},
 }
 
 // CPU is the feature that every agent has at every tick.

@@ -32,7 +32,7 @@ func Parse(expr string) ([]Factor, error) {
 	var out []Factor
 	rest, op := strings.TrimSpace(expr), byte('*')
 	for {
-		piece, next, tail := cut(rest)
+		piece, next, tail := cutFactor(rest)
 		f, err := parseFactor(strings.TrimSpace(piece))
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", expr, err)
@@ -47,8 +47,8 @@ func Parse(expr string) ([]Factor, error) {
 	return out, nil
 }
 
-// cut splits at the first * or / outside brackets and quotes.
-func cut(s string) (piece string, op byte, tail string) {
+// cutFactor splits at the first * or / outside brackets and quotes.
+func cutFactor(s string) (piece string, op byte, tail string) {
 	depth, quoted := 0, false
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -69,15 +69,15 @@ func cut(s string) (piece string, op byte, tail string) {
 func parseFactor(s string) (Factor, error) {
 	var f Factor
 	aggregated := false
-	if in, ok := call(s, "scalar"); ok {
+	if in, ok := callArgument(s, "scalar"); ok {
 		s = in
 	}
-	if in, ok := call(s, "sum"); ok {
+	if in, ok := callArgument(s, "sum"); ok {
 		s, aggregated = in, true
-	} else if in, ok := call(s, "avg"); ok {
+	} else if in, ok := callArgument(s, "avg"); ok {
 		s, f.Mean, aggregated = in, true, true
 	}
-	if in, ok := call(s, "rate"); ok {
+	if in, ok := callArgument(s, "rate"); ok {
 		i := strings.LastIndexByte(in, '[')
 		if i < 0 || !strings.HasSuffix(in, "]") {
 			return f, errForm
@@ -89,7 +89,7 @@ func parseFactor(s string) (Factor, error) {
 		if match, ok = strings.CutSuffix(strings.TrimSpace(match), "}"); !ok {
 			return f, errForm
 		}
-		if err := f.matchers(match); err != nil {
+		if err := f.parseMatchers(match); err != nil {
 			return f, err
 		}
 	}
@@ -105,8 +105,8 @@ func parseFactor(s string) (Factor, error) {
 	return f, nil
 }
 
-// call returns the text within the parentheses of s = word(...).
-func call(s, word string) (string, bool) {
+// callArgument returns the text within the parentheses of s = word(...).
+func callArgument(s, word string) (string, bool) {
 	s = strings.TrimSpace(s)
 	rest, ok := strings.CutPrefix(s, word)
 	if !ok {
@@ -123,9 +123,9 @@ var matcher = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
 })
 
-// matchers parses s, the label conditions between braces. It drops the node matcher, because the agent reads only its
+// parseMatchers parses s, the label conditions between braces. It drops the node matcher, because the agent reads only its
 // own node and its samples have no node label.
-func (f *Factor) matchers(s string) error {
+func (f *Factor) parseMatchers(s string) error {
 	for s = strings.TrimSpace(s); s != ""; {
 		if rest, ok := strings.CutPrefix(s, "NODE"); ok {
 			s = strings.TrimLeft(rest, ", ")

@@ -15,7 +15,7 @@ const maxLag = 60
 func (m *Model) Fits(machine Machine) error {
 	var diff []string
 	text := func(what, ours, theirs string) {
-		if ours != "" && theirs != "" && !strings.EqualFold(squeeze(ours), squeeze(theirs)) {
+		if ours != "" && theirs != "" && !strings.EqualFold(simplifyName(ours), simplifyName(theirs)) {
 			diff = append(diff, fmt.Sprintf("%s %q, here %q", what, ours, theirs))
 		}
 	}
@@ -37,8 +37,8 @@ func (m *Model) Fits(machine Machine) error {
 	return fmt.Errorf("power model %q was made for %s: %w", m.Name, strings.Join(diff, "; "), ErrMachine)
 }
 
-// squeeze removes the parts of a name that vendors change between releases.
-func squeeze(s string) string {
+// simplifyName removes the parts of a name that vendors change between releases.
+func simplifyName(s string) string {
 	s = strings.NewReplacer("(R)", "", "(r)", "", "(TM)", "", "(tm)", "", " CPU", "", " Processor", "").Replace(s)
 	if i := strings.Index(s, " @"); i > 0 {
 		s = s[:i]

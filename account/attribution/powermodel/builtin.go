@@ -89,7 +89,7 @@ var families = []struct {
 
 // FamilyOf returns the name of the family of a CPU by its model name, or [AnyFamily].
 func FamilyOf(cpu string) string {
-	cpu = squeeze(cpu)
+	cpu = simplifyName(cpu)
 	for _, f := range families {
 		if f.re.MatchString(cpu) {
 			return f.name
@@ -120,7 +120,7 @@ func Builtin(m Machine) (*Model, error) {
 	if name := FamilyOf(m.CPU); name != AnyFamily {
 		return BuiltinOf(name, m)
 	}
-	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", squeeze(m.CPU), ErrNoFamily)
+	return nil, fmt.Errorf("processor %q is of no family with a curve: %w", simplifyName(m.CPU), ErrNoFamily)
 }
 
 // BuiltinOf is like [Builtin] but uses the curve of the named family, which may be [AnyFamily], for any processor.

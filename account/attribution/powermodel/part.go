@@ -134,8 +134,8 @@ type Trees struct {
 	Value   []float64 `json:"value"`
 }
 
-// next returns the child of node n for x: the left child if the feature is not above the split.
-func (t *Trees) next(n int, x []float64) int {
+// childNode returns the child of node n for x: the left child if the feature is not above the split.
+func (t *Trees) childNode(n int, x []float64) int {
 	if x[t.Feature[n]] <= t.Split[n] {
 		return t.Left[n]
 	}
@@ -147,7 +147,7 @@ func (t *Trees) Sum(x []float64) float64 {
 	s := 0.0
 	for _, n := range t.Roots {
 		for t.Left[n] != 0 {
-			n = t.next(n, x)
+			n = t.childNode(n, x)
 		}
 		s += t.Value[n]
 	}
@@ -180,7 +180,7 @@ func (p *Part) explain(x, watts []float64, weight float64) (base float64) {
 		for _, n := range t.Roots {
 			base += t.Value[n]
 			for t.Left[n] != 0 {
-				c := t.next(n, x)
+				c := t.childNode(n, x)
 				watts[t.Feature[n]] += weight * (t.Value[c] - t.Value[n])
 				n = c
 			}

@@ -91,7 +91,7 @@ func New(root string, list []Reading) (*Sensor, error) {
 	s := &Sensor{root: root, buf: make([]byte, 0, 4<<10)}
 	seen := map[string]bool{}
 	for i := range list {
-		r, err := check(list[i])
+		r, err := newReading(list[i])
 		if err != nil {
 			return nil, fmt.Errorf("reading %d (%s): %w", i+1, list[i].Name, err)
 		}
@@ -105,7 +105,7 @@ func New(root string, list []Reading) (*Sensor, error) {
 	return s, nil
 }
 
-func check(c Reading) (*reading, error) {
+func newReading(c Reading) (*reading, error) {
 	r := &reading{Reading: c, scale: 1, at: -1, origin: &sensor.Origin{Workload: c.Workload, Trusted: true}}
 	kind := metric.Gauge
 	switch c.Kind {
@@ -210,7 +210,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 			continue // the file reports that the value is unknown
 		}
 		if r.at >= 0 {
-			star := starred(pattern, name)
+			star := starText(pattern, name)
 			if taken[star] {
 				p.Inputs[in].Err = fmt.Errorf("%s: several files have %s=%q", r.File, r.PathLabel, star)
 				continue
@@ -227,7 +227,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 func (s *Sensor) value(r *reading, name string) (float64, error) {
 	f, err := os.OpenFile(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, unpath(err)
+		return 0, stripPath(err)
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
@@ -235,7 +235,7 @@ func (s *Sensor) value(r *reading, name string) (float64, error) {
 	}
 	buf := bytes.NewBuffer(s.buf[:0])
 	if _, err := buf.ReadFrom(io.LimitReader(f, maxBytes+1)); err != nil {
-		return 0, unpath(err)
+		return 0, stripPath(err)
 	}
 	s.buf = buf.Bytes()[:0]
 	if buf.Len() > maxBytes {
@@ -244,11 +244,11 @@ func (s *Sensor) value(r *reading, name string) (float64, error) {
 	if r.JSON != "" {
 		return inJSON(buf.Bytes(), r.JSON)
 	}
-	return first(buf.Bytes())
+	return leadingNumber(buf.Bytes())
 }
 
-// first returns the number that a text begins with.
-func first(text []byte) (float64, error) {
+// leadingNumber returns the number that a text begins with.
+func leadingNumber(text []byte) (float64, error) {
 	words := bytes.Fields(text[:min(len(text), 256)])
 	if len(words) == 0 {
 		return 0, errors.New("it is empty")
@@ -302,8 +302,8 @@ func inJSON(text []byte, place string) (float64, error) {
 	return 0, fmt.Errorf("%s is no number", place)
 }
 
-// starred returns the text that the first * of a pattern matches in a path.
-func starred(pattern, name string) string {
+// starText returns the text that the first * of a pattern matches in a path.
+func starText(pattern, name string) string {
 	i := strings.IndexByte(pattern, '*')
 	from := strings.LastIndexByte(pattern[:i], '/') + 1
 	element, rest := name[from:], pattern[from:]
@@ -320,8 +320,8 @@ func starred(pattern, name string) string {
 	return strings.ToValidUTF8(strings.TrimSuffix(strings.TrimPrefix(element, before), after), "?")
 }
 
-// unpath removes the path from an error that names it already.
-func unpath(err error) error {
+// stripPath removes the path from an error that names it already.
+func stripPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

@@ -142,15 +142,15 @@ func (p *Page) describe(l *Line) {
 			now.kind = string(l.Text)
 		}
 	} else if string(l.Text) != was.help {
-		now.help = clean(l.Text)
+		now.help = cleanHelp(l.Text)
 	}
 	if !known || now != was {
 		p.told[string(l.Series)] = now
 	}
 }
 
-// clean unescapes a description and limits its length.
-func clean(text []byte) string {
+// cleanHelp unescapes a description and limits its length.
+func cleanHelp(text []byte) string {
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte(`\\`), []byte(`\`)), []byte(`\n`), []byte(" "))
 	if len(text) > maxHelp {
 		text = text[:maxHelp]

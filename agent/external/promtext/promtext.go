@@ -80,7 +80,7 @@ func (p *Parser) Next() (Line, error) {
 
 func parseLine(text []byte) (Line, error) {
 	if text[0] == '#' {
-		return comment(text[1:])
+		return parseComment(text[1:])
 	}
 	n, err := seriesEnd(text)
 	if err != nil {
@@ -99,14 +99,14 @@ func parseLine(text []byte) (Line, error) {
 		return Line{}, errors.New(
 			"there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes")
 	}
-	if l.Value, err = number(rest[:end]); err != nil {
+	if l.Value, err = parseValue(rest[:end]); err != nil {
 		return Line{}, err
 	}
 	return l, nil
 }
 
-// number parses a value, without allocation in the usual cases.
-func number(b []byte) (float64, error) {
+// parseValue parses a value, without allocation in the usual cases.
+func parseValue(b []byte) (float64, error) {
 	whole, small := int64(0), len(b) <= 15
 	for i, c := range b {
 		if c == '-' && i == 0 && len(b) > 1 {
@@ -136,9 +136,9 @@ func number(b []byte) (float64, error) {
 	return v, nil
 }
 
-// comment parses the text after a #.
-func comment(text []byte) (Line, error) {
-	word, rest := cut(trim(text))
+// parseComment parses the text after a #.
+func parseComment(text []byte) (Line, error) {
+	word, rest := cutWord(trim(text))
 	var l Line
 	switch string(word) {
 	case "TYPE":
@@ -153,9 +153,9 @@ func comment(text []byte) (Line, error) {
 		if err != nil {
 			return Line{}, fmt.Errorf("the name %w", err)
 		}
-		l.Series, l.Text = []byte(underscored(name)), trim(after)
+		l.Series, l.Text = []byte(escapeName(name)), trim(after)
 	} else {
-		l.Series, l.Text = cut(rest)
+		l.Series, l.Text = cutWord(rest)
 	}
 	if !validName(l.Series, true) {
 		return Line{}, fmt.Errorf("%s is followed by no name of a metric", word)
@@ -234,7 +234,7 @@ func Split(series []byte) (name string, labels []Label, err error) {
 			if !inside || name != "" || l.Value == "" {
 				return "", nil, errors.New("a name in quotes is empty, or the second one")
 			}
-			name = underscored(l.Value)
+			name = escapeName(l.Value)
 			continue
 		}
 		for _, other := range labels {
@@ -252,9 +252,9 @@ func Split(series []byte) (name string, labels []Label, err error) {
 	return name, labels, nil
 }
 
-// underscored returns a UTF-8 metric name for systems that support only ASCII names. It replaces every other character
+// escapeName returns a UTF-8 metric name for systems that support only ASCII names. It replaces every other character
 // by an underscore, as in Prometheus's escaping scheme "underscores".
-func underscored(name string) string {
+func escapeName(name string) string {
 	out := []byte(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && nameByte(1, byte(r), true) {
 			return r
@@ -276,13 +276,13 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 		rest = trim(rest)
 		if len(rest) == 0 || rest[0] != '=' {
 			l.Name, l.Value = "", l.Name
-			rest, err = afterComma(rest, underscored(l.Value))
+			rest, err = afterComma(rest, escapeName(l.Value))
 			return l, rest, err
 		}
 		if l.Name == "" {
 			return l, nil, errors.New("the name of a label is empty")
 		}
-		l.Name = strings.ReplaceAll(underscored(l.Name), ":", "_")
+		l.Name = strings.ReplaceAll(escapeName(l.Name), ":", "_")
 	} else {
 		n := 0
 		for n < len(b) && nameByte(n, b[n], false) {
@@ -382,8 +382,8 @@ func trim(b []byte) []byte {
 
 func blank(c byte) bool { return c == ' ' || c == '\t' }
 
-// cut splits off the first word.
-func cut(b []byte) (word, rest []byte) {
+// cutWord splits off the first word.
+func cutWord(b []byte) (word, rest []byte) {
 	i := bytes.IndexAny(b, " \t")
 	if i < 0 {
 		return b, nil

@@ -64,7 +64,7 @@ func (t *target) resolveOrigin() *sensor.Origin {
 	if t.Workload != "" {
 		return &sensor.Origin{Workload: t.Workload, Trusted: !t.strange, Placed: t.strange}
 	}
-	o := t.peers.origin()
+	o := t.peers.originOfPeer()
 	return &o
 }
 

@@ -44,7 +44,7 @@ func (p *peers) connected(c net.Conn) {
 	defer p.mu.Unlock()
 	p.local, p.cred = netip.AddrPort{}, nil
 	if u, ok := c.(*net.UnixConn); ok {
-		p.cred = credentials(u)
+		p.cred = listenerCredentials(u)
 		return
 	}
 	remote, err1 := netip.ParseAddrPort(c.RemoteAddr().String())
@@ -57,8 +57,8 @@ func (p *peers) connected(c net.Conn) {
 	}
 }
 
-// credentials returns the credentials that the other end had when it began to listen (unix(7), SO_PEERCRED).
-func credentials(c *net.UnixConn) (cred *unix.Ucred) {
+// listenerCredentials returns the credentials that the other end had when it began to listen (unix(7), SO_PEERCRED).
+func listenerCredentials(c *net.UnixConn) (cred *unix.Ucred) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return nil
@@ -71,8 +71,8 @@ func credentials(c *net.UnixConn) (cred *unix.Ucred) {
 	return cred
 }
 
-// origin returns the origin of the figures from the other end of the last connection.
-func (p *peers) origin() sensor.Origin {
+// originOfPeer returns the origin of the figures from the other end of the last connection.
+func (p *peers) originOfPeer() sensor.Origin {
 	p.mu.Lock()
 	local, cred := p.local, p.cred
 	p.mu.Unlock()
@@ -86,24 +86,24 @@ func (p *peers) origin() sensor.Origin {
 	if !local.IsValid() {
 		return sensor.Origin{Trusted: true} // another machine: the administrator named it
 	}
-	s, ok := p.listener(local)
+	s, ok := p.findListener(local)
 	if !ok {
 		return sensor.Origin{Trusted: true} // not in our network namespace: published by a proxy
 	}
 	if s != p.socket || local != p.looked || p.pid == 0 || !ownsSocket(p.root, p.pid, s.inode) {
-		p.socket, p.looked, p.pid = s, local, holder(p.root, s.inode)
+		p.socket, p.looked, p.pid = s, local, socketOwner(p.root, s.inode)
 	}
 	return sensor.Origin{PID: p.pid, UID: s.uid, HasUID: true}
 }
 
-// listener finds the socket that listens at an address (proc_net_tcp(5)).
-func (p *peers) listener(at netip.AddrPort) (found socket, ok bool) {
+// findListener finds the socket that listens at an address (proc_net_tcp(5)).
+func (p *peers) findListener(at netip.AddrPort) (found socket, ok bool) {
 	for _, name := range []string{"proc/net/tcp", "proc/net/tcp6"} {
 		f, err := os.Open(filepath.Join(p.root, name))
 		if err != nil {
 			continue
 		}
-		s, score := listening(f, at)
+		s, score := findInTable(f, at)
 		_ = f.Close()
 		if score > 0 {
 			return s, true
@@ -112,15 +112,15 @@ func (p *peers) listener(at netip.AddrPort) (found socket, ok bool) {
 	return socket{}, false
 }
 
-// listening reads a table of sockets; score is 0 when none listens at the address.
-func listening(r io.Reader, at netip.AddrPort) (best socket, score int) {
+// findInTable reads a table of sockets; score is 0 when none listens at the address.
+func findInTable(r io.Reader, at netip.AddrPort) (best socket, score int) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
 		if len(f) < 10 || f[3] != "0A" { // TCP_LISTEN
 			continue
 		}
-		a, ok := endpoint(f[1])
+		a, ok := parseEndpoint(f[1])
 		if !ok || a.Port() != at.Port() {
 			continue
 		}
@@ -140,8 +140,8 @@ func listening(r io.Reader, at netip.AddrPort) (best socket, score int) {
 	return best, score
 }
 
-// endpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the port.
-func endpoint(s string) (netip.AddrPort, bool) {
+// parseEndpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the port.
+func parseEndpoint(s string) (netip.AddrPort, bool) {
 	host, port, ok := strings.Cut(s, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
 	if !ok || err != nil || len(host) != 8 && len(host) != 32 {
@@ -158,8 +158,8 @@ func endpoint(s string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(addr, uint16(n)), ok
 }
 
-// holder returns the lowest process id that has a socket open, by the inode of the socket.
-func holder(root string, inode uint64) int32 {
+// socketOwner returns the lowest process id that has a socket open, by the inode of the socket.
+func socketOwner(root string, inode uint64) int32 {
 	proc, err := os.Open(filepath.Join(root, "proc"))
 	if err != nil {
 		return 0

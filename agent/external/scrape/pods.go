@@ -65,7 +65,7 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	type page struct{ scheme, port, path string }
 	var pages []page
 	wish := p.Annotations["prometheus.io/scrape"]
-	number, offered := port(p)
+	number, offered := defaultPort(p)
 	if wish == "true" || f.All && offered && wish != "false" && p.Annotations["reckon/metrics"] == "" {
 		pages = append(pages, page{p.Annotations["prometheus.io/scheme"], cmp.Or(p.Annotations["prometheus.io/port"], number),
 			p.Annotations["prometheus.io/path"]})
@@ -99,9 +99,9 @@ func (f *Pods) targets(p *kubelet.Pod) (list map[string]Target, bad error) {
 	return list, bad
 }
 
-// port returns the default port of a pod: the port named metrics, or else the first port. offers is true for a port
+// defaultPort returns the default port of a pod: the port named metrics, or else the first port. offers is true for a port
 // named metrics.
-func port(p *kubelet.Pod) (number string, offers bool) {
+func defaultPort(p *kubelet.Pod) (number string, offers bool) {
 	first := ""
 	for _, c := range p.Containers {
 		for _, x := range c.Ports {

@@ -269,8 +269,8 @@ func (t *target) rename(name string) {
 	t.row = metric.NewSeries(duration, name)
 }
 
-// all returns the configured targets and the targets of pods. The caller holds mu.
-func (s *Sensor) all() []*target {
+// allTargets returns the configured targets and the targets of pods. The caller holds mu.
+func (s *Sensor) allTargets() []*target {
 	if len(s.pods) == 0 {
 		return s.targets
 	}
@@ -287,7 +287,7 @@ func (*Sensor) Descs() []*metric.Desc { return Descs() }
 func (s *Sensor) Read(b *metric.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.all() {
+	for _, t := range s.allTargets() {
 		t.mu.Lock()
 		if t.fetched {
 			b.Add(t.row, t.took.Seconds())
@@ -305,7 +305,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	if s.finder != nil {
 		p.Input(s.finder.name, s.kubelet)
 	}
-	for _, t := range s.all() {
+	for _, t := range s.allTargets() {
 		t.mu.Lock()
 		if !t.fetched { // the first response is still to come
 			t.mu.Unlock()

@@ -180,7 +180,7 @@ func TestListening(t *testing.T) {
    3: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000    33        0 4714 1 0000000000000000 100 0 0 10 0
    4: broken
 `
-	if e, _ := endpoint("0100007F:0050"); e.Addr() != netip.MustParseAddr("127.0.0.1") {
+	if e, _ := parseEndpoint("0100007F:0050"); e.Addr() != netip.MustParseAddr("127.0.0.1") {
 		t.Skip("the table is of a machine with the other order of bytes")
 	}
 	for at, want := range map[string]socket{
@@ -189,7 +189,7 @@ func TestListening(t *testing.T) {
 		"127.0.0.1:8081": {},
 		"[::1]:80":       {4714, 33},
 	} {
-		if got, _ := listening(strings.NewReader(table), netip.MustParseAddrPort(at)); got != want {
+		if got, _ := findInTable(strings.NewReader(table), netip.MustParseAddrPort(at)); got != want {
 			t.Errorf("%s: %+v, want %+v", at, got, want)
 		}
 	}
@@ -198,7 +198,7 @@ func TestListening(t *testing.T) {
 func FuzzListening(f *testing.F) {
 	f.Add(" 0: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 1000 0 4711")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, score := listening(strings.NewReader(text), netip.MustParseAddrPort("127.0.0.1:8080")); score == 0 && s != (socket{}) {
+		if s, score := findInTable(strings.NewReader(text), netip.MustParseAddrPort("127.0.0.1:8080")); score == 0 && s != (socket{}) {
 			t.Errorf("%+v", s)
 		}
 	})

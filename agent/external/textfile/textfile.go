@@ -140,7 +140,7 @@ func (s *Sensor) folder(c *Folder, p *sensor.OwnPass) error {
 		return errors.New("there is no such folder; make it, or leave it out of the configuration")
 	}
 	if err != nil {
-		return fmt.Errorf("it can not be listed: %w", unpath(err))
+		return fmt.Errorf("it can not be listed: %w", stripPath(err))
 	}
 	n := 0
 	for _, e := range entries {
@@ -170,7 +170,7 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 		if to, bad := os.Readlink(name); gone && bad == nil {
 			p.Input(name, fmt.Errorf("it is a link to %s, which does not exist", to))
 		} else if !gone { // otherwise it was deleted while the folder was listed
-			p.Input(name, unpath(err))
+			p.Input(name, stripPath(err))
 		}
 		*f = file{page: f.page, series: f.series, origins: f.origins, round: f.round}
 		return
@@ -205,7 +205,7 @@ func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
 
 // reread reads a file if it changed.
 func (s *Sensor) reread(f *file, name string) error {
-	h, err := s.open(name)
+	h, err := s.openOwned(name)
 	if err != nil {
 		return err
 	}
@@ -236,9 +236,9 @@ func (s *Sensor) reread(f *file, name string) error {
 	return nil
 }
 
-// open opens a file, or a link that belongs to root or our user. Another user's link could point to
+// openOwned opens a file, or a link that belongs to root or our user. Another user's link could point to
 // a file that only we may read.
-func (s *Sensor) open(name string) (*os.File, error) {
+func (s *Sensor) openOwned(name string) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK // opening a named pipe does not block
 	h, err := os.OpenFile(name, flags|unix.O_NOFOLLOW, 0)
 	if !errors.Is(err, unix.ELOOP) {
@@ -254,8 +254,8 @@ func (s *Sensor) open(name string) (*os.File, error) {
 	return os.OpenFile(name, flags, 0)
 }
 
-// unpath returns the error without the path, because the input already has the path as its name.
-func unpath(err error) error {
+// stripPath returns the error without the path, because the input already has the path as its name.
+func stripPath(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

@@ -249,7 +249,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 		{"any", double, func(i int) float64 { return math.Sqrt(float64(i)) }},
 		{"whole and far", double, func(i int) float64 { return float64(i) + []float64{0, 1 << 52}[i%2] }},
 	} {
-		p := empty()
+		p := emptyPack()
 		for i := range chunkRows {
 			p.set(i, c.of(i))
 		}

@@ -28,8 +28,8 @@ type pack struct {
 	f64  []float64
 }
 
-// empty returns a pack without known values.
-func empty() pack { return pack{base: math.NaN()} }
+// emptyPack returns a pack without known values.
+func emptyPack() pack { return pack{base: math.NaN()} }
 
 func equal(a, b float64) bool { return a == b || (a != a && b != b) }
 
@@ -86,11 +86,11 @@ func (p *pack) set(i int, v float64) (widened bool) {
 func (p *pack) value(i int) float64 {
 	switch p.form {
 	case off8:
-		return restore(p.base, uint32(p.u8[i]), math.MaxUint8)
+		return fromOffset(p.base, uint32(p.u8[i]), math.MaxUint8)
 	case off16:
-		return restore(p.base, uint32(p.u16[i]), math.MaxUint16)
+		return fromOffset(p.base, uint32(p.u16[i]), math.MaxUint16)
 	case off32:
-		return restore(p.base, p.u32[i], math.MaxUint32)
+		return fromOffset(p.base, p.u32[i], math.MaxUint32)
 	case single:
 		return float64(p.f32[i])
 	case double:
@@ -99,7 +99,7 @@ func (p *pack) value(i int) float64 {
 	return p.base
 }
 
-func restore(base float64, d, limit uint32) float64 {
+func fromOffset(base float64, d, limit uint32) float64 {
 	if d == limit {
 		return math.NaN()
 	}
@@ -111,15 +111,15 @@ func (p *pack) read(into []float64) {
 	switch p.form {
 	case off8:
 		for i, d := range p.u8[:len(into)] {
-			into[i] = restore(p.base, uint32(d), math.MaxUint8)
+			into[i] = fromOffset(p.base, uint32(d), math.MaxUint8)
 		}
 	case off16:
 		for i, d := range p.u16[:len(into)] {
-			into[i] = restore(p.base, uint32(d), math.MaxUint16)
+			into[i] = fromOffset(p.base, uint32(d), math.MaxUint16)
 		}
 	case off32:
 		for i, d := range p.u32[:len(into)] {
-			into[i] = restore(p.base, d, math.MaxUint32)
+			into[i] = fromOffset(p.base, d, math.MaxUint32)
 		}
 	case single:
 		for i, v := range p.f32[:len(into)] {

@@ -161,11 +161,11 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 		return nil, total
 	}
 	if s.keep >= 0 && s.keep < len(all) {
-		s.split(all, s.keep)
+		s.selectSmallest(all, s.keep)
 		all = all[:s.keep]
 	}
 	if q.Offset > 0 {
-		s.split(all, q.Offset)
+		s.selectSmallest(all, q.Offset)
 		all = all[q.Offset:]
 	}
 	s.sort(all)
@@ -248,38 +248,38 @@ func (s *search) chunk(at int, x *scratch, h *heap) {
 	case ByNumber:
 		v := c.numbers[q.Column].values(values)
 		for _, i := range sel {
-			x := order(v[i])
+			x := sortKey(v[i])
 			if x == 0 && !s.q.Down {
 				x = math.MaxUint64 // unknown, last in either direction
 			}
-			s.offer(h, x, first+uint32(i))
+			s.keepCandidate(h, x, first+uint32(i))
 		}
 	case ByWord:
 		v := c.words[q.Column].values(values)
 		for _, i := range sel {
-			s.offer(h, s.lead[int(v[i])], first+uint32(i))
+			s.keepCandidate(h, s.lead[int(v[i])], first+uint32(i))
 		}
 	case ByNames:
 		v := c.names.values(values)
 		for _, i := range sel {
-			s.offer(h, s.t.sets.lead[int(v[i])], first+uint32(i))
+			s.keepCandidate(h, s.t.sets.lead[int(v[i])], first+uint32(i))
 		}
 	case ByID:
 		for _, i := range sel {
-			s.offer(h, s.lead8(c, int(i)), first+uint32(i))
+			s.keepCandidate(h, s.leadKey(c, int(i)), first+uint32(i))
 		}
 	}
 }
 
-// lead8 returns a sort key for the id in row i: one byte for its prefix, which is one of a few, and the next seven
+// leadKey returns a sort key for the id in row i: one byte for its prefix, which is one of a few, and the next seven
 // bytes. No prefix, including its slash, begins with another one, so the keys sort like the ids.
-func (s *search) lead8(c *chunk, i int) uint64 {
+func (s *search) leadKey(c *chunk, i int) uint64 {
 	id := c.rowID(i)
 	if s.lead == nil {
-		return lead(id)
+		return leadingBytes(id)
 	}
 	head := c.heads[i]
-	return s.lead[head]<<56 | lead(id[len(s.t.heads.text[head]):])>>8
+	return s.lead[head]<<56 | leadingBytes(id[len(s.t.heads.text[head]):])>>8
 }
 
 func (k *test) filter(v []float64, sel []uint16) []uint16 {
@@ -302,8 +302,8 @@ func (k *test) filter(v []float64, sel []uint16) []uint16 {
 	return sel[:n]
 }
 
-// order maps v to an integer with the same order, above 0. Unknown values map to 0.
-func order(v float64) uint64 {
+// sortKey maps v to an integer with the same order, above 0. Unknown values map to 0.
+func sortKey(v float64) uint64 {
 	if v != v {
 		return 0
 	}
@@ -314,8 +314,8 @@ func order(v float64) uint64 {
 	return b | 1<<63
 }
 
-// offer keeps a row in h if it may be on the requested page.
-func (s *search) offer(h *heap, order uint64, at uint32) {
+// keepCandidate keeps a row in h if it may be on the requested page.
+func (s *search) keepCandidate(h *heap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order
 	}
@@ -325,7 +325,7 @@ func (s *search) offer(h *heap, order uint64, at uint32) {
 	}
 	h.entries = append(h.entries, e)
 	if s.keep >= 0 && len(h.entries) >= max(2*s.keep, 512) {
-		s.split(h.entries, s.keep)
+		s.selectSmallest(h.entries, s.keep)
 		h.entries = h.entries[:s.keep]
 		h.full = s.keep > 0
 		if h.full {
@@ -341,7 +341,7 @@ func (s *search) isBefore(a, b entry) bool {
 	if s.plain {
 		return a.at < b.at
 	}
-	return s.ties(a, b) < 0
+	return s.compareTies(a, b) < 0
 }
 
 func (s *search) compare(a, b entry) int {
@@ -351,13 +351,13 @@ func (s *search) compare(a, b entry) int {
 	if s.plain {
 		return cmp.Compare(a.at, b.at)
 	}
-	return s.ties(a, b)
+	return s.compareTies(a, b)
 }
 
 func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
 
-// ties compares two rows with the same first bytes by their whole values.
-func (s *search) ties(a, b entry) (d int) {
+// compareTies compares two rows with the same first bytes by their whole values.
+func (s *search) compareTies(a, b entry) (d int) {
 	ca, i := s.locate(a)
 	cb, j := s.locate(b)
 	x, y := s.t.chunks[ca], s.t.chunks[cb]
@@ -370,7 +370,7 @@ func (s *search) ties(a, b entry) (d int) {
 		d = bytes.Compare(x.rowID(i), y.rowID(j))
 	}
 	if d == 0 && s.q.Then >= 0 {
-		d = cmp.Compare(order(x.numbers[s.q.Then].value(i)), order(y.numbers[s.q.Then].value(j)))
+		d = cmp.Compare(sortKey(x.numbers[s.q.Then].value(i)), sortKey(y.numbers[s.q.Then].value(j)))
 	}
 	if d != 0 && s.q.Down {
 		return -d
@@ -381,8 +381,8 @@ func (s *search) ties(a, b entry) (d int) {
 	return d
 }
 
-// split moves the n smallest to the front: quickselect, with the median of three as pivot.
-func (s *search) split(e []entry, n int) {
+// selectSmallest moves the n smallest to the front: quickselect, with the median of three as pivot.
+func (s *search) selectSmallest(e []entry, n int) {
 	for n > 0 && n < len(e) && len(e) > 16 {
 		a, b, c := e[0], e[len(e)/2], e[len(e)-1]
 		if s.isBefore(b, a) {

@@ -97,7 +97,7 @@ func (t *Table) Apply(changes []Change) error {
 			return err
 		}
 	}
-	t.tighten()
+	t.repackChanged()
 	return nil
 }
 
@@ -116,10 +116,10 @@ func (t *Table) appendRow(r *Row) error {
 		t.rows++
 		c.set(&c.there, i, 1)
 		c.name(i, r.ID)
-		c.heads[i] = t.head(r.ID)
+		c.heads[i] = t.prefixNumber(r.ID)
 	} else if string(c.rowID(i)) != r.ID {
 		c.name(i, r.ID)
-		c.heads[i] = t.head(r.ID)
+		c.heads[i] = t.prefixNumber(r.ID)
 	}
 	for k, s := range r.Words {
 		c.set(&c.words[k], i, float64(t.words[k].code(s)))
@@ -157,13 +157,14 @@ func (t *Table) extend(key int64) (*chunk, int, error) {
 		}
 	}
 	if last == nil || len(last.keys) == chunkRows {
-		last = &chunk{keys: make([]uint32, 0, chunkRows), there: empty(), ids: make([]uint32, chunkRows), heads: make([]uint8, chunkRows),
-			words: make([]pack, len(t.words)), names: empty(), numbers: make([]pack, t.n)}
+		last = &chunk{keys: make([]uint32, 0, chunkRows), there: emptyPack(), ids: make([]uint32, chunkRows), heads: make([]uint8,
+			chunkRows),
+			words: make([]pack, len(t.words)), names: emptyPack(), numbers: make([]pack, t.n)}
 		for i := range last.words {
-			last.words[i] = empty()
+			last.words[i] = emptyPack()
 		}
 		for i := range last.numbers {
-			last.numbers[i] = empty()
+			last.numbers[i] = emptyPack()
 		}
 		t.chunks = append(t.chunks, last)
 	}
@@ -192,8 +193,8 @@ func (t *Table) remove(key int64) {
 	}
 }
 
-// tighten repacks a few changed chunks. It skips the last chunk, which is not full and changes all the time.
-func (t *Table) tighten() {
+// repackChanged repacks a few changed chunks. It skips the last chunk, which is not full and changes all the time.
+func (t *Table) repackChanged() {
 	for looked, packed := 0, 0; looked < len(t.chunks)-1 && packed < 2; looked++ {
 		t.turn = (t.turn + 1) % len(t.chunks)
 		c := t.chunks[t.turn]
@@ -229,8 +230,8 @@ func (c *chunk) name(i int, id string) {
 // manyHeads is the maximum number of distinguished id prefixes.
 const manyHeads = 255
 
-// head returns the number of the prefix of an id.
-func (t *Table) head(id string) uint8 {
+// prefixNumber returns the number of the prefix of an id.
+func (t *Table) prefixNumber(id string) uint8 {
 	if cut := strings.IndexByte(id, '/'); cut >= 0 {
 		id = id[:cut+1]
 	}

@@ -26,7 +26,7 @@ func (w *wordColumn) code(s string) uint32 {
 		s = strings.Clone(s)
 		c = uint32(len(w.text))
 		w.codes[s] = c
-		w.text, w.lead = append(w.text, s), append(w.lead, lead(s))
+		w.text, w.lead = append(w.text, s), append(w.lead, leadingBytes(s))
 		w.size += len(s) + 64 // the text, twice its header, the number and the map entry
 	}
 	return c
@@ -72,8 +72,8 @@ func (w *wordColumn) ranks() []uint64 {
 	return out
 }
 
-// lead returns the first eight bytes of a text as a number with the same order.
-func lead[T string | []byte](s T) uint64 {
+// leadingBytes returns the first eight bytes of a text as a number with the same order.
+func leadingBytes[T string | []byte](s T) uint64 {
 	if len(s) >= 8 {
 		return binary.BigEndian.Uint64([]byte(s[:8]))
 	}
@@ -148,7 +148,7 @@ func (s *sets) code(names []string) uint32 {
 	if len(text) < 8 {
 		text += "]"
 	}
-	s.lead = append(s.lead, lead(text))
+	s.lead = append(s.lead, leadingBytes(text))
 	return c
 }
 

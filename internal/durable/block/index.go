@@ -69,11 +69,11 @@ func (c *indexCheck) damage(at int, what string) error { return &Damage{c.path, 
 
 // section checks four bytes of length, that many bytes, and their CRC-32C.
 func (c *indexCheck) section(at, end uint64, what string) error {
-	_, err := c.sized(at, end, what)
+	_, err := c.checkSized(at, end, what)
 	return err
 }
 
-func (c *indexCheck) sized(at, end uint64, what string) (next uint64, err error) {
+func (c *indexCheck) checkSized(at, end uint64, what string) (next uint64, err error) {
 	if at+4 > end {
 		return 0, c.damage(int(at), what+" are cut off")
 	}
@@ -92,7 +92,7 @@ func (c *indexCheck) sized(at, end uint64, what string) (next uint64, err error)
 // lists reads the postings: sections that begin at multiples of four.
 func (c *indexCheck) lists(at, end uint64) (err error) {
 	for at = align(at, 4); at < end; at = align(at, 4) {
-		if at, err = c.sized(at, end, "postings"); err != nil {
+		if at, err = c.checkSized(at, end, "postings"); err != nil {
 			return err
 		}
 	}

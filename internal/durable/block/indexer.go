@@ -89,7 +89,7 @@ func (x *indexer) write(path string) error {
 		return err
 	}
 	x.out = bufio.NewWriterSize(f, 64<<10)
-	x.put(binary.BigEndian.AppendUint32(nil, index.MagicIndex), []byte{index.FormatV2})
+	x.writeParts(binary.BigEndian.AppendUint32(nil, index.MagicIndex), []byte{index.FormatV2})
 	toc := binary.BigEndian.AppendUint64(nil, x.at)
 	words := x.symbols()
 	toc = binary.BigEndian.AppendUint64(toc, x.at)
@@ -100,7 +100,7 @@ func (x *indexer) write(path string) error {
 		toc = binary.BigEndian.AppendUint64(toc, at)
 	}
 	x.section(table)
-	x.put(binary.BigEndian.AppendUint32(toc, crc32.Checksum(toc, castagnoli)))
+	x.writeParts(binary.BigEndian.AppendUint32(toc, crc32.Checksum(toc, castagnoli)))
 	if err = x.out.Flush(); err == nil && x.at/seriesAlign > math.MaxUint32 {
 		err = fmt.Errorf("an index of %d bytes is larger than its format allows", x.at)
 	}
@@ -130,7 +130,7 @@ func (x *indexer) symbols() [][]byte {
 func (x *indexer) series(words [][]byte) []uint32 {
 	refs, from, head := make([]uint32, len(x.ends)), end{}, []byte(nil)
 	for i, to := range x.ends {
-		x.pad(seriesAlign)
+		x.padTo(seriesAlign)
 		refs[i] = uint32(x.at / seriesAlign)
 		b := binary.AppendUvarint(x.buf[:0], uint64(to.uses-from.uses))
 		for _, pair := range x.uses[from.uses:to.uses] {
@@ -139,7 +139,7 @@ func (x *indexer) series(words [][]byte) []uint32 {
 		b = append(b, x.bodies[from.bodies:to.bodies]...)
 		head = binary.AppendUvarint(head[:0], uint64(len(b)))
 		x.buf, from = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), to
-		x.put(head, x.buf)
+		x.writeParts(head, x.buf)
 	}
 	return refs
 }
@@ -164,7 +164,7 @@ func (x *indexer) postings(all []uint32) []byte {
 	}
 	table := binary.BigEndian.AppendUint32(nil, uint32(len(lists)+1))
 	list := func(p labels.Label, refs []uint32) {
-		x.pad(4)
+		x.padTo(4)
 		table = binary.AppendUvarint(appendText(appendText(append(table, 2), p.Name), p.Value), x.at)
 		x.buf = binary.BigEndian.AppendUint32(x.buf[:0], uint32(len(refs)))
 		for _, r := range refs {
@@ -185,8 +185,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// put leaves its error to the flush.
-func (x *indexer) put(parts ...[]byte) {
+// writeParts leaves its error to the flush.
+func (x *indexer) writeParts(parts ...[]byte) {
 	for _, b := range parts {
 		_, _ = x.out.Write(b)
 		x.at += uint64(len(b))
@@ -195,10 +195,10 @@ func (x *indexer) put(parts ...[]byte) {
 
 // section writes a length, that many bytes, and their checksum.
 func (x *indexer) section(b []byte) {
-	x.put(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b, binary.BigEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
+	x.writeParts(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b, binary.BigEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
 }
 
-func (x *indexer) pad(to uint64) {
+func (x *indexer) padTo(to uint64) {
 	for ; x.at%to != 0; x.at++ {
 		_ = x.out.WriteByte(0) // its error stays for the flush
 	}

@@ -157,12 +157,12 @@ func Report(path string, there bool, meaning string, log *slog.Logger) error {
 	switch {
 	case errors.As(cause, &trouble):
 		return cause
-	case there && modified(path+"-wal") == unknown:
+	case there && modTimeText(path+"-wal") == unknown:
 		cause = errors.New("it is missing")
 	case cause == nil:
 		return nil
 	}
-	from, to := modified(path), modified(path+"-wal")
+	from, to := modTimeText(path), modTimeText(path+"-wal")
 	kept := fmt.Sprintf("%s-wal.corrupt-%d", path, time.Now().UnixNano())
 	raw, err := os.ReadFile(path + "-wal")
 	if err == nil {
@@ -180,7 +180,7 @@ func Report(path string, there bool, meaning string, log *slog.Logger) error {
 
 const unknown = "unknown"
 
-func modified(path string) string {
+func modTimeText(path string) string {
 	st, err := os.Stat(path)
 	if err != nil {
 		return unknown

@@ -158,7 +158,7 @@ func readJobs(text []byte) (jobs []scheduler.Job, got scheduler.Read, err error)
 func (r *record) job() scheduler.Job {
 	j := scheduler.Job{
 		ID: workload.FluxID(r.ID), Number: r.ID, User: r.User, Name: r.Name, Partition: r.Queue, Account: r.Bank,
-		Submit: moment(r.Submit), Eligible: moment(r.Eligible), Start: moment(r.Run),
+		Submit: unixTime(r.Submit), Eligible: unixTime(r.Eligible), Start: unixTime(r.Run),
 		Cores: cmp.Or(r.Cores, r.Tasks), Nodes: r.Nodes, Seconds: r.Duration, NodeList: r.NodeList,
 	}
 	if r.UserID != nil && *r.UserID >= 0 {
@@ -171,7 +171,7 @@ func (r *record) job() scheduler.Job {
 	case "CLEANUP": // its processes have ended, and the prolog, epilog or the release of nodes goes on
 		j.State = "completing"
 	case "INACTIVE":
-		j.State, j.Ended, j.End = r.result(), true, moment(cmp.Or(r.Cleanup, r.Inactive))
+		j.State, j.Ended, j.End = r.finalState(), true, unixTime(cmp.Or(r.Cleanup, r.Inactive))
 		j.EndedBy, j.Reason = r.endedBy()
 	default: // NEW, DEPEND, PRIORITY, SCHED
 		j.State, j.Reason = "pending", r.waitsFor()
@@ -185,8 +185,8 @@ func (r *record) job() scheduler.Job {
 	return j
 }
 
-// result returns the final state. A job that was canceled before it started has no start.
-func (r *record) result() string {
+// finalState returns the final state. A job that was canceled before it started has no start.
+func (r *record) finalState() string {
 	switch r.Result {
 	case "COMPLETED":
 		return "completed"
@@ -202,7 +202,7 @@ func (r *record) result() string {
 }
 
 func (r *record) endedBy() (by, reason string) {
-	switch r.result() {
+	switch r.finalState() {
 	case "cancelled":
 		by = slurmtext.EndedByUser
 	case "timeout":
@@ -226,7 +226,7 @@ func (r *record) waitsFor() string {
 	return cmp.Or(r.Annotation.Sched.Reason, "Resources")
 }
 
-func moment(seconds float64) time.Time {
+func unixTime(seconds float64) time.Time {
 	if seconds <= 0 || seconds > 1<<40 {
 		return time.Time{}
 	}
@@ -284,14 +284,14 @@ func readNodes(text string) (nodes []scheduler.Node, parts []scheduler.Partition
 					}
 				}
 			}
-			share(&nodes[i], f[0], cores/count, gpus/count)
+			addShare(&nodes[i], f[0], cores/count, gpus/count)
 		}
 	}
 	return nodes, parts, got
 }
 
-// share adds the cores and GPUs of a node in a state. For a line of several nodes it adds their mean.
-func share(n *scheduler.Node, state string, cores, gpus float64) {
+// addShare adds the cores and GPUs of a node in a state. For a line of several nodes it adds their mean.
+func addShare(n *scheduler.Node, state string, cores, gpus float64) {
 	n.Cores += cores
 	n.GPUs += gpus
 	if n.AllocatedGPUs == nil {

@@ -44,7 +44,7 @@ func (c *Commands) Check() error {
 
 // Jobs implements Source.
 func (c *Commands) Jobs(ctx context.Context) (jobs []scheduler.Job, got scheduler.Read, err error) {
-	err = c.either("squeue", func() error {
+	err = c.readJSONOrText("squeue", func() error {
 		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err }, "squeue", "-a", "-t", "all", "--json")
 	}, func() error {
 		m := newMark()
@@ -78,10 +78,10 @@ func (c *Commands) ByNumber(ctx context.Context, numbers []uint64, since time.Ti
 
 func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	if !c.probed {
-		c.release(ctx)
+		c.probeRelease(ctx)
 	}
 	args := append([]string{"sacct", "-a", "-D"}, which...)
-	err = c.either("sacct", func() error {
+	err = c.readJSONOrText("sacct", func() error {
 		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err }, append(args, "--json")...)
 	}, func() error {
 		m := newMark()
@@ -91,9 +91,9 @@ func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []schedu
 	return jobs, got, err
 }
 
-// release determines whether the release of sacct writes usable JSON. Before 23.02, JSON has exit code 0 for every job
+// probeRelease determines whether the release of sacct writes usable JSON. Before 23.02, JSON has exit code 0 for every job
 // (observed with 22.05.8), so the text output is used for these releases.
-func (c *Commands) release(ctx context.Context) {
+func (c *Commands) probeRelease(ctx context.Context) {
 	var version []byte
 	err := c.run(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []s
 			"sinfo", "-a", "-N", "-h", "-o", strings.Join(nodeFields, string(m)))
 	}
 	asJSON := func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err }
-	err = c.either("scontrol", func() error {
+	err = c.readJSONOrText("scontrol", func() error {
 		if err := c.run(ctx, asJSON, "scontrol", "-a", "show", "nodes", "--json"); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []s
 			return err
 		}
 		nodes = byText
-		return c.either("sinfo", func() error { return c.run(ctx, asJSON, "sinfo", "-a", "--json") }, func() error { return nil })
+		return c.readJSONOrText("sinfo", func() error { return c.run(ctx, asJSON, "sinfo", "-a", "--json") }, func() error { return nil })
 	})
 	if len(nodes) == 0 {
 		nodes = byText
@@ -138,8 +138,8 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []s
 	return nodes, parts, got, err
 }
 
-// either reads JSON; if the command does not support it, it uses text from then on.
-func (c *Commands) either(name string, asJSON, asText func() error) error {
+// readJSONOrText reads JSON; if the command does not support it, it uses text from then on.
+func (c *Commands) readJSONOrText(name string, asJSON, asText func() error) error {
 	if !c.Text && !c.noJSON[name] {
 		err := asJSON()
 		if !withoutJSON(err) {

@@ -9,9 +9,9 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// state parses a job state, which is a word with a suffix ("CANCELLED by 1001") or a base state followed by flags. All
+// parseState parses a job state, which is a word with a suffix ("CANCELLED by 1001") or a base state followed by flags. All
 // releases write the base state first.
-func state(list stringList) string {
+func parseState(list stringList) string {
 	if len(list) == 0 {
 		return ""
 	}
@@ -44,7 +44,7 @@ func nameJob(j *scheduler.Job, array, task, hetero, offset number, rest string) 
 // changed. The record after a change has the time of the change as submit time; see JobTracker.
 func closePast(j *scheduler.Job) {
 	state, start, end, a := j.State, j.Start, j.End, j.Allocated
-	times(j)
+	dropFutureTimes(j)
 	switch {
 	case state == "requeued":
 		j.State, j.Ended, j.Start, j.End, j.Allocated = state, true, start, end, a
@@ -55,8 +55,8 @@ func closePast(j *scheduler.Job) {
 	}
 }
 
-// times removes times that have not come yet.
-func times(j *scheduler.Job) {
+// dropFutureTimes removes times that have not come yet.
+func dropFutureTimes(j *scheduler.Job) {
 	j.Ended = slurmtext.IsFinal(j.State)
 	if slurmtext.IsPending(j.State) {
 		j.Start, j.Exit, j.Allocated = time.Time{}, nil, scheduler.Allocation{}

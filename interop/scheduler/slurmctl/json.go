@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// list calls f for each element of the top-level array with the given name in a JSON document. It returns the errors
+// eachElement calls f for each element of the top-level array with the given name in a JSON document. It returns the errors
 // that the document reports. If the document is truncated, it calls f for the complete elements and returns an error.
-func list(r io.Reader, name string, f func(json.RawMessage)) error {
+func eachElement(r io.Reader, name string, f func(json.RawMessage)) error {
 	d := json.NewDecoder(r)
 	t, err := d.Token()
 	if err != nil || t != json.Delim('{') {

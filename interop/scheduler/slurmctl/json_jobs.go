@@ -52,7 +52,7 @@ type queued struct {
 func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	var unnamed []int
 	names := make(map[float64]string) // of users, by their number
-	err = list(r, "jobs", func(raw json.RawMessage) {
+	err = eachElement(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var q queued
 		if _, ok := decode(raw, &q); !ok || q.JobID.valueOr(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
@@ -77,7 +77,7 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 func (q *queued) job() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
-		State: state(q.State), Reason: slurmtext.Word(string(q.Reason)),
+		State: parseState(q.State), Reason: slurmtext.Word(string(q.Reason)),
 		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
 		QOS: string(q.QOS), Cores: q.CPUs.valueOr(0), Nodes: q.NodeCount.valueOr(0), TaskCount: q.TaskCount.valueOr(0),
 		Seconds:  60 * q.Limit.valueOr(0),
@@ -101,7 +101,7 @@ func (q *queued) job() scheduler.Job {
 	setAllocation(&j, slurmtext.ReadTRES(string(q.TresGiven)))
 	q.suspended(&j)
 	nameJob(&j, q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
-	times(&j)
+	dropFutureTimes(&j)
 	return j
 }
 
@@ -193,7 +193,7 @@ type Accounted struct {
 
 // ReadAccounts parses the jobs of slurmdbd as sacct --json writes them, and calls f for each.
 func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err error) {
-	err = list(r, "jobs", func(raw json.RawMessage) {
+	err = eachElement(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
 		var a accounted
 		odd, ok := decode(raw, &a)
@@ -231,7 +231,7 @@ func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err er
 func (a *accounted) job() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
-		State: state(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
+		State: parseState(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
 		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
 		Nodes: a.Count.valueOr(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
 	}
@@ -263,7 +263,7 @@ func (a *accounted) job() scheduler.Job {
 		j.StepCount++
 		s := &a.Steps[i]
 		one := scheduler.Step{
-			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: state(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
+			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: parseState(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
 			Start: s.Time.Start.time(), End: s.Time.End.time(), Exit: s.Exit.code,
 		}
 		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {

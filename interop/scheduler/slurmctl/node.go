@@ -28,7 +28,7 @@ type nodeRecord struct {
 
 // readNodes parses nodes as in sinfo --json (up to 23.02), scontrol show nodes --json and GET /slurm/*/nodes.
 func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err error) {
-	err = list(r, "nodes", func(raw json.RawMessage) {
+	err = eachElement(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
 		var n nodeRecord
 		if _, ok := decode(raw, &n); !ok || n.Name == "" || len(n.State) == 0 {
@@ -65,14 +65,14 @@ type partitionRecord struct {
 
 // readPartitions parses partitions as in scontrol show partitions --json and GET /slurm/*/partitions.
 func readPartitions(r io.Reader) (parts []scheduler.Partition, got scheduler.Read, err error) {
-	err = list(r, "partitions", func(raw json.RawMessage) {
+	err = eachElement(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
 		var p partitionRecord
 		if _, ok := decode(raw, &p); !ok || p.Name == "" {
 			got.Reject("a partition without a name: %.80s", raw)
 			return
 		}
-		out := scheduler.Partition{Name: string(p.Name), State: state(append(p.Partition.State, p.OldState...))}
+		out := scheduler.Partition{Name: string(p.Name), State: parseState(append(p.Partition.State, p.OldState...))}
 		if t := p.Maximums.Time; t.ok && t.v < 4294967294 {
 			out.Seconds = 60 * t.v
 		} else if t := p.OldLimit; t.ok && t.v < 4294967294 {
@@ -92,7 +92,7 @@ var nodeFields = []string{"%N", "%P", "%T", "%C", "%m", "%f", "%G", "%l", "%a", 
 // readNodesText parses the output of sinfo with nodeFields.
 func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []scheduler.Partition, got scheduler.Read, err error) {
 	at, known := map[string]int{}, map[string]bool{}
-	err = m.split(r, len(nodeFields), func(f []string) {
+	err = m.splitRecords(r, len(nodeFields), func(f []string) {
 		got.Records++
 		if len(f) != len(nodeFields) || f[0] == "" || f[2] == "" {
 			got.Reject("a line of sinfo with %d of %d fields", len(f), len(nodeFields))
@@ -105,7 +105,7 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 		}
 		partition := scheduler.Partition{Name: strings.TrimSuffix(f[1], "*"), Default: strings.HasSuffix(f[1], "*"),
 			State: strings.ToLower(f[8])}
-		partition.Seconds = span(f[7])
+		partition.Seconds = parseSpan(f[7])
 		if partition.Name != "" && !known[partition.Name] {
 			known[partition.Name] = true
 			parts = append(parts, partition)
@@ -124,7 +124,7 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 
 func nodeOf(name string, f []string) scheduler.Node {
 	n := scheduler.Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]),
-		MemoryBytes: amount(strings.TrimSuffix(f[4], "+"), 1<<20)}
+		MemoryBytes: parseAmount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total
 		n.AllocatedCores, n.Cores = amountOrZero(p[0]), amountOrZero(p[3])
 	}

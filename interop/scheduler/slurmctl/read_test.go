@@ -270,11 +270,11 @@ func TestBrokenOff(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	for s, want := range map[string]string{"CANCELLED by 1001": "cancelled", "OUT_OF_ME+": "out_of_memory", "RUNNING": "running"} {
-		if got := state(stringList{s}); got != want {
+		if got := parseState(stringList{s}); got != want {
 			t.Errorf("state %q: %q", s, got)
 		}
 	}
-	if got := state(stringList{"COMPLETED", "COMPLETING"}); got != "completing" {
+	if got := parseState(stringList{"COMPLETED", "COMPLETING"}); got != "completing" {
 		t.Errorf("a job that is completing is %q", got)
 	}
 }

@@ -146,7 +146,7 @@ func (s *Rest) getJSON(ctx context.Context, path string, q url.Values, read func
 	}
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
-		if p := list(strings.NewReader(string(text)), "jobs", func(json.RawMessage) {}); p == nil {
+		if p := eachElement(strings.NewReader(string(text)), "jobs", func(json.RawMessage) {}); p == nil {
 			return nil // some releases answer "nothing found" with an error
 		}
 		return statusError{resp.StatusCode,

@@ -15,8 +15,8 @@ import (
 // mark separates fields.
 type mark string
 
-// split splits output into records of n fields. Lines without a mark belong to the last field of the record before them.
-func (m mark) split(r io.Reader, n int, f func([]string)) error {
+// splitRecords splits output into records of n fields. Lines without a mark belong to the last field of the record before them.
+func (m mark) splitRecords(r io.Reader, n int, f func([]string)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var record []string
 	flush := func() {
@@ -74,42 +74,42 @@ var queueFields = []string{"%i", "%A", "%u", "%a", "%P", "%T", "%r", "%V", "%S",
 
 // readQueueText parses the output of squeue with queueFields.
 func readQueueText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.Read, err error) {
-	err = m.split(r, len(queueFields), func(f []string) {
+	err = m.splitRecords(r, len(queueFields), func(f []string) {
 		got.Records++
 		if len(f) != len(queueFields) {
 			got.Reject("a line of squeue with %d of %d fields", len(f), len(queueFields))
 			return
 		}
 		j := scheduler.Job{
-			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: state(stringList{f[5]}), Reason: slurmtext.Word(f[6]),
+			User: f[2], Account: slurmtext.Word(f[3]), Partition: f[4], State: parseState(stringList{f[5]}), Reason: slurmtext.Word(f[6]),
 			Submit: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: leading(f[11]), Cores: leading(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
+			Nodes: leadingNumber(f[11]), Cores: leadingNumber(f[12]), GPUs: 0, NodeList: slurmtext.Word(f[14]), Name: f[15],
 		}
 		if j.State == "" || !readJobID(&j, f[0], f[1]) {
 			got.Reject("a line of squeue for the job %.40q in the state %.40q", f[0], f[5])
 			return
 		}
-		j.Seconds = span(f[10])
+		j.Seconds = parseSpan(f[10])
 		j.GPUs = slurmtext.GPUs(f[13]) * max(j.Nodes, 1) // reported per node
 		j.Allocated = scheduler.Allocation{Cores: j.Cores, GPUs: j.GPUs, Nodes: j.Nodes}
 		j.EndedBy, _ = slurmtext.EndedBy(j.State, "")
-		times(&j)
+		dropFutureTimes(&j)
 		jobs = append(jobs, j)
 	})
 	return jobs, got, err
 }
 
-// leading returns the number at the start of a field: "4", "1-2" (at least one).
-func leading(s string) float64 {
+// leadingNumber returns the number at the start of a field: "4", "1-2" (at least one).
+func leadingNumber(s string) float64 {
 	s, _, _ = strings.Cut(s, "-")
 	return amountOrZero(s)
 }
 
 func amountOrZero(s string) float64 {
 	if strings.HasSuffix(s, "K") { // squeue abbreviates large numbers
-		return amount(strings.TrimSuffix(s, "K"), 1000)
+		return parseAmount(strings.TrimSuffix(s, "K"), 1000)
 	}
-	return amount(s, 1)
+	return parseAmount(s, 1)
 }
 
 // accountFields are the fields of sacct -o, in the order of readAccountText.
@@ -123,7 +123,7 @@ var lastField = len(accountFields) - 1
 
 // readAccountText parses the output of sacct -P with accountFields. A step follows its job.
 func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.Read, err error) {
-	err = m.split(r, len(accountFields), func(f []string) {
+	err = m.splitRecords(r, len(accountFields), func(f []string) {
 		got.Records++
 		if len(f) != len(accountFields) {
 			got.Reject("a line of sacct with %d of %d fields", len(f), len(accountFields))
@@ -138,11 +138,11 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 			return
 		}
 		j := scheduler.Job{
-			User: f[2], Account: f[3], Partition: f[4], State: state(stringList{f[5]}),
+			User: f[2], Account: f[3], Partition: f[4], State: parseState(stringList{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
 			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), ExitReduced: slurmtext.ExitReduced(f[15]),
 			QOS: slurmtext.Word(f[16]),
-			UID: slurmtext.Word(f[17]), Suspended: span(f[18]), Name: f[lastField],
+			UID: slurmtext.Word(f[17]), Suspended: parseSpan(f[18]), Name: f[lastField],
 		}
 		_, rest := slurmtext.State(f[5])
 		if j.EndedBy, j.EndedByUser = slurmtext.EndedBy(j.State, rest); j.EndedByUser != "" && j.EndedByUser == j.UID {
@@ -177,13 +177,13 @@ func isOwnStep(j *scheduler.Job, id string) bool {
 func addStep(j *scheduler.Job, id string, f []string) {
 	j.StepCount++
 	s := scheduler.Step{
-		ID: id, Name: f[lastField], State: state(stringList{f[5]}), NodeList: slurmtext.Word(f[14]),
+		ID: id, Name: f[lastField], State: parseState(stringList{f[5]}), NodeList: slurmtext.Word(f[14]),
 		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
 	}
 	if v, err := slurmtext.Duration(f[19]); err == nil {
 		s.CPUSeconds = &v
 	}
-	if v := amount(f[20], 1); v > 0 {
+	if v := parseAmount(f[20], 1); v > 0 {
 		s.MemoryPeak = &v
 	}
 	j.Steps = scheduler.KeepStep(j.Steps, s)

@@ -16,8 +16,8 @@ func clockTime(s string) time.Time {
 	return t.UTC()
 }
 
-// span parses a duration, in seconds; 0 for none or no limit.
-func span(s string) float64 {
+// parseSpan parses a duration, in seconds; 0 for none or no limit.
+func parseSpan(s string) float64 {
 	v, err := slurmtext.Duration(s)
 	if err != nil {
 		return 0
@@ -25,8 +25,8 @@ func span(s string) float64 {
 	return v
 }
 
-// amount parses a number with a unit of 1024; without a unit it is in units of bare. An invalid amount is 0.
-func amount(s string, bare float64) float64 {
+// parseAmount parses a number with a unit of 1024; without a unit it is in units of bare. An invalid amount is 0.
+func parseAmount(s string, bare float64) float64 {
 	v, err := slurmtext.Size(s, bare)
 	if err != nil {
 		return 0

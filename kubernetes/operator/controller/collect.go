@@ -227,7 +227,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 	kept, err := c.Runs.Pod(ctx, r.run, record)
 	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
 		r.problem("the run cannot be kept: " + err.Error())
-		if !pause(ctx, time.Second) {
+		if !sleepFor(ctx, time.Second) {
 			return
 		}
 	}
@@ -241,7 +241,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		page, err := get(pageCtx, web, address, b.have, b.kept, b.waitTime(c.flush()))
 		if r.isGone() {
 			b.broken, b.news = cmp.Or(b.broken, wentAway), true
-			if c.save(ctx, r, record, &b) || !pause(ctx, time.Second) {
+			if c.save(ctx, r, record, &b) || !sleepFor(ctx, time.Second) {
 				return
 			}
 			continue
@@ -255,7 +255,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 			if misses > 10 {
 				r.problem(fmt.Sprintf("the probe of %s does not answer: %v", r.pod.Name, err))
 			}
-			pause(ctx, 250*time.Millisecond)
+			sleepFor(ctx, 250*time.Millisecond)
 			continue
 		}
 		misses = 0
@@ -264,7 +264,7 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		r.progress(b.offset+b.have, b.lastTo)
 		if b.isDue(c.flush()) {
 			if !c.save(ctx, r, record, &b) {
-				pause(ctx, time.Second)
+				sleepFor(ctx, time.Second)
 				continue
 			}
 		}
@@ -502,14 +502,14 @@ func get(ctx context.Context, web *http.Client, address string, after, kept int6
 	case err != nil:
 		return page, err
 	case resp.StatusCode != http.StatusOK:
-		return page, fmt.Errorf("%s: %s", resp.Status, clip(string(body)))
+		return page, fmt.Errorf("%s: %s", resp.Status, shortenMessage(string(body)))
 	case len(body) > most:
 		return page, fmt.Errorf("an answer of more than %d MiB", most>>20)
 	}
 	return page, json.Unmarshal(body, &page)
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

@@ -27,7 +27,7 @@ func (s *state) condition(kind string, on bool, reason, message string) {
 	old := meta.FindStatusCondition(s.ms.Status.Conditions, kind)
 	changed := old == nil || old.Status != status || old.Reason != reason
 	meta.SetStatusCondition(&s.ms.Status.Conditions,
-		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: clip(message), ObservedGeneration: s.ms.Generation})
+		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: shortenMessage(message), ObservedGeneration: s.ms.Generation})
 	if !changed || old == nil && !on && kind != v1alpha2.ConditionAccepted || s.Events == nil {
 		return
 	}
@@ -35,11 +35,11 @@ func (s *state) condition(kind string, on bool, reason, message string) {
 	if kind == v1alpha2.ConditionDegraded && on || kind == v1alpha2.ConditionAccepted && !on || reason == v1alpha2.ReasonFailed {
 		weight = core.EventTypeWarning
 	}
-	s.Events.Eventf(s.ms, nil, weight, reason, "Reconcile", "%s", clip(message))
+	s.Events.Eventf(s.ms, nil, weight, reason, "Reconcile", "%s", shortenMessage(message))
 }
 
-// clip shortens messages, because an API server accepts at most 32 KiB.
-func clip(s string) string {
+// shortenMessage shortens messages, because an API server accepts at most 32 KiB.
+func shortenMessage(s string) string {
 	const most = 4 << 10
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "..."
@@ -47,7 +47,7 @@ func clip(s string) string {
 	return s
 }
 
-func finished(ms *v1alpha2.MetricSet) bool {
+func isFinished(ms *v1alpha2.MetricSet) bool {
 	return meta.IsStatusConditionTrue(ms.Status.Conditions, v1alpha2.ConditionComplete)
 }
 

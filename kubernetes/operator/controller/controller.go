@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	before := ms.Status.DeepCopy()
 	s := &state{Reconciler: r, ms: ms, now: time.Now()}
-	again, err := s.step(ctx)
+	again, err := s.reconcileStep(ctx)
 	ms.Status.ObservedGeneration = ms.Generation
 	if !equality.Semantic.DeepEqual(before, &ms.Status) {
 		werr := r.Client.Status().Update(ctx, ms)
@@ -135,8 +135,8 @@ type state struct {
 	away string
 }
 
-// step does the pending work and returns the latest time of the next check.
-func (s *state) step(ctx context.Context) (time.Duration, error) {
+// reconcileStep does the pending work and returns the latest time of the next check.
+func (s *state) reconcileStep(ctx context.Context) (time.Duration, error) {
 	set, problems := metricset.Read(s.ms)
 	s.set = set
 	hash := hashOf(s.ms)
@@ -147,14 +147,14 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 			"the specification was changed after the start, and a measurement cannot change; delete the set and apply it again")
 		return lookRunning, s.updateStatus(ctx)
 	}
-	if finished(s.ms) {
+	if isFinished(s.ms) {
 		return 0, nil
 	}
 	if len(problems) > 0 {
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonInvalid, joinProblems(problems))
 		return 0, nil
 	}
-	if reason, message := s.obstacle(ctx); reason != "" && !started {
+	if reason, message := s.startObstacle(ctx); reason != "" && !started {
 		s.condition(v1alpha2.ConditionAccepted, false, reason, message)
 		return retryMissing, nil
 	}
@@ -173,7 +173,7 @@ func (s *state) step(ctx context.Context) (time.Duration, error) {
 	if err := s.Collect.Begin(ctx, s.ms, set); err != nil {
 		s.away = err.Error()
 	}
-	if err := s.ephemeral(ctx); err != nil {
+	if err := s.addProbes(ctx); err != nil {
 		return 0, err
 	}
 	err := s.updateStatus(ctx)

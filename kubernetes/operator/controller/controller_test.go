@@ -505,7 +505,7 @@ func TestBound(t *testing.T) {
 	if err := again.merge(&run.Pods[0]); err != nil || len(run.Pods[0].Series) != 5000 {
 		t.Fatalf("%d samples, %v", len(run.Pods[0].Series), err)
 	}
-	if err := shrink(&run, metricrun.MaxBytes); err != nil {
+	if err := shrinkRun(&run, metricrun.MaxBytes); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := json.Marshal(run)

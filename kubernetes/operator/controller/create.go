@@ -20,8 +20,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// obstacle keeps a right set from being started now, and can go away.
-func (s *state) obstacle(ctx context.Context) (reason, message string) {
+// startObstacle keeps a right set from being started now, and can go away.
+func (s *state) startObstacle(ctx context.Context) (reason, message string) {
 	for i := range s.set.Metrics {
 		m := &s.set.Metrics[i]
 		if m.Attach == metricset.AttachAgent && !s.Server {
@@ -68,7 +68,7 @@ func (s *state) create(ctx context.Context, hash string) (refused bool, err erro
 	}
 	o.JobSet.Annotations = map[string]string{annotationHash: hash}
 	if err := s.shareService(ctx, o.Service); err != nil {
-		return s.failed(err)
+		return s.userError(err)
 	}
 	var objects []client.Object
 	if o.ConfigMap != nil {
@@ -78,8 +78,8 @@ func (s *state) create(ctx context.Context, hash string) (refused bool, err erro
 		if err := controllerutil.SetControllerReference(s.ms, object, s.Client.Scheme()); err != nil {
 			return true, err
 		}
-		if err := s.own(ctx, object); err != nil {
-			return s.failed(err)
+		if err := s.createOwned(ctx, object); err != nil {
+			return s.userError(err)
 		}
 	}
 	return false, nil
@@ -88,8 +88,8 @@ func (s *state) create(ctx context.Context, hash string) (refused bool, err erro
 // errTaken means that an object of another owner has our name.
 var errTaken = errors.New("belongs to somebody else")
 
-// own creates an object unless it exists and belongs to this set.
-func (s *state) own(ctx context.Context, object client.Object) error {
+// createOwned creates an object unless it exists and belongs to this set.
+func (s *state) createOwned(ctx context.Context, object client.Object) error {
 	err := s.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -135,8 +135,8 @@ func (s *state) joinService(ctx context.Context, service *core.Service) error {
 	return s.Client.Update(ctx, there)
 }
 
-// failed turns errors that users can fix into a condition, and returns all others for a retry.
-func (s *state) failed(err error) (bool, error) {
+// userError turns errors that users can fix into a condition, and returns all others for a retry.
+func (s *state) userError(err error) (bool, error) {
 	switch {
 	case errors.Is(err, errTaken):
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonNameTaken, err.Error())

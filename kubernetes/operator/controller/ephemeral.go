@@ -38,8 +38,8 @@ func (s *state) onlyEphemeral() bool {
 	return !slices.ContainsFunc(s.set.Metrics, func(m metricset.Measure) bool { return m.Attach != metricset.AttachEphemeral })
 }
 
-// ephemeral adds the probe to pods that run when the set is accepted, at most spec.pods of them.
-func (s *state) ephemeral(ctx context.Context) error {
+// addProbes adds the probe to pods that run when the set is accepted, at most spec.pods of them.
+func (s *state) addProbes(ctx context.Context) error {
 	m := s.ephemeralMetric()
 	if m == nil || len(s.ms.Status.Pods) > 0 {
 		return nil

@@ -114,7 +114,7 @@ func TestCacheBehind(t *testing.T) {
 		}
 		return w.Get(ctx, key, o, opts...)
 	}})
-	if ms := c.look("a"); finished(ms) {
+	if ms := c.look("a"); isFinished(ms) {
 		t.Errorf("%+v", ms.Status.Conditions)
 	}
 }

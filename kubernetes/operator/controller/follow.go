@@ -60,7 +60,7 @@ func (s *state) updateStatus(ctx context.Context) error {
 			s.ms.Status.Samples += *p.Samples
 		}
 	}
-	s.degraded(ctx, js)
+	s.reportDegraded(ctx, js)
 	return s.progress(ctx, js)
 }
 
@@ -132,8 +132,8 @@ func reasonOf(first bool, a, b string) string {
 	return b
 }
 
-// degraded reports the missing parts of the measurement.
-func (s *state) degraded(ctx context.Context, js *jobset.JobSet) {
+// reportDegraded reports the missing parts of the measurement.
+func (s *state) reportDegraded(ctx context.Context, js *jobset.JobSet) {
 	reason, message := "", ""
 	for _, p := range s.ms.Status.Pods {
 		if p.Message != "" {
@@ -199,7 +199,7 @@ func podStatus(p *core.Pod) v1alpha2.PodStatus {
 			out.Started, out.Finished, out.ExitCode = &t.StartedAt, &t.FinishedAt, &t.ExitCode
 		}
 	}
-	out.Message = trouble(p)
+	out.Message = podTrouble(p)
 	return out
 }
 
@@ -216,8 +216,8 @@ func workloadContainer(p *core.Pod) string {
 	return p.Spec.Containers[0].Name
 }
 
-// trouble returns "Reason: message" for the condition that keeps a pod from running.
-func trouble(p *core.Pod) string {
+// podTrouble returns "Reason: message" for the condition that keeps a pod from running.
+func podTrouble(p *core.Pod) string {
 	if p.Status.Phase == core.PodSucceeded {
 		return ""
 	}

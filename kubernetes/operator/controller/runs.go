@@ -78,7 +78,7 @@ func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(
 		if run.Run.Outcome != "Running" && run.Labels[labelState] != "" {
 			run.Labels[labelState] = stateEnded
 		}
-		if err := shrink(&run.Run, metricrun.MaxBytes); err != nil {
+		if err := shrinkRun(&run.Run, metricrun.MaxBytes); err != nil {
 			return err
 		}
 		if equalRuns(before, run) {
@@ -127,9 +127,9 @@ func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *b
 	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
 }
 
-// span returns the start of the first pod and the end of the last one, as the kubelet reports them. The operator itself
+// runSpan returns the start of the first pod and the end of the last one, as the kubelet reports them. The operator itself
 // may learn of both later. began is nil if no pod has started. ended is now if a pod still runs.
-func span(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, ended metav1.Time) {
+func runSpan(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, ended metav1.Time) {
 	over := len(pods) > 0
 	for _, p := range pods {
 		if p.Started != nil && (began == nil || p.Started.Before(began)) {
@@ -159,7 +159,7 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 			p.Log, p.Incomplete, p.Result = cmp.Or(r.Log, p.Log), cmp.Or(p.Incomplete, r.Incomplete), cmp.Or(p.Result, r.Result)
 		}
 		if run.Outcome == "Running" {
-			began, ended := span(pods, metav1.Now())
+			began, ended := runSpan(pods, metav1.Now())
 			run.Outcome, run.Finished = outcome, &ended
 			if began != nil && began.Before(&run.Started) {
 				run.Started = *began
@@ -173,9 +173,9 @@ func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome str
 	return err
 }
 
-// shrink reduces a run to a JSON text of no more than most bytes. It first drops tables, then shortens logs, and
+// shrinkRun reduces a run to a JSON text of no more than most bytes. It first drops tables, then shortens logs, and
 // finally joins neighbouring samples, which keeps their sums exact.
-func shrink(run *metricrun.Run, most int) error {
+func shrinkRun(run *metricrun.Run, most int) error {
 	for {
 		text, err := json.Marshal(run)
 		if err != nil || len(text) <= most {

@@ -136,7 +136,7 @@ func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *ba
 
 // End implements Runs.
 func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus, records []Pod) error {
-	_, ended := span(pods, metav1.Now())
+	_, ended := runSpan(pods, metav1.Now())
 	all := map[string]reckon.MetricRunPod{}
 	for i := range records {
 		p := runPod(&records[i])

@@ -168,7 +168,7 @@ func TestServerKeepsRuns(t *testing.T) {
 	wantCondition(t, ms, "Complete", false, "") // the run is kept before anybody hears that it is complete
 	wantCondition(t, ms, "Degraded", true, "ServerAway")
 	k.do(func() { k.away = false })
-	c.until("the end", func() bool { return finished(c.look("a")) })
+	c.until("the end", func() bool { return isFinished(c.look("a")) })
 	ms = c.look("a")
 	k.do(func() {
 		run := k.runs["demo/"+ms.Status.Run]

@@ -29,8 +29,8 @@ type objectRecord struct {
 	waits    unscheduled // of a pod that no node has
 }
 
-// bare returns an object with only its name and identity, because the rest could not be read.
-func bare(kind string, o metav1.Object) *objectRecord {
+// nameOnly returns an object with only its name and identity, because the rest could not be read.
+func nameOnly(kind string, o metav1.Object) *objectRecord {
 	t := &objectRecord{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
 			ResourceVersion: o.GetResourceVersion()}}
@@ -68,7 +68,7 @@ func read(kind string, o metav1.Object) (*objectRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := bare(kind, o)
+	t := nameOnly(kind, o)
 	switch kind {
 	case "Node":
 		n, err := kubernetes.Node(raw)
@@ -82,7 +82,7 @@ func read(kind string, o metav1.Object) (*objectRecord, error) {
 			return nil, err
 		}
 		p.Workload = replicaOf(o)
-		t.pod, t.waits = &p, waiting(o)
+		t.pod, t.waits = &p, unscheduledSeries(o)
 	default:
 		w, err := kubernetes.Workload(raw)
 		if err != nil {
@@ -135,7 +135,7 @@ type subgraph struct {
 // everyone marks data that every viewer may read.
 const everyone = "*"
 
-func (v *vocabulary) subgraph(t *objectRecord) subgraph {
+func (v *vocabulary) subgraphOf(t *objectRecord) subgraph {
 	switch {
 	case t.node != nil:
 		n := *t.node

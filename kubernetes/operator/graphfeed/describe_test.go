@@ -35,14 +35,14 @@ func TestPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := vocabulary{Vocabulary: own.Vocabulary{Site: "edge"}, links: telemetry.Links{URL: "http://reckon:9870", Loki: "http://loki:3100"}, site: "edge"}
-	s := v.subgraph(thing)
+	s := v.subgraphOf(thing)
 	if s.id != "urn:reckon:site/edge/kubernetes/pod/shop/cart-5d4f-00007/00000000-0000-0000-0000-000000000007" || s.owner != "shop" {
 		t.Error(s.id, s.owner)
 	}
 	if err := own.Check(s.quads); err != nil {
 		t.Error(err)
 	}
-	text := string(document(s.quads))
+	text := string(encodeQuads(s.quads))
 	for _, want := range []string{
 		`ns#workload> "deployment/shop/cart"`, `ns#runsOn> <urn:reckon:node/edge/node-0007>`, `ns#partOf> <urn:reckon:workload/edge/replicaset/shop/cart-5d4f/rs>`, `ns#reads> <urn:reckon:data/edge/persistentVolumeClaim/shop/carts>`,
 		`"1.93E0"`, `"1099511627776"`, `sum(reckon_workload_memory_bytes{workload=\"deployment/shop/cart\",site=\"edge\",part=~\"cart-5d4f-00007/.*\"})`, `{namespace=\"shop\",pod=\"cart-5d4f-00007\"}`,
@@ -58,7 +58,7 @@ func TestPod(t *testing.T) {
 		p := aPod(7)
 		change(p)
 		again, err := read("Pod", p)
-		if err != nil || !slices.Equal(v.subgraph(again).quads, s.quads) {
+		if err != nil || !slices.Equal(v.subgraphOf(again).quads, s.quads) {
 			t.Error("what says nothing of the graph changes it", err)
 		}
 	}
@@ -69,13 +69,13 @@ func TestForecastOfServices(t *testing.T) {
 	v := vocabulary{Vocabulary: own.Vocabulary{Site: "edge"}, links: telemetry.Links{URL: "http://reckon:9870"}, site: "edge"}
 	at := metav1.ObjectMeta{Namespace: "shop", Name: "cart", UID: "u"}
 	for kind, has := range map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "Job": false, "CronJob": false} {
-		text := string(document(v.subgraph(bare(kind, &at)).quads))
+		text := string(encodeQuads(v.subgraphOf(nameOnly(kind, &at)).quads))
 		want := `ns#forecastQuery> "reckon_forecast{subject=\"workload\",figure=\"cores\",quantile=\"0.5\",horizon=\"24h\",workload=\"` + strings.ToLower(kind) + `/shop/cart\",site=\"edge\"}"`
 		if strings.Contains(text, want) != has || strings.Contains(text, "forecastQuery") != has {
 			t.Errorf("%s: a forecast %v, want %v\n%s", kind, !has, has, text)
 		}
 	}
-	if thing, err := read("Pod", aPod(7)); err != nil || strings.Contains(string(document(v.subgraph(thing).quads)), "forecastQuery") {
+	if thing, err := read("Pod", aPod(7)); err != nil || strings.Contains(string(encodeQuads(v.subgraphOf(thing).quads)), "forecastQuery") {
 		t.Error("a forecast of a pod", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestOddObject(t *testing.T) {
 		t.Error("an energy index that is no number is read")
 	}
 	v := vocabulary{Vocabulary: own.Vocabulary{}}
-	if s := v.subgraph(bare("Node", n)); own.Check(s.quads) != nil || s.owner != "*" {
+	if s := v.subgraphOf(nameOnly("Node", n)); own.Check(s.quads) != nil || s.owner != "*" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -146,7 +146,7 @@ func (f *Feed) Run(ctx context.Context) error {
 			}
 		})
 	}
-	all.Go(func() { f.repair(ctx) })
+	all.Go(func() { f.deleteOrphans(ctx) })
 	all.Go(func() { f.reportUnscheduled(ctx) })
 	<-ctx.Done()
 	f.queue.ShutDown()
@@ -196,8 +196,8 @@ func (f *Feed) write(ctx context.Context, k key) error {
 	f.mu.Unlock()
 	var now written
 	if there {
-		s := f.v.subgraph(o.(*objectRecord))
-		body := document(s.quads)
+		s := f.v.subgraphOf(o.(*objectRecord))
+		body := encodeQuads(s.quads)
 		now = written{id: s.id, hash: maphash.Bytes(f.seed, body)}
 		if now == last {
 			return nil
@@ -221,7 +221,7 @@ func (f *Feed) write(ctx context.Context, k key) error {
 	return nil
 }
 
-func document(quads []graph.Quad) []byte {
+func encodeQuads(quads []graph.Quad) []byte {
 	var b []byte
 	for _, q := range quads {
 		b = append(append(b, q.String()...), '\n')
@@ -229,8 +229,8 @@ func document(quads []graph.Quad) []byte {
 	return b
 }
 
-// repair removes, once, subgraphs of deleted objects that an earlier run wrote.
-func (f *Feed) repair(ctx context.Context) {
+// deleteOrphans removes, once, subgraphs of deleted objects that an earlier run wrote.
+func (f *Feed) deleteOrphans(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
 		err := f.sweep(ctx)
 		f.logOutage(ctx, err)

@@ -94,7 +94,7 @@ func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
 		if err != nil {
 			log.Warn("an object of the cluster cannot be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(),
 				"error", err)
-			t = bare(r.kind, in)
+			t = nameOnly(r.kind, in)
 		}
 		return t, nil
 	}

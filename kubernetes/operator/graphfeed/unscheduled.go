@@ -27,8 +27,8 @@ type unscheduled struct {
 
 var unscheduledLabels = [7]string{"workload", "kind", "part", "owner", "run", "reason", "message"}
 
-// waiting returns the series about a pod, if the scheduler has a reason why no node has it.
-func waiting(o metav1.Object) unscheduled {
+// unscheduledSeries returns the series about a pod, if the scheduler has a reason why no node has it.
+func unscheduledSeries(o metav1.Object) unscheduled {
 	p, ok := o.(*core.Pod)
 	if !ok || p.Spec.NodeName != "" {
 		return unscheduled{}

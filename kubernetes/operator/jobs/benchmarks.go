@@ -6,14 +6,14 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-func netmark(m *metricset.Measure) *script {
+func netmarkScript(m *metricset.Measure) *script {
 	store := ""
 	if m.Values.On("storeEachTrial") {
 		store = "-s"
 	}
 	return &script{
 		pre: lines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
-		command: join(
+		command: joinWords(
 			`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" `+
 				`-b "$RECKON_SIZE"`, store),
 		post: lines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
@@ -61,7 +61,7 @@ ${RECKON_U}          U  in (0=transposed,1=no-transposed) form
 ${RECKON_ALIGN}      memory alignment in double (> 0)
 RECKON_END`
 
-func hpl(m *metricset.Measure) *script {
+func hplScript(m *metricset.Measure) *script {
 	return &script{
 		pre: lines(startShell, printMetadata, writeHosts, awaitHosts, ". /opt/spack-environment/activate.sh", ranks,
 			`memory=$RECKON_MEMORY`,
@@ -69,7 +69,7 @@ func hpl(m *metricset.Measure) *script {
 			`size=$(compute_N -m "$memory" -NB "$RECKON_BLOCKSIZE" -r "$RECKON_RATIO" -N "$pods")`,
 			`echo "memory $memory GiB, size $size"`,
 			hplInput, addresses, echo(markStart), echo(markPoint)),
-		command: join("mpirun --allow-run-as-root --hostfile ./hostlist.txt -np $np", m.Values["mpiargs"], "xhpl"),
+		command: joinWords("mpirun --allow-run-as-root --hostfile ./hostlist.txt -np $np", m.Values["mpiargs"], "xhpl"),
 		post:    echo(markEnd),
 	}
 }

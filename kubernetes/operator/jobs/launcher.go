@@ -11,7 +11,7 @@ import (
 // launcher makes the containers of a launcher and its workers.
 func (b *builder) launcher(m *metricset.Measure) (launch, work container, err error) {
 	if m.Shape == metricset.Mesh {
-		launch, work = b.mesh(m)
+		launch, work = b.meshContainers(m)
 		return launch, work, nil
 	}
 	image := m.Image
@@ -22,17 +22,17 @@ func (b *builder) launcher(m *metricset.Measure) (launch, work container, err er
 		strconv.Itoa(int(*b.set.Spec.Pods)), "RECKON_TASKS", m.Values["tasks"])
 	launch = container{name: "launcher", image: image, workdir: m.Values["workdir"], file: "launcher.sh", env: env}
 	work = container{name: "workers", image: image, workdir: m.Values["workdir"], file: "worker.sh", env: env}
-	work.script = &script{pre: lines(startShell, writeHosts, problem(m)), command: "sleep infinity"}
+	work.script = &script{pre: lines(startShell, writeHosts, writeProblemFile(m)), command: "sleep infinity"}
 	switch m.Name {
 	case "network-osu-benchmark":
-		launch.script, work.script = osu(m)
+		launch.script, work.script = osuScript(m)
 	case "network-netmark":
-		launch.script = netmark(m)
+		launch.script = netmarkScript(m)
 		launch.env = append(launch.env, netmarkEnv(m)...)
 	case "network-chatterbug":
-		launch.script = chatterbug(m)
+		launch.script = chatterbugScript(m)
 	case "app-hpl":
-		launch.script = hpl(m)
+		launch.script = hplScript(m)
 		launch.env = append(launch.env, hplEnv(m)...)
 	default:
 		launch.script = appScript(m)
@@ -67,8 +67,8 @@ if [ "$np" -eq 0 ]; then np=$((pods * tasks)); fi
 echo "tasks on one pod: $tasks, in all: $np"`
 )
 
-// problem writes the command into a file that mpirun can start on every host.
-func problem(m *metricset.Measure) string {
+// writeProblemFile writes the command into a file that mpirun can start on every host.
+func writeProblemFile(m *metricset.Measure) string {
 	command := m.Values["command"]
 	if command == "" {
 		return ""
@@ -85,20 +85,20 @@ func problem(m *metricset.Measure) string {
 // others write the command to a file that a prefix such as mpirun runs.
 func appScript(m *metricset.Measure) *script {
 	s := &script{
-		pre:     lines(startShell, printMetadata, writeHosts, problem(m), awaitHosts, echo(markStart), echo(markPoint)),
-		command: join(m.Values["prefix"], "./problem.sh"),
+		pre:     lines(startShell, printMetadata, writeHosts, writeProblemFile(m), awaitHosts, echo(markStart), echo(markPoint)),
+		command: joinWords(m.Values["prefix"], "./problem.sh"),
 		post:    echo(markEnd),
 	}
 	if m.Name == "app-lammps" || m.Name == "app-custom" {
-		s.command = join(m.Values["prefix"], m.Values["command"])
+		s.command = joinWords(m.Values["prefix"], m.Values["command"])
 	}
 	if m.Name == "app-bdas" {
-		s.pre = lines(startShell, printMetadata, problem(m), awaitHosts, addresses, echo(markStart), echo(markPoint))
+		s.pre = lines(startShell, printMetadata, writeProblemFile(m), awaitHosts, addresses, echo(markStart), echo(markPoint))
 	}
 	return s
 }
 
-func osu(m *metricset.Measure) (launch, work *script) {
+func osuScript(m *metricset.Measure) (launch, work *script) {
 	pre := lines(startShell, ranks, awaitHosts, addresses, "head -2 ./hostlist.txt > ./hostlist-pairs.txt", printMetadata)
 	names := m.Lists["commands"]
 	switch {
@@ -122,7 +122,7 @@ func osu(m *metricset.Measure) (launch, work *script) {
 			flags = f
 		}
 		line := fmt.Sprintf("%s --hostfile %s --allow-run-as-root %s %s", mpirun, hosts, flags, program)
-		run = append(run, echo(markPoint), show(line), line+` || reckon_failed=1`)
+		run = append(run, echo(markPoint), showCommand(line), line+` || reckon_failed=1`)
 	}
 	launch = &script{
 		pre:     lines(pre, "reckon_failed=0", echo(markStart)),
@@ -132,14 +132,14 @@ func osu(m *metricset.Measure) (launch, work *script) {
 	return launch, &script{pre: lines(startShell, ranks), command: "sleep infinity"}
 }
 
-// show prints a command before it runs.
-func show(line string) string { return "cat <<'RECKON_LINE'\n" + line + "\nRECKON_LINE" }
+// showCommand prints a command before it runs.
+func showCommand(line string) string { return "cat <<'RECKON_LINE'\n" + line + "\nRECKON_LINE" }
 
-func chatterbug(m *metricset.Measure) *script {
-	line := join("mpirun --hostfile ./hostlist.txt --allow-run-as-root", m.Values["mpirun"],
+func chatterbugScript(m *metricset.Measure) *script {
+	line := joinWords("mpirun --hostfile ./hostlist.txt --allow-run-as-root", m.Values["mpirun"],
 		metricset.ChatterbugProgram(m.Values["command"]), m.Values["args"])
 	return &script{
-		pre:     lines(startShell, ranks, awaitHosts, addresses, printMetadata, echo(markStart), echo(markPoint), show(line)),
+		pre:     lines(startShell, ranks, awaitHosts, addresses, printMetadata, echo(markStart), echo(markPoint), showCommand(line)),
 		command: line,
 		post:    echo(markEnd),
 	}

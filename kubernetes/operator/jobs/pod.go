@@ -118,7 +118,7 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 	}
 	out.Args = c.args
 	if !security.Privileged && !security.AllowAdmin && !security.AllowPtrace {
-		out.SecurityContext = restricted(false)
+		out.SecurityContext = restrictedContext(false)
 		out.SecurityContext.RunAsUser = c.uid
 		if c.uid != nil {
 			out.SecurityContext.RunAsNonRoot = ptr.To(true)
@@ -165,8 +165,8 @@ func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	return out
 }
 
-// restricted returns the security context of our own containers.
-func restricted(ptrace bool) *core.SecurityContext {
+// restrictedContext returns the security context of our own containers.
+func restrictedContext(ptrace bool) *core.SecurityContext {
 	out := &core.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),
 		ReadOnlyRootFilesystem:   ptr.To(true),

@@ -28,50 +28,51 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 		c.image, c.env = b.config.ProbeImage, probeEnv()
 		c.port = b.config.ProbePort
 		c.args = []string{"probe", "storage", "--listen", ":" + strconv.Itoa(int(c.port)), "--summary", terminationLog, "--directory",
-			literal(m.Values["directory"]), "--size", literal(m.Values["size"]), "--block", literal(m.Values["blocksize"]), "--duration",
+			quoteReferences(m.Values["directory"]), "--size", quoteReferences(m.Values["size"]), "--block",
+			quoteReferences(m.Values["blocksize"]), "--duration",
 			m.Values["seconds"] + "s"}
 		return c, nil
 	case "io-fio":
-		c.script = fio(m)
+		c.script = fioScript(m)
 		env = append(env, "RECKON_NAME", m.Values["testname"], "RECKON_BLOCKSIZE", m.Values["blocksize"], "RECKON_IODEPTH",
 			m.Values["iodepth"], "RECKON_SIZE", m.Values["size"], "RECKON_DIRECTORY", m.Values["directory"])
 	case "io-ior":
 		c.script = &script{
 			pre:     lines(printMetadata, m.Values["pre"], echo(markStart), echo(markPoint)),
-			command: join(m.Values["prefix"], m.Values["command"]),
+			command: joinWords(m.Values["prefix"], m.Values["command"]),
 			post:    lines(echo(markEnd), m.Values["post"]),
 		}
 	case "io-sysstat":
-		c.script = iostat(m)
+		c.script = iostatScript(m)
 		env = append(env, "RECKON_RATE", m.Values["rate"], "RECKON_COMPLETIONS", m.Values["completions"])
 	case "sys-hwloc":
-		c.script = hwloc(m)
+		c.script = hwlocScript(m)
 	case "app-ldms":
-		c.script = ldms(m)
+		c.script = ldmsScript(m)
 		env = append(env, "RECKON_RATE", m.Values["rate"], "RECKON_COMPLETIONS", m.Values["completions"])
 	}
 	c.env = variables(env...)
 	return c, nil
 }
 
-func fio(m *metricset.Measure) *script {
+func fioScript(m *metricset.Measure) *script {
 	command := `fio --randrepeat=1 --ioengine=libaio --direct=1 --gtod_reduce=1 --name="$RECKON_NAME" --bs="$RECKON_BLOCKSIZE" ` +
 		`--iodepth="$RECKON_IODEPTH" --readwrite=randrw --rwmixread=75 --size="$RECKON_SIZE" --filename="$filename" --output-format=json`
 	if own := m.Values["command"]; own != "" {
 		command = own
 	}
-	command = join(m.Values["prefix"], command)
+	command = joinWords(m.Values["prefix"], command)
 	return &script{
 		pre: lines(printMetadata,
 			`filename=$RECKON_DIRECTORY/test-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')`,
-			m.Values["pre"], `echo "FIO COMMAND START"`, show(command), `echo "FIO COMMAND END"`, echo(markStart), echo(markPoint)),
+			m.Values["pre"], `echo "FIO COMMAND START"`, showCommand(command), `echo "FIO COMMAND END"`, echo(markStart), echo(markPoint)),
 		command: command,
-		post:    lines(echo(markEnd), m.Values["post"], join(m.Values["prefix"], `rm -rf "$filename"`)),
+		post:    lines(echo(markEnd), m.Values["post"], joinWords(m.Values["prefix"], `rm -rf "$filename"`)),
 	}
 }
 
-// loop runs a command the given number of times, or until it fails.
-func loop(command, wait string) string {
+// repeatCommand runs a command the given number of times, or until it fails.
+func repeatCommand(command, wait string) string {
 	return lines("reckon_point=0",
 		`while [ "$RECKON_COMPLETIONS" -eq 0 ] || [ "$reckon_point" -lt "$RECKON_COMPLETIONS" ]; do`,
 		"  "+echo(markPoint), "  "+command+" || break", wait,
@@ -79,38 +80,38 @@ func loop(command, wait string) string {
 		`[ "$RECKON_COMPLETIONS" -eq 0 ] || [ "$reckon_point" -eq "$RECKON_COMPLETIONS" ]`)
 }
 
-// iostat returns a script that prints the use of block devices in each interval. The option -y of iostat omits the
+// iostatScript returns a script that prints the use of block devices in each interval. The option -y of iostat omits the
 // first report, because that is the mean since boot.
-func iostat(m *metricset.Measure) *script {
+func iostatScript(m *metricset.Measure) *script {
 	format := "-o JSON "
 	if m.Values.On("human") {
 		format = ""
 	}
 	return &script{
 		pre:     lines(m.Values["pre"], printMetadata, echo(markStart)),
-		command: loop(join(m.Values["prefix"], `iostat -dxmy `+format+`"$RECKON_RATE" 1`), ""),
+		command: repeatCommand(joinWords(m.Values["prefix"], `iostat -dxmy `+format+`"$RECKON_RATE" 1`), ""),
 		post:    lines(echo(markEnd), m.Values["post"]),
 	}
 }
 
-func ldms(m *metricset.Measure) *script {
+func ldmsScript(m *metricset.Measure) *script {
 	return &script{
 		pre: lines("mkdir -p /run/munge", "chown -R 0 /var/log/munge /var/lib/munge /etc/munge /run/munge",
 			`ldmsd -x sock:10444 -c /opt/sampler.conf -l /tmp/demo_ldmsd_log -v DEBUG -r "$(pwd)/ldmsd.pid"`, printMetadata,
 			echo(markStart)),
-		command: loop(m.Values["command"], `  sleep "$RECKON_RATE"`),
+		command: repeatCommand(m.Values["command"], `  sleep "$RECKON_RATE"`),
 		post:    echo(markEnd),
 	}
 }
 
-func hwloc(m *metricset.Measure) *script {
+func hwlocScript(m *metricset.Measure) *script {
 	commands := m.Lists["commands"]
 	if len(commands) == 0 {
 		commands = []string{"lstopo architecture.png", "hwloc-ls machine.xml"}
 	}
 	var run []string
 	for _, c := range commands {
-		run = append(run, echo(markPoint), show(c), c+" || reckon_failed=1")
+		run = append(run, echo(markPoint), showCommand(c), c+" || reckon_failed=1")
 	}
 	return &script{
 		pre: lines(printMetadata, "[ ! -r /root/.profile ] || . /root/.profile", "export PATH=/opt/view/bin:$PATH", "reckon_failed=0",
@@ -120,9 +121,9 @@ func hwloc(m *metricset.Measure) *script {
 	}
 }
 
-// mesh returns the containers of reckon's network metric. Every pod serves measurements. The first pod asks each pair
+// meshContainers returns the containers of reckon's network metric. Every pod serves measurements. The first pod asks each pair
 // of pods in turn to measure.
-func (b *builder) mesh(m *metricset.Measure) (launch, work container) {
+func (b *builder) meshContainers(m *metricset.Measure) (launch, work container) {
 	port := m.Values["port"]
 	number, _ := strconv.ParseInt(port, 10, 32) // validated
 	work = container{name: "workers", image: b.config.ProbeImage, args: []string{"probe", "network", "--listen", ":" + port},

@@ -60,26 +60,26 @@ func (b *builder) edit(m *metricset.Measure, p *part, pod *core.PodSpec, items m
 		switch e.Name {
 		case "perf-commands", "commands":
 			if command {
-				p.main.script.around(e)
+				p.main.script.wrapCommand(e)
 			}
 			if command && e.Name == "perf-commands" {
 				security.AllowPtrace, security.AllowAdmin = true, true
 			}
 		case "perf-hpctoolkit", "perf-mpitrace", "workload-flux":
-			b.view(m, e, p, pod, items, command)
+			b.addView(m, e, p, pod, items, command)
 		}
 	}
 }
 
-// around puts the texts of the add-on commands before, around and after the command.
-func (s *script) around(e *metricset.Extra) {
+// wrapCommand puts the texts of the add-on commands before, around and after the command.
+func (s *script) wrapCommand(e *metricset.Extra) {
 	s.pre = lines(s.pre, e.Values["preBlock"])
-	s.command = join(e.Values["prefix"], s.command, e.Values["suffix"])
+	s.command = joinWords(e.Values["prefix"], s.command, e.Values["suffix"])
 	s.post = lines(s.post, e.Values["postBlock"])
 }
 
-// join puts the words of a command on one line.
-func join(parts ...string) string {
+// joinWords puts the words of a command on one line.
+func joinWords(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p != "" {

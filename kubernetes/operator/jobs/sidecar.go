@@ -28,7 +28,7 @@ func (b *builder) sidecar(m *metricset.Measure) core.Container {
 		Args: b.probeArgs(m), Env: probeEnv(), RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
 		Ports:                    []core.ContainerPort{{Name: "probe", ContainerPort: b.config.ProbePort}},
 		Resources:                probeResources(),
-		SecurityContext:          restricted(m.Given.Attributes.SecurityContext.AllowPtrace),
+		SecurityContext:          restrictedContext(m.Given.Attributes.SecurityContext.AllowPtrace),
 		TerminationMessagePolicy: core.TerminationMessageReadFile,
 	}
 }
@@ -40,7 +40,7 @@ func Ephemeral(m *metricset.Measure, c Config, name, target string) core.Ephemer
 	return core.EphemeralContainer{TargetContainerName: target, EphemeralContainerCommon: core.EphemeralContainerCommon{
 		Name: name, Image: c.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
 		Args: append(b.probeArgs(m), "--exit"), Env: probeEnv(),
-		SecurityContext:          restricted(m.Given.Attributes.SecurityContext.AllowPtrace),
+		SecurityContext:          restrictedContext(m.Given.Attributes.SecurityContext.AllowPtrace),
 		TerminationMessagePolicy: core.TerminationMessageReadFile,
 	}}
 }
@@ -59,17 +59,17 @@ func (b *builder) probeArgs(m *metricset.Measure) []string {
 	}
 	commands := m.Given.MapOptions["commands"]
 	if c := m.Values["command"]; c != "" && len(commands) == 0 && (m.Values.On("pids") || m.Values.On("threads")) {
-		args = append(args, "--command", literal(c))
+		args = append(args, "--command", quoteReferences(c))
 	}
 	for _, index := range slices.Sorted(maps.Keys(commands)) {
 		v := commands[index]
-		args = append(args, "--command", literal(index+"="+v.String()))
+		args = append(args, "--command", quoteReferences(index+"="+v.String()))
 	}
 	return args
 }
 
-// literal keeps the kubelet from replacing $(NAME) in an argument.
-func literal(s string) string { return strings.ReplaceAll(s, "$(", "$$(") }
+// quoteReferences keeps the kubelet from replacing $(NAME) in an argument.
+func quoteReferences(s string) string { return strings.ReplaceAll(s, "$(", "$$(") }
 
 func probeEnv() []core.EnvVar {
 	field := func(name, path string) core.EnvVar {

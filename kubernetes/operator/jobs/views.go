@@ -12,9 +12,9 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// view adds the software of another image to a pod. An init container copies the Spack view of that image to a folder
+// addView adds the software of another image to a pod. An init container copies the Spack view of that image to a folder
 // that all containers mount, and ends before the other containers start.
-func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *core.PodSpec, items map[string]string, command bool) {
+func (b *builder) addView(m *metricset.Measure, e *metricset.Extra, p *part, pod *core.PodSpec, items map[string]string, command bool) {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "perf-"), "workload-")
 	mount, image := path.Clean(e.Values["mount"]), e.Values["image"]
 	if image == "" {
@@ -42,7 +42,7 @@ func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *c
 	p.main.mounts = append(p.main.mounts, shared)
 	switch e.Name {
 	case "perf-hpctoolkit":
-		s.toolkit(e, command)
+		s.addHPCToolkit(e, command)
 	case "perf-mpitrace":
 		s.pre = lines(s.pre, workdir(e))
 		if command {
@@ -51,7 +51,7 @@ func (b *builder) view(m *metricset.Measure, e *metricset.Extra, p *part, pod *c
 		}
 	case "workload-flux":
 		pod.SetHostnameAsFQDN = new(bool) // brokers know each other by their short names
-		s.flux(e, p, *b.set.Spec.Pods, command)
+		s.runUnderFlux(e, p, *b.set.Spec.Pods, command)
 	}
 }
 
@@ -77,13 +77,13 @@ func workdir(e *metricset.Extra) string {
 const postRun = `printf '#!/bin/bash\ncd %q\n%q %q\n%q -o %q %q\n' "$(pwd)" "$RECKON_VIEW/view/bin/hpcstruct" "$RECKON_OUTPUT" ` +
 	`"$RECKON_VIEW/view/bin/hpcprof" "$RECKON_OUTPUT-database" "$RECKON_OUTPUT" > ./post-run.sh`
 
-// toolkit puts hpcrun before the command, and the creation of a database from its measurements after it.
-func (s *script) toolkit(e *metricset.Extra, command bool) {
+// addHPCToolkit puts hpcrun before the command, and the creation of a database from its measurements after it.
+func (s *script) addHPCToolkit(e *metricset.Extra, command bool) {
 	s.pre = lines(s.pre, postRun, "chmod +x ./post-run.sh", workdir(e))
 	if !command {
 		return
 	}
-	s.command = join(e.Values["prefix"], `"$RECKON_VIEW/view/bin/hpcrun" -o "$RECKON_OUTPUT" $RECKON_EVENTS`, s.command)
+	s.command = joinWords(e.Values["prefix"], `"$RECKON_VIEW/view/bin/hpcrun" -o "$RECKON_OUTPUT" $RECKON_EVENTS`, s.command)
 	if e.Values.On("postAnalysis") {
 		s.post = lines(s.post, `for reckon_host in $(cat ./hostlist.txt 2> /dev/null || hostname); do
   if [ "$reckon_host" = "$(hostname)" ]; then bash ./post-run.sh; else ssh "$reckon_host" "$(pwd)/post-run.sh"; fi

@@ -16,10 +16,10 @@ import (
 // configVariable is the variable that holds the configuration: the collector reads it by --config=env:.
 const configVariable = "RECKON_LOGS_CONFIG"
 
-// configure sets the configuration of the log collector. It is a file in a volume of the pod, or is built from the
+// setConfig sets the configuration of the log collector. It is a file in a volume of the pod, or is built from the
 // pod's annotations. The collector replaces ${env:NAME}, so values of annotations are quoted as JSON with each $
 // doubled.
-func (l *Logs) configure(w *wish, pod *core.Pod, c *core.Container, dir string) error {
+func (l *Logs) setConfig(w *wish, pod *core.Pod, c *core.Container, dir string) error {
 	field := func(name, path string) core.EnvVar {
 		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
 	}
@@ -96,7 +96,7 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 		return "", err
 	}
 	if text := w.values["send-timeout"]; text != "" {
-		d, err := seconds(text)
+		d, err := parseSeconds(text)
 		if err != nil {
 			return "", fmt.Errorf("%ssend-timeout: %w", w.prefix, err)
 		}
@@ -145,8 +145,8 @@ func orElse(s, missing string) string {
 	return s
 }
 
-// seconds reads 60, 60s or 1m.
-func seconds(text string) (time.Duration, error) {
+// parseSeconds reads 60, 60s or 1m.
+func parseSeconds(text string) (time.Duration, error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		text = strconv.Itoa(n) + "s"
 	}

@@ -95,7 +95,7 @@ func knownAnnotations() []string {
 		"memory-request", "memory-limit", "cpu-request", "cpu-limit", "send-timeout", "time-key", "time-format", "log-format", "endpoint"}
 }
 
-func dropped() map[string]string {
+func droppedAnnotations() map[string]string {
 	return map[string]string{
 		"recover-wait": "the collector retries by itself",
 		"hard-timeout": "send-timeout is the only one",
@@ -112,7 +112,7 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 		return nil, nil
 	}
 	for name := range w.values {
-		if why, there := dropped()[name]; there {
+		if why, there := droppedAnnotations()[name]; there {
 			warnings = append(warnings, w.prefix+name+" has no effect: "+why)
 		} else if !slices.Contains(knownAnnotations(), name) {
 			warnings = append(warnings, w.prefix+name+" is unknown")
@@ -146,10 +146,10 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 	if container.Resources, err = logResources(w); err != nil {
 		return nil, err
 	}
-	if err := l.configure(w, pod, &container, dir); err != nil {
+	if err := l.setConfig(w, pod, &container, dir); err != nil {
 		return nil, err
 	}
-	if err := ports(w, &container); err != nil {
+	if err := addPorts(w, &container); err != nil {
 		return nil, err
 	}
 	mountLogs(pod, &container, dir)
@@ -180,7 +180,7 @@ func logResources(w *wish) (out core.ResourceRequirements, err error) {
 	return out, nil
 }
 
-func ports(w *wish, c *core.Container) error {
+func addPorts(w *wish, c *core.Container) error {
 	text := w.values["expose-port"]
 	if text == "" {
 		return nil

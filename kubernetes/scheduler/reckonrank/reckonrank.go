@@ -106,8 +106,8 @@ func (r ranking) Clone() fwk.StateData { return r }
 
 // PreScore requests the ranking. Without an answer, the plugin is skipped for the pod.
 func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
-	q := p.work(pod)
-	if data := reads(pod); len(data) > 0 {
+	q := p.podRequest(pod)
+	if data := dataNames(pod); len(data) > 0 {
 		q["data"] = data
 	}
 	if len(nodes) <= maxNamed {
@@ -148,17 +148,17 @@ func (*Plugin) ScoreExtensions() framework.ScoreExtensions { return nil }
 
 // Reserve reports the node of the pod. The answer has no effect.
 func (p *Plugin) Reserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
-	p.placed(ctx, pod, node, false)
+	p.reportPlacement(ctx, pod, node, false)
 	return nil
 }
 
 // Unreserve withdraws the report.
 func (p *Plugin) Unreserve(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, node string) {
-	p.placed(ctx, pod, node, true)
+	p.reportPlacement(ctx, pod, node, true)
 }
 
-func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed bool) {
-	q := p.work(pod)
+func (p *Plugin) reportPlacement(ctx context.Context, pod *v1.Pod, node string, removed bool) {
+	q := p.podRequest(pod)
 	q.Set("node", node)
 	if removed {
 		q.Set("removed", "true")
@@ -169,8 +169,8 @@ func (p *Plugin) placed(ctx context.Context, pod *v1.Pod, node string, removed b
 	}
 }
 
-// work returns the request of the pod, in the server's form.
-func (p *Plugin) work(pod *v1.Pod) url.Values {
+// podRequest returns the request of the pod, in the server's form.
+func (p *Plugin) podRequest(pod *v1.Pod) url.Values {
 	asked := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	q := url.Values{}
 	amount := func(name string, v float64) {
@@ -192,9 +192,9 @@ func (p *Plugin) work(pod *v1.Pod) url.Values {
 	return q
 }
 
-// reads returns the names under which the knowledge graph holds the pod's data: its persistent volumes, and the data
+// dataNames returns the names under which the knowledge graph holds the pod's data: its persistent volumes, and the data
 // sets in its annotations.
-func reads(pod *v1.Pod) (out []string) {
+func dataNames(pod *v1.Pod) (out []string) {
 	for _, v := range pod.Spec.Volumes {
 		if c := v.PersistentVolumeClaim; c != nil {
 			out = append(out, "persistentVolumeClaim/"+pod.Namespace+"/"+c.ClaimName)

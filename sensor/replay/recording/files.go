@@ -132,7 +132,7 @@ func (c *Collector) Collect() []File {
 		}
 	}
 	groups := 0
-	c.groups("sys/fs/cgroup", 0, &groups)
+	c.walkGroups("sys/fs/cgroup", 0, &groups)
 	slices.SortFunc(c.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return c.out
 }
@@ -148,8 +148,8 @@ func (c *Collector) pids() []string {
 	return pids[:min(len(pids), c.Processes)]
 }
 
-// groups walks a directory of control groups, parents first.
-func (c *Collector) groups(dir string, depth int, n *int) {
+// walkGroups walks a directory of control groups, parents first.
+func (c *Collector) walkGroups(dir string, depth int, n *int) {
 	if *n >= c.Cgroups || depth > 12 {
 		return
 	}
@@ -162,7 +162,7 @@ func (c *Collector) groups(dir string, depth int, n *int) {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			c.groups(path.Join(dir, e.Name()), depth+1, n)
+			c.walkGroups(path.Join(dir, e.Name()), depth+1, n)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func (r *Recorder) Pass(now time.Time) PassData {
 		r.pass.Reset()
 		d.addError(r.Tasks.Name(), r.Tasks.Read(&r.pass))
 		d.Tasks = &r.pass
-		r.identify(&d)
+		r.identifyNew(&d)
 	}
 	if r.Machine != nil {
 		d.Machine = &sensor.Machine{}
@@ -141,8 +141,8 @@ func (d *PassData) addError(source string, err error) {
 	}
 }
 
-// identify examines the processes that are new or have moved.
-func (r *Recorder) identify(d *PassData) {
+// identifyNew examines the processes that are new or have moved.
+func (r *Recorder) identifyNew(d *PassData) {
 	for i := range d.Tasks.Live {
 		p := &d.Tasks.Live[i]
 		r.user(d, p.UID)
@@ -209,7 +209,7 @@ func (r *Recorder) openGroups(paths []sensor.CgroupPath) {
 	}
 	for _, line := range paths {
 		for p := line.Path; len(p) > 1 && p[0] == '/'; p = p[:strings.LastIndexByte(p, '/')] {
-			set := below(paths, p)
+			set := groupsBelow(paths, p)
 			key := CgroupKey(set)
 			h := r.handles[key]
 			if h == nil && len(r.handles) < maxHandles {
@@ -227,8 +227,8 @@ func (r *Recorder) openGroups(paths []sensor.CgroupPath) {
 	}
 }
 
-// below returns the group p in every hierarchy in which the group of a line is p or below it.
-func below(lines []sensor.CgroupPath, p string) (set []sensor.CgroupPath) {
+// groupsBelow returns the group p in every hierarchy in which the group of a line is p or below it.
+func groupsBelow(lines []sensor.CgroupPath, p string) (set []sensor.CgroupPath) {
 	for _, c := range lines {
 		if c.Path == p || strings.HasPrefix(c.Path, p+"/") {
 			set = append(set, sensor.CgroupPath{Controllers: c.Controllers, Path: p})

@@ -178,7 +178,7 @@ func (s *Scrubber) collectNames(d *PassData) {
 		case isMounts(f.Path), strings.HasSuffix(f.Path, "/mountstats"):
 			for line := range strings.Lines(string(f.Data)) {
 				for _, field := range strings.Fields(line) {
-					s.source(field)
+					s.collectSource(field)
 				}
 			}
 		}
@@ -187,16 +187,17 @@ func (s *Scrubber) collectNames(d *PassData) {
 		for _, m := range d.Sensors[i].Samples {
 			for k, name := range m.Series.Desc.Labels {
 				if (name == "source" || name == "device") && k < len(m.Series.Values) {
-					s.source(m.Series.Values[k])
+					s.collectSource(m.Series.Values[k])
 				}
 			}
 		}
 	}
 }
 
-// source collects the host and user names in the source of a mount. It knows the forms nas:/home, a,b:/volume (Gluster), a:6789,b:6789:/
+// collectSource collects the host and user names in the source of a mount. It knows the forms nas:/home, a,b:/volume (Gluster),
+// a:6789,b:6789:/
 // (Ceph), //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre) and https://nas/dav.
-func (s *Scrubber) source(text string) {
+func (s *Scrubber) collectSource(text string) {
 	hosts, _, ok := strings.Cut(text, ":/")
 	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && word().MatchString(scheme) {
 		hosts, _, _ = strings.Cut(rest, "/")

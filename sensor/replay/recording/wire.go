@@ -74,16 +74,16 @@ func namesToBits[T ~uint8 | ~uint32](table []bitName[T], names []string) (bits T
 
 // shapeOf returns the shape of T, made at its first use: every command of the program has this package.
 func shapeOf[T any]() func() reflect.Type {
-	return sync.OnceValue(func() reflect.Type { return shape(reflect.TypeFor[T]()) })
+	return sync.OnceValue(func() reflect.Type { return jsonShape(reflect.TypeFor[T]()) })
 }
 
-// shape returns t with a JSON name for each field: the Go name in snake_case. A new field is therefore recorded without
+// jsonShape returns t with a JSON name for each field: the Go name in snake_case. A new field is therefore recorded without
 // a change here. Fields that a recording encodes in another form are omitted.
-func shape(t reflect.Type) reflect.Type {
+func jsonShape(t reflect.Type) reflect.Type {
 	fields := make([]reflect.StructField, t.NumField())
 	for i := range fields {
 		fields[i] = t.Field(i)
-		name := snake(fields[i].Name) + ",omitempty"
+		name := snakeCase(fields[i].Name) + ",omitempty"
 		switch fields[i].Name {
 		case "Have", "Comm", "State":
 			name = "-"
@@ -93,7 +93,7 @@ func shape(t reflect.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-func snake(s string) string {
+func snakeCase(s string) string {
 	if s == "PIDs" {
 		return "pids"
 	}

@@ -57,9 +57,9 @@ func OpenAccounts(o AccountsSpec) (*Accounts, error) {
 		return nil, err
 	}
 	defer done()
-	a, err := o.install(cache)
+	a, err := o.loadPrograms(cache)
 	if errors.Is(err, unix.EPERM) && RaiseMemlock() == nil {
-		a, err = o.install(cache)
+		a, err = o.loadPrograms(cache)
 	}
 	if err != nil {
 		return nil, Explain(err, o.Root, o.Otherwise, o.Fix)
@@ -67,8 +67,8 @@ func OpenAccounts(o AccountsSpec) (*Accounts, error) {
 	return a, nil
 }
 
-// install loads the programs. The iterator is attached and run first, because it records the pid namespace of the reader.
-func (o *AccountsSpec) install(cache *btf.Cache) (*Accounts, error) {
+// loadPrograms loads the programs. The iterator is attached and run first, because it records the pid namespace of the reader.
+func (o *AccountsSpec) loadPrograms(cache *btf.Cache) (*Accounts, error) {
 	spec, err := o.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read the compiled programs: %w", err)

@@ -31,7 +31,7 @@ func Explain(err error, root, otherwise, fix string) error {
 			"boot with lockdown=integrity or less", Cause(err))
 	case errors.Is(err, unix.ENOSYS):
 		status, _ := os.ReadFile("/proc/self/status") // unreadable: nothing more is known
-		return missing(Cause(err), string(status))
+		return explainMissing(Cause(err), string(status))
 	case rejected:
 		return sensor.RefusedError("the verifier of this kernel rejects the BPF programs",
 			"report it with the output of uname -r", Cause(err))
@@ -44,12 +44,12 @@ func Explain(err error, root, otherwise, fix string) error {
 func Cause(err error) error {
 	var log *ebpf.VerifierError
 	if errors.As(err, &log) {
-		if why := verdict(log.Log); why != "" {
+		if why := verifierReason(log.Log); why != "" {
 			program, _, _ := strings.Cut(err.Error(), ": load program")
 			return fmt.Errorf("%s: %s (%w)", program, why, log.Cause)
 		}
 	}
-	text := shorten(err.Error(), chargesLockedMemory())
+	text := firstLine(err.Error(), chargesLockedMemory())
 	if text == err.Error() {
 		return err
 	}
@@ -59,8 +59,8 @@ func Cause(err error) error {
 // memlockGuess is the text that the library adds to each EPERM.
 const memlockGuess = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
 
-// shorten returns the first line of a loading error, without the library's guess about locked memory on kernels that do not use it.
-func shorten(text string, chargesLocked bool) string {
+// firstLine returns the first line of a loading error, without the library's guess about locked memory on kernels that do not use it.
+func firstLine(text string, chargesLocked bool) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if !chargesLocked {
 		text = strings.ReplaceAll(text, memlockGuess, "")
@@ -78,9 +78,9 @@ func (s shortened) Error() string { return s.text }
 
 func (s shortened) Unwrap() error { return s.err }
 
-// verdict returns the reason for a rejection from the verifier's log. It is the last line before the statistics
+// verifierReason returns the reason for a rejection from the verifier's log. It is the last line before the statistics
 // (print_verification_stats in kernel/bpf/verifier.c).
-func verdict(log []string) string {
+func verifierReason(log []string) string {
 	for i := len(log) - 1; i >= 0; i-- {
 		line := strings.TrimSpace(log[i])
 		switch first, _, _ := strings.Cut(line, " "); first {
@@ -92,8 +92,8 @@ func verdict(log []string) string {
 	return ""
 }
 
-// missing explains the absence of bpf(2). The filters of some container engines give the same error.
-func missing(err error, status string) error {
+// explainMissing explains the absence of bpf(2). The filters of some container engines give the same error.
+func explainMissing(err error, status string) error {
 	if field(status, "Seccomp") == "2" {
 		return sensor.Unavailable("bpf(2) is missing: a seccomp filter hides it, or the kernel has no BPF",
 			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", err)
@@ -114,13 +114,13 @@ func explainEPERM(err error) error {
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
 	var locked unix.Rlimit
 	limited := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &locked) == nil && locked.Cur != unix.RLIM_INFINITY && chargesLockedMemory()
-	return refusal(err, string(status), string(uidMap), limited, filtered())
+	return explainRefusal(err, string(status), string(uidMap), limited, filteredCall())
 }
 
-// filtered returns the name of a system call that a seccomp filter rejects, or "" if there is none. It tests bpf(2) and
+// filteredCall returns the name of a system call that a seccomp filter rejects, or "" if there is none. It tests bpf(2) and
 // perf_event_open(2) with invalid arguments. If this process has the capabilities for a call, only a filter can reject
 // it with EPERM or EACCES. A filter that inspects arguments is not detected.
-func filtered() string {
+func filteredCall() string {
 	if _, _, errno := unix.Syscall(unix.SYS_BPF, uintptr(^uint32(0)), 0, 0); errno == unix.EPERM || errno == unix.EACCES {
 		return "bpf(2)"
 	}
@@ -130,10 +130,10 @@ func filtered() string {
 	return ""
 }
 
-// trusted returns an error for a kernel release on which a test machine locked up while the programs ran. One of five
+// checkRelease returns an error for a kernel release on which a test machine locked up while the programs ran. One of five
 // runs of Debian's 5.10 under QEMU ended in a soft lockup. The emulator was probably the cause, as with 6.1
 // (test/kernels/emulate.go). However, 5.10 was not tested again without it.
-func trusted(major, minor int) error {
+func checkRelease(major, minor int) error {
 	if major != 5 || minor != 10 {
 		return nil
 	}
@@ -159,10 +159,10 @@ func chargesLockedMemory() bool {
 	return major != 0 && (major < 5 || major == 5 && minor < 11)
 }
 
-// refusal returns the reason and the remedy for the EPERM in err. status and uidMap are the texts of /proc/PID/status
+// explainRefusal returns the reason and the remedy for the EPERM in err. status and uidMap are the texts of /proc/PID/status
 // and /proc/PID/uid_map (proc(5), user_namespaces(7)). limited reports that BPF memory counts as locked memory, which
 // may be scarce. filtered is a system call that is always rejected, or "".
-func refusal(err error, status, uidMap string, limited bool, filtered string) error {
+func explainRefusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
 	case !hasCapability(status, unix.CAP_SYS_ADMIN) && !(hasCapability(status, unix.CAP_BPF) && hasCapability(status, unix.CAP_PERFMON)):
 		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)

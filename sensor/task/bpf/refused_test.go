@@ -28,7 +28,7 @@ func TestRefusal(t *testing.T) {
 		"locked memory":     {"CapEff:\t000001ffffffffff\nSeccomp:\t0\n", host, "", "more locked memory", "LimitMEMLOCK"},
 		"unreadable":        {"", "", "", "no permission to load BPF programs", "grant CAP_BPF"},
 	} {
-		err := refusal(fmt.Errorf("program walk: %w", unix.EPERM), c.status, c.uidMap, name == "locked memory", c.filtered)
+		err := explainRefusal(fmt.Errorf("program walk: %w", unix.EPERM), c.status, c.uidMap, name == "locked memory", c.filtered)
 		var un *sensor.UnavailableError
 		if !errors.As(err, &un) || !errors.Is(err, unix.EPERM) || !strings.Contains(un.Reason, c.reason) || !strings.Contains(err.Error(), c.remedy) {
 			t.Errorf("%s: %v; want %q and %q", name, err, c.reason, c.remedy)
@@ -41,7 +41,7 @@ func TestMissing(t *testing.T) {
 	for status, want := range map[string]string{
 		"Seccomp:\t2\n": "seccomp=unconfined", "Seccomp:\t0\n": "CONFIG_BPF_SYSCALL", "": "CONFIG_BPF_SYSCALL",
 	} {
-		if err := missing(unix.ENOSYS, status); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+		if err := explainMissing(unix.ENOSYS, status); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", status, err, want)
 		}
 	}
@@ -53,7 +53,7 @@ func TestTrusted(t *testing.T) {
 		major, minor int
 		refused      bool
 	}{{5, 9, false}, {5, 10, true}, {5, 11, false}, {6, 10, false}, {6, 1, false}, {0, 0, false}} {
-		err := trusted(c.major, c.minor)
+		err := checkRelease(c.major, c.minor)
 		if (err != nil) != c.refused {
 			t.Errorf("%d.%d: %v", c.major, c.minor, err)
 		}
@@ -92,7 +92,7 @@ func TestVerdict(t *testing.T) {
 func FuzzRefusal(f *testing.F) {
 	f.Add("Name:\tx\nCapEff:\t00000000a80425fb\nSeccomp:\t2\n", "0 0 4294967295\n")
 	f.Fuzz(func(t *testing.T, status, uidMap string) {
-		if refusal(unix.EPERM, status, uidMap, false, "") == nil {
+		if explainRefusal(unix.EPERM, status, uidMap, false, "") == nil {
 			t.Fatal("no error")
 		}
 	})
@@ -111,7 +111,7 @@ func TestShorten(t *testing.T) {
 		"several lines":     {refused + "\n1: (bf) r6 = r1", false, refused},
 		"neither":           {refused, false, refused},
 	} {
-		if got := shorten(c.text, c.charges); got != c.want {
+		if got := firstLine(c.text, c.charges); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -85,7 +85,7 @@ func Open(o Options) (*Source, error) {
 	}
 	cpus, err := s.readOnline()
 	if err == nil {
-		err = s.probe(cpus[0])
+		err = s.probeEvents(cpus[0])
 	}
 	if err == nil {
 		err = s.load(&o, cpus)
@@ -132,8 +132,8 @@ func (s *Source) spec(processors uint32) (*ebpf.CollectionSpec, error) {
 	return spec, spec.Variables[countersVarOpened].Set(uint32(len(s.plan.events)))
 }
 
-// probe drops events that the machine does not have. Without the first there is nothing to count.
-func (s *Source) probe(cpu int) error {
+// probeEvents drops events that the machine does not have. Without the first there is nothing to count.
+func (s *Source) probeEvents(cpu int) error {
 	kept := s.plan.events[:0:0]
 	for i, e := range s.plan.events {
 		fd, err := e.open(s.root, cpu)

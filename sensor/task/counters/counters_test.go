@@ -213,9 +213,9 @@ func TestLong(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	var p sensor.TallyPass
 	read(t, s, &p)
-	_, before := s.stint(0)
+	_, before := s.runningThread(0)
 	runOn(s.flush.FD(), 0)
-	if _, after := s.stint(0); after <= before {
+	if _, after := s.runningThread(0); after <= before {
 		t.Error("the counters of processor 0 were not read there")
 	}
 	s.was = []byte("1024\n") // as if all of today's came online now

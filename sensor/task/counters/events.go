@@ -28,8 +28,8 @@ type plan struct {
 // cacheLine is the size of a line of every processor in the table, bytes.
 const cacheLine = 64
 
-// raw returns the number of an event of x86: its code and the mask of its units.
-func raw(code, mask uint64) uint64 { return mask<<8 | code }
+// rawEvent returns the number of an event of x86: its code and the mask of its units.
+func rawEvent(code, mask uint64) uint64 { return mask<<8 | code }
 
 // family holds the peculiarities of a family of processors.
 type family struct {
@@ -47,30 +47,30 @@ type family struct {
 // width. AMD processors that are not listed have neither these nor memory traffic.
 var families = []family{
 	{vendor: "GenuineIntel", number: 6, misses: lastLevel,
-		fp: [4]uint64{raw(0xc7, 0x03), raw(0xc7, 0x0c), raw(0xc7, 0x30), raw(0xc7, 0xc0)}, models: []int{
+		fp: [4]uint64{rawEvent(0xc7, 0x03), rawEvent(0xc7, 0x0c), rawEvent(0xc7, 0x30), rawEvent(0xc7, 0xc0)}, models: []int{
 			0x3d, 0x47, 0x4f, 0x56, // Broadwell
 			0x4e, 0x5e, 0x8e, 0x9e, 0xa5, 0xa6, 0x55, // Skylake to Cooper Lake
 			0x7d, 0x7e, 0x9d, 0x6a, 0x6c, 0x8c, 0x8d, 0xa7, // Ice Lake, Tiger Lake, Rocket Lake
 			0x8f, 0xcf, 0xad, 0xae, // Sapphire Rapids, Emerald Rapids, Granite Rapids
 		}},
 	{vendor: "GenuineIntel", number: 6, misses: lastLevel},
-	{vendor: "AuthenticAMD", number: 0x17, models: span(0x30, 0xff), misses: fills(0x43)}, // Zen 2
-	{vendor: "AuthenticAMD", number: 0x19, models: append(span(0x00, 0x0f), span(0x20, 0x5f)...), misses: fills(0x44)},
-	{vendor: "AuthenticAMD", number: 0x19, misses: fills(0x44), fp: byWidth}, // Zen 4
-	{vendor: "AuthenticAMD", number: 0x1a, misses: fills(0x44), fp: byWidth}, // Zen 5
+	{vendor: "AuthenticAMD", number: 0x17, models: modelRange(0x30, 0xff), misses: fillEvent(0x43)}, // Zen 2
+	{vendor: "AuthenticAMD", number: 0x19, models: append(modelRange(0x00, 0x0f), modelRange(0x20, 0x5f)...), misses: fillEvent(0x44)},
+	{vendor: "AuthenticAMD", number: 0x19, misses: fillEvent(0x44), fp: byWidth}, // Zen 4
+	{vendor: "AuthenticAMD", number: 0x1a, misses: fillEvent(0x44), fp: byWidth}, // Zen 5
 }
 
 var (
 	lastLevel = event{CacheMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES}
-	byWidth   = [4]uint64{raw(0x08, 0x04), raw(0x08, 0x08), raw(0x08, 0x10), raw(0x08, 0x20)}
+	byWidth   = [4]uint64{rawEvent(0x08, 0x04), rawEvent(0x08, 0x08), rawEvent(0x08, 0x10), rawEvent(0x08, 0x20)}
 )
 
-// fills are those from memory or devices, near and far.
-func fills(code uint64) event {
-	return event{CacheMisses, unix.PERF_TYPE_RAW, raw(code, 0x48)}
+// fillEvent are those from memory or devices, near and far.
+func fillEvent(code uint64) event {
+	return event{CacheMisses, unix.PERF_TYPE_RAW, rawEvent(code, 0x48)}
 }
 
-func span(first, last int) (out []int) {
+func modelRange(first, last int) (out []int) {
 	for n := first; n <= last; n++ {
 		out = append(out, n)
 	}
@@ -91,7 +91,7 @@ func planFor(cpuinfo, arch string) plan {
 		p.events, p.line = append(p.events, armMisses), cacheLine
 		return p
 	}
-	vendor, number, model := identify(cpuinfo)
+	vendor, number, model := identifyCPU(cpuinfo)
 	for i := range families {
 		f := &families[i]
 		if f.vendor != vendor || f.number != number || f.models != nil && !slices.Contains(f.models, model) {
@@ -108,8 +108,8 @@ func planFor(cpuinfo, arch string) plan {
 	return p
 }
 
-// identify returns the kind of the first processor.
-func identify(cpuinfo string) (vendor string, family, model int) {
+// identifyCPU returns the kind of the first processor.
+func identifyCPU(cpuinfo string) (vendor string, family, model int) {
 	for line := range strings.Lines(cpuinfo) {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)

@@ -49,18 +49,18 @@ func (s *Source) followOnline() (gaps bool, err error) {
 // flushLong charges threads that have been on their processors since the previous reading.
 func (s *Source) flushLong() {
 	for cpu := range s.since {
-		tid, since := s.stint(cpu)
+		tid, since := s.runningThread(cpu)
 		if since == s.since[cpu] && tid != 0 {
 			runOn(s.flush.FD(), uint32(cpu)) // a processor that went offline meanwhile refuses
-			_, since = s.stint(cpu)
+			_, since = s.runningThread(cpu)
 		}
 		s.since[cpu] = since
 	}
 }
 
-// stint returns the id of the thread that runs on a processor, or 0, and the time of the last counter reading there. It
+// runningThread returns the id of the thread that runs on a processor, or 0, and the time of the last counter reading there. It
 // reads the first fields of struct stint in bpf/counters.bpf.c.
-func (s *Source) stint(cpu int) (tid uint32, since uint64) {
+func (s *Source) runningThread(cpu int) (tid uint32, since uint64) {
 	if _, err := s.stints.ReadAt(s.scratch[:], int64(cpu)*s.size); err != nil {
 		return 0, 0
 	}

@@ -52,9 +52,9 @@ var (
 )
 
 // Spec describes the counts.
-var Spec = specification()
+var Spec = tallySpec()
 
-func specification() *sensor.TallySpec {
+func tallySpec() *sensor.TallySpec {
 	all := []sensor.TallySeries{
 		{Desc: cyclesTotal}, {Desc: instructionsTotal}, {Desc: branchMisses}, {Desc: cacheMisses},
 		{Desc: fpInstructions, Values: []string{"scalar"}}, {Desc: fpInstructions, Values: []string{"128"}},

@@ -115,7 +115,7 @@ func New(o Options) (*Source, error) {
 	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
 		s.exitErr = sensor.RefusedError("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
-	s.onEvent, s.onOpen, s.table.harvests = s.event, s.open, k.exits == nil
+	s.onEvent, s.onOpen, s.table.harvests = s.handleRecord, s.open, k.exits == nil
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)
 	if s.ring, err = openRing(k.events.FD(), int(k.events.MaxEntries())); err != nil {
 		_ = s.Close()

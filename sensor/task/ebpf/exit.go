@@ -23,7 +23,7 @@ func (s *Source) open(b []byte) {
 	}
 }
 
-func (s *Source) event(b []byte) {
+func (s *Source) handleRecord(b []byte) {
 	switch kindOf(b) {
 	case kindExit:
 		if len(b) < processSize {
@@ -67,7 +67,7 @@ func (s *Source) tidyClaimed() {
 func (s *Source) addExit(r *tasksProcess) {
 	s.done = append(s.done, sensor.Process{})
 	p := &s.done[len(s.done)-1]
-	identity(p, r)
+	setIdentity(p, r)
 	p.Threads = 0 // it has none left
 	p.Have &^= sensor.FieldThreads
 	p.Life = uint64(max(r.Delta[0], 0))
@@ -94,7 +94,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	if was != nil {
 		p.UserNanos, p.SystemNanos = was.UserNanos, was.SystemNanos
 	}
-	counters(p, &u, was != nil)
+	setCounters(p, &u, was != nil)
 	if r.Peak != 0 {
 		p.PeakBytes = max(p.PeakBytes, r.Peak*s.page)
 		p.Have |= sensor.FieldPeak

@@ -21,7 +21,7 @@ func TestClaimedOnce(t *testing.T) {
 	tell := func(want int, what string, b []byte, ring bool) {
 		t.Helper()
 		if ring {
-			s.event(b)
+			s.handleRecord(b)
 		} else if err := s.parse(b); err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func (k *kernelSide) close() {
 // load loads the programs into the kernel.
 func load(o Options) (*kernelSide, error) {
 	if err := bpf.Permitted(); err != nil {
-		return nil, explain(err, o.Root)
+		return nil, explainLoad(err, o.Root)
 	}
 	cache, done, err := o.Types.Borrow()
 	if err != nil {
@@ -73,23 +73,23 @@ func load(o Options) (*kernelSide, error) {
 	spec.Maps[tasksMapHarvest].MaxEntries = cmp.Or(o.harvest, 2*spec.Maps[tasksMapEnding].MaxEntries)
 
 	opens := spec.Copy()
-	drop(spec, tasksProgOpened)
+	removePrograms(spec, tasksProgOpened)
 	delete(spec.Maps, tasksMapOpens)
 	var without error // why ends are not traced
 	if o.NoExits {
 		without = errNotAsked
-		drop(spec, tasksProgEnded, tasksProgFreed)
+		removePrograms(spec, tasksProgEnded, tasksProgFreed)
 	}
 	for _, unwanted := range [][]string{nil, {tasksProgList}, {tasksProgClaim}, {tasksProgEnded, tasksProgFreed}} {
-		drop(spec, unwanted...)
+		removePrograms(spec, unwanted...)
 		if spec.Programs[tasksProgEnded] == nil {
-			drop(spec, tasksProgClaim)
+			removePrograms(spec, tasksProgClaim)
 			without = cmp.Or(without, err)
 		}
 		var k *kernelSide
-		k, err = install(spec, cache)
+		k, err = attachPrograms(spec, cache)
 		if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
-			k, err = install(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
+			k, err = attachPrograms(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
 		}
 		if err == nil {
 			k.exits = without
@@ -97,7 +97,7 @@ func load(o Options) (*kernelSide, error) {
 			return k, nil
 		}
 	}
-	return nil, explain(err, o.Root)
+	return nil, explainLoad(err, o.Root)
 }
 
 // traceOpens enables the recording of GPU opens if the kernel can trace the function that opens character devices.
@@ -120,7 +120,7 @@ func (k *kernelSide) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
 	k.traces, k.opens = append(k.traces, l), c.DetachMap(tasksMapOpens)
 }
 
-func drop(spec *ebpf.CollectionSpec, programs ...string) {
+func removePrograms(spec *ebpf.CollectionSpec, programs ...string) {
 	for _, name := range programs {
 		delete(spec.Programs, name)
 	}
@@ -141,13 +141,13 @@ func recordRoom(cpus uint32) (ring, ending uint32) {
 // errNotAsked is the reason why exits are missing if they were not requested.
 var errNotAsked = errors.New("not asked for")
 
-// explain turns a loading error into one line with the action to take.
-func explain(err error, root string) error {
+// explainLoad turns a loading error into one line with the action to take.
+func explainLoad(err error, root string) error {
 	return bpf.Explain(err, root, "the kernel does not take the BPF task iterator", "use Linux 5.8 or later")
 }
 
-// install loads the programs of spec and attaches them.
-func install(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
+// attachPrograms loads the programs of spec and attaches them.
+func attachPrograms(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	p.Boot, p.Joined = bootTime(), true
 	s.pass++
 	s.drain()
-	if err := s.walk(); err != nil {
+	if err := s.readTasks(); err != nil {
 		return err
 	}
 	if s.afterWalk != nil {
@@ -58,8 +58,8 @@ func (s *Source) Read(p *sensor.Pass) error {
 	return nil
 }
 
-// walk reads the table.
-func (s *Source) walk() error {
+// readTasks reads the table.
+func (s *Source) readTasks() error {
 	for again := false; ; again = true {
 		s.table.begin(again)
 		s.threads = s.threads[:0]
@@ -79,7 +79,7 @@ func (s *Source) walk() error {
 		return errors.New("read the task iterator: it reported no process")
 	}
 	s.addThreads()
-	s.table.finish()
+	s.table.computeFigures()
 	s.table.dedupeMemory()
 	s.table.end()
 	return nil
@@ -105,7 +105,7 @@ func (s *Source) readTable() error {
 // second belong to processes that began after this pass, because p may lack their parent and group leader.
 func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
 	if missing > 0 || len(s.done) > 0 || len(s.held) > 0 || s.pass%4 == 0 {
-		if err := s.claim(); err != nil {
+		if err := s.claimReaped(); err != nil {
 			return err
 		}
 	}
@@ -132,9 +132,9 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	return nil
 }
 
-// claim makes the kernel report processes that were reaped but not released. It then reads the records of processes
+// claimReaped makes the kernel report processes that were reaped but not released. It then reads the records of processes
 // that were released in the meantime.
-func (s *Source) claim() error {
+func (s *Source) claimReaped() error {
 	if s.kernel.claim != nil {
 		if err := s.iterate(s.kernel.claim.FD()); err != nil {
 			return fmt.Errorf("read the processes that ended: %w", err)
@@ -152,7 +152,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 	}
 	s.pass++
 	s.table.clear()
-	if err := s.claim(); err != nil {
+	if err := s.claimReaped(); err != nil {
 		return err
 	}
 	p.Exited = append(p.Exited, s.done...)
@@ -315,8 +315,8 @@ func find(live []sensor.Process, pid int32) int {
 	return -1
 }
 
-// finish computes figures from a complete reading.
-func (t *table) finish() {
+// computeFigures computes figures from a complete reading.
+func (t *table) computeFigures() {
 	for _, w := range t.next {
 		if !w.full {
 			continue
@@ -326,7 +326,7 @@ func (t *table) finish() {
 		if known {
 			w.carryOver(&t.before[w.was-1], t.harvests)
 		}
-		counters(&w.process, &w.total.use, known)
+		setCounters(&w.process, &w.total.use, known)
 	}
 }
 

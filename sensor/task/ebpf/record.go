@@ -108,8 +108,8 @@ func threadUsage(r *tasksThread) usage {
 	}
 }
 
-// identity sets the fields that are no counters.
-func identity(p *sensor.Process, r *tasksProcess) {
+// setIdentity sets the fields that are no counters.
+func setIdentity(p *sensor.Process, r *tasksProcess) {
 	p.PID, p.PPID, p.PGID, p.SID = r.Pid, r.Ppid, r.Pgid, r.Sid
 	p.UID, p.Start, p.Cgroup = r.Uid, r.Start, r.Cgroup
 	p.Threads = r.Threads
@@ -142,15 +142,15 @@ func identity(p *sensor.Process, r *tasksProcess) {
 	}
 }
 
-// counters sets the total counters of p from u. If known is set, p holds the values of the previous pass, and its
+// setCounters sets the total counters of p from u. If known is set, p holds the values of the previous pass, and its
 // UserNanos and SystemNanos do not decrease.
-func counters(p *sensor.Process, u *usage, known bool) {
+func setCounters(p *sensor.Process, u *usage, known bool) {
 	p.WaitNanos = u.wait
 	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
 	p.MinorFaults, p.MajorFaults = u.minflt, u.majflt
 	p.ReadBytes, p.WriteBytes, p.CancelledBytes = u.readBytes, u.writeBytes, u.cancelled
 	wasUser, wasSystem := p.UserNanos, p.SystemNanos
-	p.UserNanos, p.SystemNanos = split(u.runtime, u.utime, u.stime, p.Kernel)
+	p.UserNanos, p.SystemNanos = splitCPU(u.runtime, u.utime, u.stime, p.Kernel)
 	if !known {
 		return
 	}
@@ -163,8 +163,8 @@ func counters(p *sensor.Process, u *usage, known bool) {
 	}
 }
 
-// split divides the precise CPU time in the ratio of the sampled ones.
-func split(runtime, utime, stime uint64, kernel bool) (user, system uint64) {
+// splitCPU divides the precise CPU time in the ratio of the sampled ones.
+func splitCPU(runtime, utime, stime uint64, kernel bool) (user, system uint64) {
 	switch {
 	case kernel || utime == 0 && stime != 0:
 		return 0, runtime
@@ -181,8 +181,8 @@ func split(runtime, utime, stime uint64, kernel bool) (user, system uint64) {
 	return runtime - system, system
 }
 
-// memory fills in resident memory.
-func memory(p *sensor.Process, r *tasksProcess, page uint64) {
+// setMemory fills in resident memory.
+func setMemory(p *sensor.Process, r *tasksProcess, page uint64) {
 	if r.Flags&haveMM == 0 {
 		p.Have |= sensor.FieldMemory | sensor.FieldSwap // none, and that is known
 		return

@@ -53,7 +53,7 @@ func TestSplit(t *testing.T) {
 			u.utime += rapid.Uint64Range(0, 1e12).Draw(t, "utime")
 			u.stime += rapid.Uint64Range(0, 1e12).Draw(t, "stime")
 			was := p
-			counters(&p, &u, i > 0)
+			setCounters(&p, &u, i > 0)
 			if p.UserNanos+p.SystemNanos != u.runtime {
 				t.Fatalf("%d and %d are not %d", p.UserNanos, p.SystemNanos, u.runtime)
 			}
@@ -61,13 +61,13 @@ func TestSplit(t *testing.T) {
 				t.Fatalf("from %d and %d to %d and %d", was.UserNanos, was.SystemNanos, p.UserNanos, p.SystemNanos)
 			}
 		}
-		user, system := split(u.runtime, u.utime, u.stime, false)
+		user, system := splitCPU(u.runtime, u.utime, u.stime, false)
 		want := float64(u.runtime) * (float64(u.stime) / max(1, float64(u.utime+u.stime)))
 		if u.utime > 0 && u.stime > 0 && math.Abs(float64(system)-want) > 1+want*1e-9 {
 			t.Fatalf("%d of %d is system, want %.0f", system, user+system, want)
 		}
 	})
-	if user, system := split(1<<63, math.MaxUint64/2, math.MaxUint64, false); user+system != 1<<63 {
+	if user, system := splitCPU(1<<63, math.MaxUint64/2, math.MaxUint64, false); user+system != 1<<63 {
 		t.Errorf("%d and %d", user, system)
 	}
 }
@@ -116,7 +116,7 @@ func play(s *Source, b []byte) error {
 	s.threads = s.threads[:0]
 	err := s.parse(b)
 	s.addThreads()
-	s.table.finish()
+	s.table.computeFigures()
 	s.table.end()
 	return err
 }
@@ -230,8 +230,8 @@ func TestGone(t *testing.T) {
 	}
 	e := r
 	e.Kind, e.Use.Runtime, e.Use.Wait, e.Delta[0] = kindExit, 700, 45, 9000
-	s.event(process(e))
-	s.event(process(e))
+	s.handleRecord(process(e))
+	s.handleRecord(process(e))
 	if len(s.done) != 1 || s.done[0].UserNanos != 700 || s.done[0].WaitNanos != 45 || s.done[0].Life != 9000 {
 		t.Errorf("told as ended: %+v", s.done)
 	}
@@ -248,7 +248,7 @@ func TestPaths(t *testing.T) {
 		b = binary.NativeEndian.AppendUint64(b, 99)
 		b = binary.NativeEndian.AppendUint32(b, count)
 		b = binary.NativeEndian.AppendUint32(b, uint32(len(names)))
-		s.event(append(b, names...))
+		s.handleRecord(append(b, names...))
 	}
 	tell(4, 3, "leaf\x00middle\x00top\x00")
 	tell(0, 3, "")
@@ -297,7 +297,7 @@ func FuzzRecords(f *testing.F) {
 			_ = play(s, b)
 			s.keepEnding()
 			s.table.release()
-			s.event(b)
+			s.handleRecord(b)
 			for _, w := range s.table.rows {
 				if q := &w.process; q.Comm[15] != 0 {
 					t.Errorf("a name of 16 bytes: %q", q.Comm)
@@ -343,7 +343,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("call: %w", unix.ENOSYS), "no BPF"},
 		{fmt.Errorf("load program: %w:\n0: R1=ctx()\n", unix.EINVAL), "task iterator"},
 	} {
-		err := explain(c.err, root)
+		err := explainLoad(c.err, root)
 		var u *sensor.UnavailableError
 		if !errors.As(err, &u) || !strings.Contains(u.Reason, c.reason) || u.Fix == "" || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %v", c.err, err)
@@ -355,7 +355,7 @@ func TestExplain(t *testing.T) {
 	if err := os.WriteFile(root+"/sys/kernel/security/lockdown", []byte("none integrity [confidentiality]\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := explain(unix.EINVAL, root); !strings.Contains(err.Error(), "lockdown") {
+	if err := explainLoad(unix.EINVAL, root); !strings.Contains(err.Error(), "lockdown") {
 		t.Error(err)
 	}
 }

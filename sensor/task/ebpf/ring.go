@@ -38,12 +38,12 @@ func openRing(fd, size int) (*ring, error) {
 	return &ring{consumer: consumer, producer: producer, data: producer[page:], size: uint64(size)}, nil
 }
 
-func position(b []byte) *uint64 { return (*uint64)(unsafe.Pointer(&b[0])) }
+func ringPosition(b []byte) *uint64 { return (*uint64)(unsafe.Pointer(&b[0])) }
 
 // drain calls f for every complete record. The record is valid only during the call.
 func (r *ring) drain(f func([]byte)) {
-	at := atomic.LoadUint64(position(r.consumer))
-	end := atomic.LoadUint64(position(r.producer))
+	at := atomic.LoadUint64(ringPosition(r.consumer))
+	end := atomic.LoadUint64(ringPosition(r.producer))
 	for at < end {
 		record, next, ok := r.next(at)
 		if !ok {
@@ -53,7 +53,7 @@ func (r *ring) drain(f func([]byte)) {
 			f(record)
 		}
 		at = next
-		atomic.StoreUint64(position(r.consumer), at)
+		atomic.StoreUint64(ringPosition(r.consumer), at)
 	}
 }
 

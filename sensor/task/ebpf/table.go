@@ -48,8 +48,8 @@ func (t *table) begin(again bool) {
 	}
 }
 
-// seek returns the row of a process id, or nil. It drops the rows of smaller ids, because these processes have left.
-func (t *table) seek(pid int32) *row {
+// rowOf returns the row of a process id, or nil. It drops the rows of smaller ids, because these processes have left.
+func (t *table) rowOf(pid int32) *row {
 	for t.at < len(t.rows) && t.rows[t.at].process.PID < pid {
 		t.left = append(t.left, t.rows[t.at])
 		t.at++
@@ -63,7 +63,7 @@ func (t *table) seek(pid int32) *row {
 
 // add records a process that was read in full.
 func (t *table) add(r *tasksProcess, page uint64) {
-	w := t.seek(r.Pid)
+	w := t.rowOf(r.Pid)
 	if w != nil && w.process.Start != r.Start {
 		t.left = append(t.left, w)
 		w = nil
@@ -80,8 +80,8 @@ func (t *table) add(r *tasksProcess, page uint64) {
 	}
 	w.full, w.pass = true, t.pass
 	w.process = sensor.Process{UserNanos: w.process.UserNanos, SystemNanos: w.process.SystemNanos}
-	identity(&w.process, r)
-	memory(&w.process, r, page)
+	setIdentity(&w.process, r)
+	setMemory(&w.process, r, page)
 	t.next = append(t.next, w)
 }
 
@@ -102,7 +102,7 @@ func (t *table) dedupeMemory() {
 
 // keepRow records a process that is as it was.
 func (t *table) keepRow(pid int32) {
-	w := t.seek(pid)
+	w := t.rowOf(pid)
 	if w == nil {
 		t.holes = true
 		return

@@ -60,13 +60,13 @@ func Open(o Options) (*Source, error) {
 	}
 	s, err := load(o)
 	if err != nil {
-		return nil, needless(o, err)
+		return nil, withoutRemedy(o, err)
 	}
 	return s, nil
 }
 
-// needless returns an error of [load] without its remedy if no mounted file system would be counted.
-func needless(o Options, err error) error {
+// withoutRemedy returns an error of [load] without its remedy if no mounted file system would be counted.
+func withoutRemedy(o Options, err error) error {
 	if o.All || !errors.Is(err, sensor.ErrUnavailable) {
 		return err
 	}
@@ -75,7 +75,7 @@ func needless(o Options, err error) error {
 		return err
 	}
 	defer table.Close()
-	if found, failed := remote(table); found || failed != nil {
+	if found, failed := hasRemoteMount(table); found || failed != nil {
 		return err
 	}
 	return sensor.Unavailable("no file system across the network is mounted, and calls on one would not be counted", "", err)
@@ -92,7 +92,7 @@ func load(o Options) (*Source, error) {
 		return nil, fmt.Errorf("read the types of the kernel: %w", err)
 	}
 	s := new(Source)
-	if s.hooks, s.missing, err = choose(kernel); err != nil {
+	if s.hooks, s.missing, err = chooseHooks(kernel); err != nil {
 		return nil, err
 	}
 	const otherwise, fix = "the kernel does not let calls of the VFS be traced",
@@ -123,14 +123,14 @@ func (s *Source) begin(o Options) (err error) {
 		if err := s.attach(onMachine); err != nil {
 			return err
 		}
-	} else if err := s.try(); err != nil {
+	} else if err := s.probeKernel(); err != nil {
 		return err
 	}
-	return s.reach()
+	return s.attachRemote()
 }
 
-// try determines whether the kernel allows the programs to be attached.
-func (s *Source) try() error {
+// probeKernel determines whether the kernel allows the programs to be attached.
+func (s *Source) probeKernel() error {
 	l, err := link.AttachTracing(link.TracingOptions{Program: s.accounts.Program(s.hooks[0].program())})
 	if err != nil {
 		return fmt.Errorf("attach to %s: %w", s.hooks[0].function, err)
@@ -138,12 +138,12 @@ func (s *Source) try() error {
 	return l.Close()
 }
 
-// reach starts to count calls across the network if such a file system is mounted.
-func (s *Source) reach() error {
+// attachRemote starts to count calls across the network if such a file system is mounted.
+func (s *Source) attachRemote() error {
 	if s.table == nil {
 		return nil
 	}
-	found, err := remote(s.table)
+	found, err := hasRemoteMount(s.table)
 	if err != nil || !found {
 		return err
 	}
@@ -240,8 +240,8 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.accounts == nil {
 		return errors.New("read calls on file systems: the source is closed")
 	}
-	if s.table != nil && changed(s.table) {
-		if err := s.reach(); err != nil {
+	if s.table != nil && mountsChanged(s.table) {
+		if err := s.attachRemote(); err != nil {
 			return fmt.Errorf("count calls on file systems across the network: %w", err)
 		}
 	}

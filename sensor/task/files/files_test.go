@@ -408,10 +408,10 @@ func TestChanged(t *testing.T) {
 	if err := table.SetReadDeadline(time.Time{}); !errors.Is(err, os.ErrNoDeadline) {
 		t.Error("the runtime polls the table, and takes what is to be noticed")
 	}
-	changed(table) // others may have mounted something
+	mountsChanged(table) // others may have mounted something
 	for i := range 20 {
 		tmpfs(t, "noticed")
-		if !changed(table) {
+		if !mountsChanged(table) {
 			t.Fatalf("mount %d was not noticed", i)
 		}
 	}
@@ -431,7 +431,7 @@ func TestRemote(t *testing.T) {
 		{none + "44 22 0:45 / /l rw - lustre 10.0.0.1@tcp:/l rw\n", true},
 		{"", false},
 	} {
-		if got, err := remote(strings.NewReader(c.table)); got != c.want || err != nil {
+		if got, err := hasRemoteMount(strings.NewReader(c.table)); got != c.want || err != nil {
 			t.Errorf("%q: %v, %v", c.table, got, err)
 		}
 	}
@@ -467,7 +467,7 @@ func TestNeedless(t *testing.T) {
 				t.Fatal(err)
 			}
 			tt.options.Root = root
-			err := needless(tt.options, tt.err)
+			err := withoutRemedy(tt.options, tt.err)
 			var u *sensor.UnavailableError
 			if got := !errors.As(err, &u) || u.Fix != ""; got != tt.needed || !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want the remedy: %v", err, tt.needed)

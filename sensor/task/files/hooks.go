@@ -73,8 +73,8 @@ var functions = []function{
 	{"vfs_rename", byRename, false},
 }
 
-// choose returns the programs for the functions of a kernel, and the reasons why other functions are not counted.
-func choose(kernel *btf.Spec) (all []hook, missing []error, err error) {
+// chooseHooks returns the programs for the functions of a kernel, and the reasons why other functions are not counted.
+func chooseHooks(kernel *btf.Spec) (all []hook, missing []error, err error) {
 	for i := range functions {
 		f := &functions[i]
 		if err := f.check(kernel); err == nil {

@@ -34,15 +34,15 @@ func mountTable(root string) (*os.File, error) {
 	return nil, first
 }
 
-// changed reports whether a table of mounts has changed since the last call (proc(5): such a file then polls as exceptional).
-func changed(f *os.File) bool {
+// mountsChanged reports whether a table of mounts has changed since the last call (proc(5): such a file then polls as exceptional).
+func mountsChanged(f *os.File) bool {
 	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}
 	n, err := unix.Poll(p, 0)
 	return err == nil && n > 0
 }
 
-// remote shows whether a table of mounts has a file system across the network.
-func remote(f io.ReadSeeker) (bool, error) {
+// hasRemoteMount shows whether a table of mounts has a file system across the network.
+func hasRemoteMount(f io.ReadSeeker) (bool, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return false, fmt.Errorf("read the table of mounts: %w", err)
 	}

@@ -58,7 +58,7 @@ func (s *Source) openTask(pid, tid int32, name string) (file, error) {
 func (s *Source) openPath() (file, error) {
 	f, err := s.openAt()
 	if err == unix.EMFILE || err == unix.ENFILE {
-		s.shed()
+		s.closeKept()
 		f, err = s.openAt()
 	}
 	return f, err
@@ -78,8 +78,8 @@ func (s *Source) openAt() (file, error) {
 	}
 }
 
-// shed closes all kept descriptors and lowers their limit, because the process ran out.
-func (s *Source) shed() {
+// closeKept closes all kept descriptors and lowers their limit, because the process ran out.
+func (s *Source) closeKept() {
 	s.files.limit = s.files.used / 2
 	for _, e := range s.entries {
 		s.drop(e)

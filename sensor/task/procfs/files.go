@@ -58,7 +58,7 @@ func (f *Files) Times(pid int32) (t Times, err error) {
 
 // OpenMemory opens /proc/PID/statm, for MemoryOf. The caller closes it.
 func (f *Files) OpenMemory(pid int32) (fd int, err error) {
-	f.name(pid, "statm")
+	f.setPath(pid, "statm")
 	return unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
@@ -215,7 +215,7 @@ func (f *Files) Threads(pid int32, to []int32) []int32 {
 // false if the process is gone. pid is an id in our own namespace.
 func CPUClock(pid int32) (uint64, bool) { return cpuClock(pid) }
 
-func (f *Files) name(pid int32, file string) {
+func (f *Files) setPath(pid int32, file string) {
 	f.path = append(append(f.path[:0], f.proc...), '/')
 	f.path = append(strconv.AppendInt(f.path, int64(pid), 10), '/')
 	f.path = append(f.path, file...)
@@ -223,12 +223,12 @@ func (f *Files) name(pid int32, file string) {
 
 // readFile reads a file of a process; the bytes are valid until the next call.
 func (f *Files) readFile(pid int32, file string) ([]byte, error) {
-	f.name(pid, file)
+	f.setPath(pid, file)
 	return f.read()
 }
 
 func (f *Files) ofTask(pid, tid int32, file string) ([]byte, error) {
-	f.name(pid, "task/")
+	f.setPath(pid, "task/")
 	f.path = append(strconv.AppendInt(f.path, int64(tid), 10), '/')
 	f.path = append(f.path, file...)
 	return f.read()

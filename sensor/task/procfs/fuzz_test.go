@@ -66,7 +66,7 @@ func FuzzCgroups(f *testing.F) {
 func FuzzEnvironment(f *testing.F) {
 	f.Add([]byte("A=1\x00B=\x00A=2\x00"), "A")
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
-		for k, v := range environment(b, []string{key}) {
+		for k, v := range findVariables(b, []string{key}) {
 			if k != key || !bytes.Contains(b, []byte(key+"="+v)) {
 				t.Errorf("%q: %q=%q", b, k, v)
 			}
@@ -94,7 +94,7 @@ func FuzzNames(f *testing.F) {
 func FuzzMountinfo(f *testing.F) {
 	f.Add([]byte("22 28 0:21 / /proc rw,nosuid shared:5 - proc proc rw,hidepid=invisible\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if o := hidepid(b, "/proc"); o != "" && !bytes.Contains(b, []byte(o)) {
+		if o := hidepidOption(b, "/proc"); o != "" && !bytes.Contains(b, []byte(o)) {
 			t.Errorf("%q: %q", b, o)
 		}
 	})

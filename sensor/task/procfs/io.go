@@ -34,7 +34,7 @@ func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 		return
 	}
 	e.ioDenied = false
-	if st.state == 'Z' && !st.headless() {
+	if st.state == 'Z' && !st.isLeaderEnded() {
 		return // its last figures stand
 	}
 	if st.reaped || e.io.perThread {
@@ -92,9 +92,9 @@ func (s *Source) threadsIO(e *entry, st *stat) {
 	if e.threads.ended {
 		e.p.Partial |= sensor.FieldIO
 	}
-	e.p.ReadBytes += increase(&io.last.read, now.read)
-	e.p.WriteBytes += increase(&io.last.write, now.write)
-	e.p.CancelledBytes += increase(&io.last.cancelled, now.cancelled)
+	e.p.ReadBytes += growthOf(&io.last.read, now.read)
+	e.p.WriteBytes += growthOf(&io.last.write, now.write)
+	e.p.CancelledBytes += growthOf(&io.last.cancelled, now.cancelled)
 	e.p.Have |= sensor.FieldIO
 }
 

@@ -55,7 +55,7 @@ func numericNames(b []byte, to []int32) []int32 {
 			end++
 		}
 		if c := name[0]; c >= '1' && c <= '9' {
-			if pid, ok := signed(name[:end]); ok {
+			if pid, ok := parseSigned(name[:end]); ok {
 				to = append(to, pid)
 			}
 		}

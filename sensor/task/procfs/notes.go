@@ -21,7 +21,7 @@ func Hidden(root string) error {
 	if err != nil || unix.Statfs(dir, &fs) != nil || fs.Type != unix.PROC_SUPER_MAGIC {
 		return nil
 	}
-	option := hidepid(info, dir)
+	option := hidepidOption(info, dir)
 	if option == "" {
 		return nil
 	}
@@ -35,11 +35,11 @@ func Hidden(root string) error {
 		nil)
 }
 
-// hidepid returns the option hidepid of the proc file system mounted at dir. info is the text of mountinfo
+// hidepidOption returns the option hidepid of the proc file system mounted at dir. info is the text of mountinfo
 // (proc_pid_mountinfo(5)). Since Linux 5.8 the values 1 and 2 are written "noaccess" and "invisible".
 //
 //	22 28 0:21 / /proc rw,nosuid - proc proc rw,hidepid=invisible
-func hidepid(info []byte, dir string) string {
+func hidepidOption(info []byte, dir string) string {
 	found := ""
 	for l := range bytes.Lines(info) {
 		f := bytes.Fields(l)

@@ -9,8 +9,8 @@ import (
 // errMalformed is the error of parsers for text that the kernel does not write.
 var errMalformed = errors.New("malformed")
 
-// signed parses a number that may be negative and fits 32 bits.
-func signed(b []byte) (int32, bool) {
+// parseSigned parses a number that may be negative and fits 32 bits.
+func parseSigned(b []byte) (int32, bool) {
 	neg := len(b) > 0 && b[0] == '-'
 	if neg {
 		b = b[1:]

@@ -260,7 +260,7 @@ func TestHidepid(t *testing.T) {
 		"22 28 0:21 / /mnt/proc rw - proc proc hidepid=2\n": "",
 		"22 28 - proc\n": "",
 	} {
-		if got := hidepid([]byte(text), "/proc"); got != want {
+		if got := hidepidOption([]byte(text), "/proc"); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -283,10 +283,10 @@ func TestEnvironmentIsBounded(t *testing.T) {
 	b := append(bytes.Repeat([]byte("A=1\x00"), environmentLimit/4-2), "SLURM_JO"...)
 	b = b[:environmentLimit:environmentLimit][:environmentLimit]
 	copy(b[environmentLimit-8:], "KEY=4711") // cut off: the value may go on
-	if got := environment(b, []string{"KEY", "A"}); got["KEY"] != "" || got["A"] != "1" {
+	if got := findVariables(b, []string{"KEY", "A"}); got["KEY"] != "" || got["A"] != "1" {
 		t.Errorf("%q", got)
 	}
-	if got := environment([]byte("A=1\x00KEY=4711"), []string{"KEY"}); got["KEY"] != "4711" {
+	if got := findVariables([]byte("A=1\x00KEY=4711"), []string{"KEY"}); got["KEY"] != "4711" {
 		t.Errorf("%q", got)
 	}
 }
@@ -315,7 +315,7 @@ func TestNextRefresh(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	for _, c := range [][3]uint64{{0, 0, 0}, {5, 0, 0}, {1e9, 3e7, 1e7}, {math.MaxUint64, 1, 1}, {7, 0, 1e7}} {
-		if u, s := split(c[0], c[1], c[2]); u+s != c[0] {
+		if u, s := splitClock(c[0], c[1], c[2]); u+s != c[0] {
 			t.Errorf("%v: %d + %d", c, u, s)
 		}
 	}

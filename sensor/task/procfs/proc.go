@@ -80,7 +80,7 @@ func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return environment(b, keys), nil
+	return findVariables(b, keys), nil
 }
 
 // Args returns the arguments of a process, the program name first, up to 256 KiB. For a kernel
@@ -99,8 +99,8 @@ func (p Proc) starting(pid int32) bool {
 	return err == nil && len(b) == 0
 }
 
-// environment finds variables in NUL-terminated NAME=value strings. As with getenv(3), the first of a name counts.
-func environment(b []byte, keys []string) map[string]string {
+// findVariables finds variables in NUL-terminated NAME=value strings. As with getenv(3), the first of a name counts.
+func findVariables(b []byte, keys []string) map[string]string {
 	found := make(map[string]string, len(keys))
 	whole := len(b) < environmentLimit
 	for len(b) > 0 {

@@ -118,15 +118,15 @@ func New(o Options) (*Source, error) {
 	s.list.init(dir)
 	s.tids.init(-1)
 	s.files = newBudget(o.Descriptors)
-	if err := s.probe(o); err != nil {
+	if err := s.probeTree(o); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// probe determines the kind of the tree.
-func (s *Source) probe(o Options) error {
+// probeTree determines the kind of the tree.
+func (s *Source) probeTree(o Options) error {
 	pids, err := s.list.read(nil)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.name, err)

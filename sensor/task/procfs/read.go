@@ -109,7 +109,7 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	e.orphan = false
 	gone := false
-	if due || e.memoryMoved(st) || ran && (e.since >= 8 || st.headless()) {
+	if due || e.memoryMoved(st) || ran && (e.since >= 8 || st.isLeaderEnded()) {
 		gone = s.fromStatus(e, st, ran && !fresh)
 	}
 	if !st.kernel && !gone {
@@ -188,7 +188,7 @@ func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 		return
 	}
 	if !e.known {
-		p.UserNanos, p.SystemNanos = split(clock, user, system)
+		p.UserNanos, p.SystemNanos = splitClock(clock, user, system)
 	} else if clock > e.clock {
 		grown := clock - e.clock
 		sys := min(grown, max(system, p.SystemNanos)-p.SystemNanos)
@@ -198,8 +198,8 @@ func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
 	e.clock = max(e.clock, clock)
 }
 
-// split divides the CPU clock of a new process in proportion to its user and system ticks in stat.
-func split(clock, user, system uint64) (u, sys uint64) {
+// splitClock divides the CPU clock of a new process in proportion to its user and system ticks in stat.
+func splitClock(clock, user, system uint64) (u, sys uint64) {
 	if user+system == 0 {
 		return clock, 0
 	}
@@ -216,9 +216,9 @@ func (e *entry) memoryMoved(st *stat) bool {
 func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	text, err := s.read(e, statusFile, keep)
 	if err != nil { // it ended meanwhile; its owner must be known, or it is not reported
-		return !s.owner(e) && !e.known
+		return !s.setOwner(e) && !e.known
 	}
-	if st.headless() {
+	if st.isLeaderEnded() {
 		if text = s.livingStatus(e); text == nil {
 			text, err = s.read(e, statusFile, false)
 		}
@@ -229,7 +229,7 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	u := &s.status
 	parseStatus(text, u)
 	p := &e.p
-	if p.UID = u.uid; !u.haveUID && !s.owner(e) {
+	if p.UID = u.uid; !u.haveUID && !s.setOwner(e) {
 		return true
 	}
 	e.since, e.rss, e.faults = 0, st.rss, st.minflt+st.majflt
@@ -269,9 +269,9 @@ func (s *Source) olderMemory(e *entry, u *status) {
 	}
 }
 
-// owner sets the user of a process from the owner of its files in /proc, if its status does not show the user. The
+// setOwner sets the user of a process from the owner of its files in /proc, if its status does not show the user. The
 // owner is the effective user, or root for a process that may not be dumped.
-func (s *Source) owner(e *entry) bool {
+func (s *Source) setOwner(e *entry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {
 		return false

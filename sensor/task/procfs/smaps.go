@@ -32,9 +32,9 @@ func parseSmapsRollup(b []byte) (m sensor.SharedMemory, ok bool) {
 		var l []byte
 		l, b = sysfs.Line(b)
 		switch {
-		case kilobytes(l, "Rss:", &m.Resident), kilobytes(l, "Pss:", &m.Proportional):
+		case parseKB(l, "Rss:", &m.Resident), parseKB(l, "Pss:", &m.Proportional):
 			sums++
-		case kilobytes(l, "Anonymous:", &m.Anon), kilobytes(l, "Pss_Anon:", &m.AnonProportional):
+		case parseKB(l, "Anonymous:", &m.Anon), parseKB(l, "Pss_Anon:", &m.AnonProportional):
 			anon++
 		}
 	}

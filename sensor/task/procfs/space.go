@@ -33,7 +33,7 @@ func sameSpace(a, b int32) bool {
 // shares an address space from its start or never. live is sorted by process id.
 func (s *Source) shareSpaces(live []sensor.Process) {
 	for _, y := range s.young {
-		p := process(live, y.pid)
+		p := findProcess(live, y.pid)
 		if p == nil || p.Start != y.start || p.Kernel || p.PPID <= 1 || !sameSpace(p.PID, p.PPID) {
 			continue
 		}
@@ -45,7 +45,7 @@ func (s *Source) shareSpaces(live []sensor.Process) {
 	}
 	s.young = s.young[:0]
 	for i, o := range s.sharers { // the owner may have ended
-		if process(live, o.owner) != nil || process(live, o.pid) == nil {
+		if findProcess(live, o.owner) != nil || findProcess(live, o.pid) == nil {
 			continue
 		}
 		for k := range s.sharers[i:] {
@@ -55,7 +55,7 @@ func (s *Source) shareSpaces(live []sensor.Process) {
 		}
 	}
 	s.sharers = slices.DeleteFunc(s.sharers, func(o sharer) bool {
-		p, of := process(live, o.pid), process(live, o.owner)
+		p, of := findProcess(live, o.pid), findProcess(live, o.owner)
 		if p == nil || of == nil || p == of || p.Start != o.start || !sameSpace(o.pid, o.owner) {
 			return true
 		}
@@ -66,8 +66,8 @@ func (s *Source) shareSpaces(live []sensor.Process) {
 	})
 }
 
-// process looks for a process in a table in order of ids.
-func process(live []sensor.Process, pid int32) *sensor.Process {
+// findProcess looks for a process in a table in order of ids.
+func findProcess(live []sensor.Process, pid int32) *sensor.Process {
 	i, ok := slices.BinarySearchFunc(live, pid, func(p sensor.Process, pid int32) int { return int(p.PID) - int(pid) })
 	if !ok {
 		return nil

@@ -43,8 +43,8 @@ func startOf(ticks uint64) uint64 {
 	return ticks
 }
 
-// headless reports whether the first thread has ended while others live.
-func (s *stat) headless() bool { return s.state == 'Z' && s.threads > 1 }
+// isLeaderEnded reports whether the first thread has ended while others live.
+func (s *stat) isLeaderEnded() bool { return s.state == 'Z' && s.threads > 1 }
 
 // parseStat parses b, the text of /proc/PID/stat, into s. The name may contain any byte, including parentheses and
 // newlines, so it ends at the last closing parenthesis. Fields after the resident size are ignored.
@@ -53,7 +53,7 @@ func parseStat(b []byte, s *stat) error {
 	if open < 2 || end < open || b[open-1] != ' ' || len(b) < end+3 || b[end+1] != ' ' {
 		return errMalformed
 	}
-	pid, ok := signed(b[:open-1])
+	pid, ok := parseSigned(b[:open-1])
 	if !ok || pid <= 0 {
 		return errMalformed
 	}
@@ -66,7 +66,7 @@ func parseStat(b []byte, s *stat) error {
 			return errMalformed
 		}
 		if i <= 8 || w[0] == '-' {
-			v, ok := signed(w)
+			v, ok := parseSigned(w)
 			if !ok {
 				return errMalformed
 			}

@@ -40,21 +40,21 @@ func parseStatus(b []byte, s *status) {
 		case 'V':
 			switch l[2] {
 			case 'H':
-				s.haveHWM = kilobytes(l, "VmHWM:", &s.hwm)
+				s.haveHWM = parseKB(l, "VmHWM:", &s.hwm)
 			case 'R':
-				s.haveRSS = kilobytes(l, "VmRSS:", &s.rss)
+				s.haveRSS = parseKB(l, "VmRSS:", &s.rss)
 			case 'S':
 				if l[3] == 'w' {
-					s.haveSwap = kilobytes(l, "VmSwap:", &s.swap)
+					s.haveSwap = parseKB(l, "VmSwap:", &s.swap)
 				}
 			}
 		case 'R':
-			if kilobytes(l, "RssAnon:", &s.anon) || kilobytes(l, "RssFile:", &s.file) ||
-				kilobytes(l, "RssShmem:", &s.shmem) {
+			if parseKB(l, "RssAnon:", &s.anon) || parseKB(l, "RssFile:", &s.file) ||
+				parseKB(l, "RssShmem:", &s.shmem) {
 				types++
 			}
 		case 'H':
-			kilobytes(l, "HugetlbPages:", &s.huge)
+			parseKB(l, "HugetlbPages:", &s.huge)
 		case 'v':
 			if v, ok := field(l, "voluntary_ctxt_switches:"); ok {
 				s.voluntary = v
@@ -80,8 +80,8 @@ func field(l []byte, key string) (uint64, bool) {
 	return sysfs.Unsigned(w)
 }
 
-// kilobytes reads a number in kB into bytes.
-func kilobytes(l []byte, key string, into *uint64) bool {
+// parseKB reads a number in kB into bytes.
+func parseKB(l []byte, key string, into *uint64) bool {
 	v, ok := field(l, key)
 	if !ok || v > (1<<64-1)>>10 {
 		return false

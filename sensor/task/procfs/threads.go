@@ -125,7 +125,7 @@ func (s *Source) fromThread(e *entry, th *thread, keep bool) (ran uint64, lives 
 	}
 	run, wait, _, err := parseSchedstat(text)
 	if err == nil && run|wait != 0 {
-		e.p.WaitNanos += increase(&th.wait, wait)
+		e.p.WaitNanos += growthOf(&th.wait, wait)
 		e.p.Have |= sensor.FieldWait
 	}
 	return run, true
@@ -156,8 +156,8 @@ func (s *Source) dropThread(th *thread) {
 	}
 }
 
-// increase returns the growth of a counter, and stores its value.
-func increase(last *uint64, v uint64) uint64 {
+// growthOf returns the growth of a counter, and stores its value.
+func growthOf(last *uint64, v uint64) uint64 {
 	d := uint64(0)
 	if v > *last {
 		d = v - *last

@@ -41,8 +41,8 @@ type adapter struct {
 	name  string
 }
 
-// request builds a dump request. It covers one device unless its index is noIndex.
-func request(cmd uint16, index uint32) []byte {
+// dumpRequest builds a dump request. It covers one device unless its index is noIndex.
+func dumpRequest(cmd uint16, index uint32) []byte {
 	e := binary.NativeEndian
 	b := make([]byte, headerSize, headerSize+attrHeader+4)
 	if index != noIndex {
@@ -56,8 +56,8 @@ func request(cmd uint16, index uint32) []byte {
 	return b
 }
 
-// dump sends a request and returns the messages of its answer up to the last.
-func (s *Source) dump(request []byte) (all []byte, err error) {
+// requestDump sends a request and returns the messages of its answer up to the last.
+func (s *Source) requestDump(request []byte) (all []byte, err error) {
 	if err := unix.Sendto(s.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
@@ -70,15 +70,15 @@ func (s *Source) dump(request []byte) (all []byte, err error) {
 			return nil, err
 		}
 		all = append(all, s.buf[:n]...)
-		if ended(s.buf[:n]) {
+		if isDumpEnded(s.buf[:n]) {
 			return all, nil
 		}
 	}
 	return nil, errTruncated
 }
 
-// ended reports whether the last message of a dump, or an error, is among messages.
-func ended(b []byte) bool {
+// isDumpEnded reports whether the last message of a dump, or an error, is among messages.
+func isDumpEnded(b []byte) bool {
 	for len(b) >= headerSize {
 		size, kind := int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])
 		if kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR || size < headerSize {
@@ -115,8 +115,8 @@ func eachMessage(b []byte, f func(body []byte)) error {
 	return errTruncated
 }
 
-// attributes calls f for each attribute that is whole.
-func attributes(b []byte, f func(kind uint16, value []byte)) {
+// eachAttribute calls f for each attribute that is whole.
+func eachAttribute(b []byte, f func(kind uint16, value []byte)) {
 	for len(b) >= attrHeader {
 		size := int(binary.NativeEndian.Uint16(b))
 		if size < attrHeader || size > len(b) {
@@ -127,9 +127,9 @@ func attributes(b []byte, f func(kind uint16, value []byte)) {
 	}
 }
 
-// device reads a message of RDMA_NLDEV_CMD_GET.
-func device(body []byte) (d adapter, ok bool) {
-	attributes(body, func(kind uint16, v []byte) {
+// parseDevice reads a message of RDMA_NLDEV_CMD_GET.
+func parseDevice(body []byte) (d adapter, ok bool) {
+	eachAttribute(body, func(kind uint16, v []byte) {
 		switch {
 		case kind == attrIndex && len(v) == 4:
 			d.index, ok = binary.NativeEndian.Uint32(v), true
@@ -142,11 +142,11 @@ func device(body []byte) (d adapter, ok bool) {
 
 // queuePairs reads a message of RDMA_NLDEV_CMD_RES_QP_GET.
 func queuePairs(body []byte, l *sensor.Link) {
-	attributes(body, func(kind uint16, list []byte) {
+	eachAttribute(body, func(kind uint16, list []byte) {
 		if kind != attrQPs {
 			return
 		}
-		attributes(list, func(kind uint16, one []byte) {
+		eachAttribute(list, func(kind uint16, one []byte) {
 			if kind == attrQP {
 				queuePair(one, l)
 			}
@@ -157,7 +157,7 @@ func queuePairs(body []byte, l *sensor.Link) {
 func queuePair(one []byte, l *sensor.Link) {
 	var pid uint32
 	management, kernel := false, false
-	attributes(one, func(kind uint16, v []byte) {
+	eachAttribute(one, func(kind uint16, v []byte) {
 		switch {
 		case kind == attrPID && len(v) == 4:
 			pid = binary.NativeEndian.Uint32(v)

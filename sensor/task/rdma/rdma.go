@@ -50,7 +50,7 @@ func Open(root string) (*Source, error) {
 		return nil, sensor.Unavailable("the kernel does not list users of RDMA adapters", "load the module ib_core", err)
 	}
 	_ = unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
-	s.ask = s.dump
+	s.ask = s.requestDump
 	if _, err := s.devices(); err != nil {
 		return nil, errors.Join(sensor.Unavailable("the kernel does not list users of RDMA adapters", "use Linux 4.17 or later", err),
 			s.Close())
@@ -87,7 +87,7 @@ func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 		if !ok {
 			continue
 		}
-		answer, err := s.ask(request(cmdQueuePairs, d.index))
+		answer, err := s.ask(dumpRequest(cmdQueuePairs, d.index))
 		if err != nil {
 			return fmt.Errorf("list queue pairs of %s: %w", d.name, err)
 		}
@@ -103,12 +103,12 @@ func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 }
 
 func (s *Source) devices() (list []adapter, err error) {
-	answer, err := s.ask(request(cmdDevices, noIndex))
+	answer, err := s.ask(dumpRequest(cmdDevices, noIndex))
 	if err != nil {
 		return nil, err
 	}
 	err = eachMessage(answer, func(body []byte) {
-		if d, ok := device(body); ok {
+		if d, ok := parseDevice(body); ok {
 			list = append(list, d)
 		}
 	})

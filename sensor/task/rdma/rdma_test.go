@@ -121,7 +121,7 @@ func TestBroken(t *testing.T) {
 			t.Errorf("%d of %d bytes: %+v, %v", n, len(full), p.Links, err)
 		}
 	}
-	if !ended(full) || ended(full[:len(full)-len(done)]) {
+	if !isDumpEnded(full) || isDumpEnded(full[:len(full)-len(done)]) {
 		t.Error("the end of an answer is not found")
 	}
 }
@@ -131,8 +131,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(refusal(unix.EPERM))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		var l sensor.Link
-		_ = eachMessage(b, func(body []byte) { _, _ = device(body); queuePairs(body, &l) })
-		_ = ended(b)
+		_ = eachMessage(b, func(body []byte) { _, _ = parseDevice(body); queuePairs(body, &l) })
+		_ = isDumpEnded(b)
 	})
 }
 

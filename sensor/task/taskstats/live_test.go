@@ -94,7 +94,7 @@ func TestThreadsBecomeOneProcess(t *testing.T) {
 func threadsBecomeOneProcess(t *testing.T, s *Source) *sensor.Process {
 	t.Helper()
 	var p sensor.Pass
-	before := clock(unix.CLOCK_BOOTTIME)
+	before := readClock(unix.CLOCK_BOOTTIME)
 	c := exec.Command("/proc/self/exe", "threads")
 	if err := c.Run(); err != nil {
 		t.Fatal(err)

@@ -37,8 +37,8 @@ const (
 	requestFlagsAndAck = unix.NLM_F_REQUEST | unix.NLM_F_ACK
 )
 
-// attributes walks through netlink attributes and calls f for each that is whole.
-func attributes(b []byte, f func(kind uint16, value []byte)) {
+// eachAttribute walks through netlink attributes and calls f for each that is whole.
+func eachAttribute(b []byte, f func(kind uint16, value []byte)) {
 	for len(b) >= attrHeader {
 		size := int(binary.NativeEndian.Uint16(b))
 		if size < attrHeader || size > len(b) {
@@ -61,8 +61,8 @@ func next(b []byte) (kind uint16, body, rest []byte, ok bool) {
 	return binary.NativeEndian.Uint16(b[4:]), b[nlmsgHeader:size], b[min((size+3)&^3, len(b)):], true
 }
 
-// request builds one generic netlink message with one attribute.
-func request(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
+// buildRequest builds one generic netlink message with one attribute.
+func buildRequest(family, flags uint16, cmd byte, attr uint16, value []byte) []byte {
 	size := attrHeader + len(value)
 	b := make([]byte, nlmsgHeader+genlHeader+(size+3)&^3)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
@@ -111,7 +111,7 @@ func (s *Source) request(message []byte, wanted uint16) ([]byte, error) {
 
 // findFamily requests the number of the family TASKSTATS.
 func (s *Source) findFamily() error {
-	body, err := s.request(request(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
+	body, err := s.request(buildRequest(controlFamily, requestFlags, controlGetFamily, controlFamilyName, append([]byte(familyName), 0)),
 		controlFamily)
 	if errors.Is(err, unix.ENOENT) {
 		return sensor.Unavailable("the kernel has no taskstats", "use a kernel built with CONFIG_TASKSTATS", nil)
@@ -120,7 +120,7 @@ func (s *Source) findFamily() error {
 		return fmt.Errorf("ask for the netlink family %s: %w", familyName, err)
 	}
 	if len(body) >= genlHeader && body[0] == controlNewFamily {
-		attributes(body[genlHeader:], func(kind uint16, v []byte) {
+		eachAttribute(body[genlHeader:], func(kind uint16, v []byte) {
 			if kind == controlFamilyID && len(v) >= 2 {
 				s.family = binary.NativeEndian.Uint16(v)
 			}
@@ -135,17 +135,17 @@ func (s *Source) findFamily() error {
 // probeVersion requests the record of our own process and returns the record version and layout.
 func (s *Source) probeVersion() (version uint16, layout int, err error) {
 	pid := uint32(unix.Getpid())
-	body, err := s.request(request(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
+	body, err := s.request(buildRequest(s.family, requestFlags, cmdGet, attrPID, binary.NativeEndian.AppendUint32(nil, pid)), s.family)
 	if err != nil {
-		return 0, 0, explainDenied(err, uidMap(), nameless())
+		return 0, 0, explainDenied(err, uidMap(), lacksProcessID())
 	}
 	layout = -1
 	if len(body) >= genlHeader {
-		attributes(body[genlHeader:], func(kind uint16, v []byte) {
+		eachAttribute(body[genlHeader:], func(kind uint16, v []byte) {
 			if kind != typeAggrPID {
 				return
 			}
-			attributes(v, func(kind uint16, v []byte) {
+			eachAttribute(v, func(kind uint16, v []byte) {
 				if kind != typeStats || len(v) < 2 {
 					return
 				}
@@ -166,9 +166,9 @@ func (s *Source) probeVersion() (version uint16, layout int, err error) {
 }
 
 func (s *Source) register(cpus string) error {
-	_, err := s.request(request(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
+	_, err := s.request(buildRequest(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
 	if err != nil {
-		return explainDenied(err, uidMap(), nameless())
+		return explainDenied(err, uidMap(), lacksProcessID())
 	}
 	return nil
 }
@@ -179,9 +179,9 @@ func uidMap() string {
 	return string(text)
 }
 
-// nameless reports whether the kernel is older than 5.19. In its exit records the process id is missing. The version of
+// lacksProcessID reports whether the kernel is older than 5.19. In its exit records the process id is missing. The version of
 // the records cannot be determined otherwise without permission.
-func nameless() bool {
+func lacksProcessID() bool {
 	var u unix.Utsname
 	var major, minor int
 	if unix.Uname(&u) != nil {

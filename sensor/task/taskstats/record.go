@@ -121,8 +121,8 @@ type collector struct {
 	one, all stats // of the message at hand
 }
 
-// messages handles the records of one read.
-func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
+// addRecords handles the records of one read.
+func (c *collector) addRecords(b []byte, family uint16, p *sensor.Pass) {
 	for {
 		kind, body, rest, ok := next(b)
 		if !ok {
@@ -130,23 +130,23 @@ func (c *collector) messages(b []byte, family uint16, p *sensor.Pass) {
 		}
 		b = rest
 		if kind == family && len(body) >= genlHeader && body[0] == cmdNew {
-			c.message(body[genlHeader:], p)
+			c.addRecord(body[genlHeader:], p)
 		}
 	}
 }
 
-// message adds the exit record of one thread to its process. The record of the last thread of a multi-threaded process
+// addRecord adds the exit record of one thread to its process. The record of the last thread of a multi-threaded process
 // is followed by one of the whole process. message then appends the process to p.
-func (c *collector) message(b []byte, p *sensor.Pass) {
+func (c *collector) addRecord(b []byte, p *sensor.Pass) {
 	one, all := false, false
-	attributes(b, func(kind uint16, v []byte) {
+	eachAttribute(b, func(kind uint16, v []byte) {
 		switch kind {
 		case typeAggrPID:
-			attributes(v, func(kind uint16, v []byte) {
+			eachAttribute(v, func(kind uint16, v []byte) {
 				one = one || kind == typeStats && c.one.parse(v, c.layout)
 			})
 		case typeAggrTGID:
-			attributes(v, func(kind uint16, v []byte) {
+			eachAttribute(v, func(kind uint16, v []byte) {
 				all = all || kind == typeStats && c.all.parse(v, c.layout)
 			})
 		}
@@ -158,12 +158,12 @@ func (c *collector) message(b []byte, p *sensor.Pass) {
 		c.addThread(&c.one)
 		return
 	}
-	c.end(all, p)
+	c.emitProcess(all, p)
 }
 
 // addThread remembers a thread that ended before its process.
 func (c *collector) addThread(s *stats) {
-	a := c.ended(s)
+	a := c.endedThreads(s)
 	if a == nil {
 		if len(c.threads) >= maxPartials {
 			return // the record of all threads still holds its CPU time
@@ -180,10 +180,10 @@ func (c *collector) addThread(s *stats) {
 	a.heard = c.now
 }
 
-// ended returns the amounts of the threads of a process that ended earlier, or nil if there are none. It drops records
+// endedThreads returns the amounts of the threads of a process that ended earlier, or nil if there are none. It drops records
 // from before the start of the process. A thread that lost its processor while ending may report after its process,
 // when another process may already have the id.
-func (c *collector) ended(s *stats) *partial {
+func (c *collector) endedThreads(s *stats) *partial {
 	a := c.threads[s.tgid]
 	if a != nil && a.heard+s.groupElapsed*1000 < c.since { // before the process began
 		c.drop(s.tgid, a)
@@ -197,11 +197,11 @@ func (c *collector) drop(tgid uint32, a *partial) {
 	c.free = append(c.free, a)
 }
 
-// end makes the record of a process.
-func (c *collector) end(threads bool, p *sensor.Pass) {
+// emitProcess makes the record of a process.
+func (c *collector) emitProcess(threads bool, p *sensor.Pass) {
 	s := &c.one
 	var t partial
-	if a := c.ended(s); a != nil {
+	if a := c.endedThreads(s); a != nil {
 		t = *a
 		c.drop(s.tgid, a)
 	}
@@ -216,7 +216,7 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 		t.nvcsw = max(t.nvcsw, c.all.nvcsw)
 		t.nivcsw = max(t.nivcsw, c.all.nivcsw)
 	} else {
-		t.runtime = lastSlice(&t, s)
+		t.runtime = runTime(&t, s)
 	}
 	p.Exited = append(p.Exited, sensor.Process{
 		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.start(s), Life: s.groupElapsed * 1000,
@@ -238,10 +238,10 @@ func (c *collector) end(threads bool, p *sensor.Pass) {
 	}
 }
 
-// lastSlice returns the run time of a single-threaded process, including the time since the scheduler last updated it. If the thread
+// runTime returns the run time of a single-threaded process, including the time since the scheduler last updated it. If the thread
 // never yielded, it ran whenever it was not waiting. If the thread was preempted, the result is less certain, because switches,
 // interrupts and the hypervisor take about 0.1 % of the time. Over a long life that exceeds the missing time, which is one tick at most.
-func lastSlice(t *partial, s *stats) uint64 {
+func runTime(t *partial, s *stats) uint64 {
 	const (
 		longestTick = 10e6 // ns, CONFIG_HZ=100
 		unsure      = 500
@@ -272,8 +272,8 @@ func (c *collector) start(s *stats) uint64 {
 	return uint64(max(lo+(hi-lo)/2, 0))
 }
 
-// forget drops threads of processes with a missed end.
-func (c *collector) forget() {
+// dropStale drops threads of processes with a missed end.
+func (c *collector) dropStale() {
 	const hour = 3600 * 1_000_000_000
 	if len(c.threads) < maxPartials/2 {
 		return

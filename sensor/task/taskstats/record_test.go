@@ -104,12 +104,12 @@ func TestThreads(t *testing.T) {
 	thread := stats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 32e6, utime: 20000, stime: 12000, minflt: 5, nvcsw: 1, wait: 4, hiwater: 10, readBytes: 1}
 	last := stats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: lastOfGroup, runtime: 10e6, runReal: 8e6, utime: 8000, minflt: 7, nvcsw: 2, wait: 6, hiwater: 20, readBytes: 2, elapsed: 50e3, groupElapsed: 50e3}
 	var p sensor.Pass
-	c.messages(append(message(thread, nil), message(thread, nil)...), family, &p)
+	c.addRecords(append(message(thread, nil), message(thread, nil)...), family, &p)
 	if len(p.Exited) != 0 {
 		t.Fatalf("threads of a process that lives are reported: %+v", p.Exited)
 	}
 	all := stats{version: 14, runtime: 70e6, runReal: 72e6, nvcsw: 4, wait: 14}
-	c.messages(message(last, &all), family, &p)
+	c.addRecords(message(last, &all), family, &p)
 	if len(p.Exited) != 1 {
 		t.Fatalf("%d processes", len(p.Exited))
 	}
@@ -123,7 +123,7 @@ func TestThreads(t *testing.T) {
 	}
 	// Of another only the last thread is heard: what the kernel did not sum is unknown.
 	p.Reset()
-	c.messages(message(last, &all), family, &p)
+	c.addRecords(message(last, &all), family, &p)
 	q = p.Exited[0]
 	if q.UserNanos+q.SystemNanos != 70e6 || q.Have&(sensor.FieldFaults|sensor.FieldIO) != 0 || q.MinorFaults != 0 {
 		t.Errorf("with missing threads: %+v", q)
@@ -143,10 +143,10 @@ func TestThreadAfterItsProcess(t *testing.T) {
 	}{{"a later process", 8 * second, 7}, {"its own process", 10 * second, 12}} {
 		col := newCollector()
 		var p sensor.Pass
-		col.messages(message(thread, nil), family, &p)
+		col.addRecords(message(thread, nil), family, &p)
 		col.since, col.now = col.now+9*second, col.now+10*second
 		last.groupElapsed = c.life / 1000
-		col.messages(message(last, nil), family, &p)
+		col.addRecords(message(last, nil), family, &p)
 		if len(p.Exited) != 1 || p.Exited[0].MinorFaults != c.faults || len(col.threads) != 0 {
 			t.Errorf("%s: %+v, %d remembered", c.name, p.Exited, len(col.threads))
 		}
@@ -169,7 +169,7 @@ func TestLastSlice(t *testing.T) {
 		{8e6, 0, 7000, 0, 0, 8e6},             // the lifetime is rounded down
 	} {
 		s := stats{runtime: c.runtime, wait: c.wait, elapsed: c.elapsed, nvcsw: c.nvcsw, nivcsw: c.nivcsw}
-		if got := lastSlice(&partial{runtime: c.runtime, wait: c.wait}, &s); got != c.want {
+		if got := runTime(&partial{runtime: c.runtime, wait: c.wait}, &s); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -196,13 +196,13 @@ func TestBounded(t *testing.T) {
 	c := newCollector()
 	var p sensor.Pass
 	for i := range uint32(3 * maxPartials) {
-		c.messages(message(stats{version: 14, tgid: i + 1}, nil), family, &p)
+		c.addRecords(message(stats{version: 14, tgid: i + 1}, nil), family, &p)
 	}
 	if len(c.threads) != maxPartials {
 		t.Errorf("%d processes are remembered", len(c.threads))
 	}
 	c.now += 2 * 3600e9
-	if c.forget(); len(c.threads) != 0 {
+	if c.dropStale(); len(c.threads) != 0 {
 		t.Errorf("%d after two hours", len(c.threads))
 	}
 }
@@ -214,8 +214,8 @@ func TestAllocations(t *testing.T) {
 	var p sensor.Pass
 	if n := testing.AllocsPerRun(100, func() {
 		p.Reset()
-		c.messages(thread, family, &p)
-		c.messages(last, family, &p)
+		c.addRecords(thread, family, &p)
+		c.addRecords(last, family, &p)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -228,7 +228,7 @@ func TestRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p sensor.Pass
-	newCollector().messages(b, binary.NativeEndian.Uint16(b[4:]), &p)
+	newCollector().addRecords(b, binary.NativeEndian.Uint16(b[4:]), &p)
 	if len(p.Exited) != 1 {
 		t.Fatalf("%d processes", len(p.Exited))
 	}
@@ -248,8 +248,8 @@ func FuzzMessages(f *testing.F) {
 		c := newCollector()
 		c.layout = layouts()[uint(layout)%3]
 		var p sensor.Pass
-		c.messages(b, family, &p)
-		c.messages(b, family, &p)
+		c.addRecords(b, family, &p)
+		c.addRecords(b, family, &p)
 		for i := range p.Exited {
 			q := &p.Exited[i]
 			if q.PID <= 0 || q.Comm[15] != 0 {
@@ -269,6 +269,6 @@ func BenchmarkMessage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Reset()
-		c.messages(m, family, &p)
+		c.addRecords(m, family, &p)
 	}
 }

@@ -101,15 +101,15 @@ func (s *Source) start(o Options) error {
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, o.Buffer) != nil {
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer) // as much as is allowed
 	}
-	if err := s.register(possible(o.Root)); err != nil {
+	if err := s.register(possibleCPUs(o.Root)); err != nil {
 		return err
 	}
-	s.since = clock(unix.CLOCK_BOOTTIME)
+	s.since = readClock(unix.CLOCK_BOOTTIME)
 	return unix.SetNonblock(s.fd, true)
 }
 
-// possible returns the list of processors that may ever be (Documentation/admin-guide/cputopology.rst).
-func possible(root string) string {
+// possibleCPUs returns the list of processors that may ever be (Documentation/admin-guide/cputopology.rst).
+func possibleCPUs(root string) string {
 	text, err := os.ReadFile(filepath.Join(root, "sys/devices/system/cpu/possible"))
 	if err != nil {
 		return "0"
@@ -125,16 +125,16 @@ func (s *Source) Drain(p *sensor.Pass) error {
 	if s.fd < 0 {
 		return errors.New("read exit records: the source is closed")
 	}
-	s.now, s.wall = clock(unix.CLOCK_BOOTTIME), clock(unix.CLOCK_REALTIME)
+	s.now, s.wall = readClock(unix.CLOCK_BOOTTIME), readClock(unix.CLOCK_REALTIME)
 	for {
 		n, err := unix.Read(s.fd, s.buf)
 		switch err {
 		case nil:
-			s.messages(s.buf[:n], s.family, p)
+			s.addRecords(s.buf[:n], s.family, p)
 		case unix.EINTR:
 		case unix.EAGAIN:
 			s.since = s.now
-			s.forget()
+			s.dropStale()
 			return nil
 		case unix.ENOBUFS:
 			p.Lost++ // at least; the kernel does not report how many
@@ -154,7 +154,7 @@ func (s *Source) Close() error {
 	return err
 }
 
-func clock(id int32) uint64 {
+func readClock(id int32) uint64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(id, &ts)
 	return uint64(ts.Nano())

@@ -78,9 +78,9 @@ func load(o Options) (*kernelSide, error) {
 			continue
 		}
 		for _, connections := range []bool{true, false} {
-			k, err := install(o, w, connections, cache)
+			k, err := loadPrograms(o, w, connections, cache)
 			if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
-				k, err = install(o, w, connections, cache)
+				k, err = loadPrograms(o, w, connections, cache)
 			}
 			if err == nil {
 				return k, nil
@@ -93,8 +93,8 @@ func load(o Options) (*kernelSide, error) {
 	return nil, explain(first)
 }
 
-// prepare reads the compiled programs and sets their parameters for the machine.
-func prepare(o Options, connections bool) (*ebpf.CollectionSpec, error) {
+// configurePrograms reads the compiled programs and sets their parameters for the machine.
+func configurePrograms(o Options, connections bool) (*ebpf.CollectionSpec, error) {
 	spec, err := loadTraffic()
 	if err != nil {
 		return nil, fmt.Errorf("read the compiled programs: %w", err)
@@ -122,10 +122,10 @@ func processRoom(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 // addresses. Other network namespaces with connections need as many again.
 func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
-// install loads the programs and attaches them by method w. connections enables storing data with sockets, which
+// loadPrograms loads the programs and attaches them by method w. connections enables storing data with sockets, which
 // requires Linux 5.11.
-func install(o Options, w attachMethod, connections bool, cache *btf.Cache) (*kernelSide, error) {
-	spec, err := prepare(o, connections)
+func loadPrograms(o Options, w attachMethod, connections bool, cache *btf.Cache) (*kernelSide, error) {
+	spec, err := configurePrograms(o, connections)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (p *Parser) Parse(line []byte, s *Stats) bool {
 			continue // the date, or the rest of something unknown
 		}
 		if at := index(w, '@'); at > 0 { // name@31.5C
-			if c, ok := celsius(w[at+1:]); ok {
+			if c, ok := parseCelsius(w[at+1:]); ok {
 				found = true
 				if name := p.name(w[:at]); name != "" && c > off && len(s.Temperatures) < maxParts {
 					s.Temperatures = append(s.Temperatures, Temperature{name, c})
@@ -70,11 +70,11 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	case v[0] == '[':
 		if k := string(key); k == "CPU" || k == "cpu" {
 			p.nextWord()
-			return cores(v, s)
+			return parseCores(v, s)
 		}
 		return false
 	}
-	if r, ok := rail(v); ok {
+	if r, ok := parseRail(v); ok {
 		p.nextWord()
 		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !hasRail(s.Rails, r.Name) {
 			s.Rails = append(s.Rails, r)
@@ -83,7 +83,7 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	}
 	var e Engine
 	var ok bool
-	if e, p.clusters, ok = engine(v, p.clusters); !ok {
+	if e, p.clusters, ok = parseEngine(v, p.clusters); !ok {
 		return false
 	}
 	p.nextWord()
@@ -129,11 +129,11 @@ func hasRail(rails []Rail, name string) bool {
 // memory reads "5246/7771MB (lfb 7x4MB)" or "983/20269MB (cached 280MB)".
 func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
 	v := p.peek()
-	a, rest, ok := number(v)
+	a, rest, ok := parseNumber(v)
 	if !ok || len(rest) == 0 || rest[0] != '/' {
 		return false
 	}
-	b, unit, ok := number(rest[1:])
+	b, unit, ok := parseNumber(rest[1:])
 	scale := bytesOf(unit)
 	if !ok || scale == 0 {
 		return false
@@ -146,11 +146,11 @@ func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
 		p.nextWord()
 	}
 	v = p.nextWord() // the text in the parentheses
-	n, rest, ok := number(v)
+	n, rest, ok := parseNumber(v)
 	switch {
 	case !ok:
 	case len(rest) > 0 && rest[0] == 'x' && s != nil:
-		if size, unit, ok := number(rest[1:]); ok && bytesOf(unit) > 0 {
+		if size, unit, ok := parseNumber(rest[1:]); ok && bytesOf(unit) > 0 {
 			s.FreeBlocks, s.FreeBlockSize = Value{n, true}, Value{size * bytesOf(unit), true}
 		}
 	case cached != nil && bytesOf(rest) > 0:
@@ -170,7 +170,7 @@ func (p *Parser) translation(s *Stats) bool {
 			return found
 		}
 		p.nextWord()
-		v, rest, ok := number(p.peek())
+		v, rest, ok := parseNumber(p.peek())
 		if !ok || len(rest) == 0 || rest[0] != '%' {
 			return found
 		}
@@ -180,15 +180,15 @@ func (p *Parser) translation(s *Stats) bool {
 	return found
 }
 
-// cores reads "[47%@1420,off,3%]" and the older "[0%,0%]@345".
-func cores(v []byte, s *Stats) bool {
+// parseCores reads "[47%@1420,off,3%]" and the older "[0%,0%]@345".
+func parseCores(v []byte, s *Stats) bool {
 	end := index(v, ']')
 	if end < 0 {
 		return false
 	}
 	var all Value
 	if rest := v[end+1:]; len(rest) > 1 && rest[0] == '@' {
-		if f, _, ok := number(rest[1:]); ok {
+		if f, _, ok := parseNumber(rest[1:]); ok {
 			all = Value{f * 1e6, true}
 		}
 	}
@@ -199,7 +199,7 @@ func cores(v []byte, s *Stats) bool {
 		} else {
 			list = nil
 		}
-		e, _, ok := engine(item, nil)
+		e, _, ok := parseEngine(item, nil)
 		c := CPU{Online: ok && !e.Off, Busy: e.Busy, Hertz: e.Hertz}
 		if c.Online && !c.Hertz.OK {
 			c.Hertz = all
@@ -209,14 +209,14 @@ func cores(v []byte, s *Stats) bool {
 	return len(s.CPUs) > 0
 }
 
-// engine parses the state of an engine: "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]" or "@[0,0,0]". It stores the clocks of
+// parseEngine parses the state of an engine: "79%@166", "0%", "@1600", "115", "off", "0%@[407,407]" or "@[0,0,0]". It stores the clocks of
 // several clusters in the slice clusters and returns that slice. The clock of the engine is the highest of them.
-func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
+func parseEngine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	clusters = clusters[:0]
 	if string(v) == "off" {
 		return Engine{Off: true}, clusters, true
 	}
-	if n, rest, is := number(v); is {
+	if n, rest, is := parseNumber(v); is {
 		switch {
 		case len(rest) == 0:
 			e.Hertz = Value{n * 1e6, true}
@@ -235,12 +235,12 @@ func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	}
 	v = v[1:]
 	if v[0] != '[' {
-		n, rest, is := number(v)
+		n, rest, is := parseNumber(v)
 		e.Hertz = Value{n * 1e6, is}
 		return e, clusters, is && len(rest) == 0
 	}
 	for v = v[1:]; ; v = v[1:] {
-		n, rest, is := number(v)
+		n, rest, is := parseNumber(v)
 		if !is || len(rest) == 0 || len(clusters) >= maxParts {
 			return e, clusters, false
 		}
@@ -252,9 +252,9 @@ func engine(v []byte, clusters []float64) (e Engine, _ []float64, ok bool) {
 	}
 }
 
-// rail reads "6140/5510", "2763mW/2846mW", "5139mW/5139mW/5139mW" and "2171mW".
-func rail(v []byte) (r Rail, ok bool) {
-	now, rest, ok := number(v)
+// parseRail reads "6140/5510", "2763mW/2846mW", "5139mW/5139mW/5139mW" and "2171mW".
+func parseRail(v []byte) (r Rail, ok bool) {
+	now, rest, ok := parseNumber(v)
 	if !ok {
 		return r, false
 	}
@@ -266,7 +266,7 @@ func rail(v []byte) (r Rail, ok bool) {
 	if rest[0] != '/' {
 		return r, false
 	}
-	average, rest, ok := number(rest[1:])
+	average, rest, ok := parseNumber(rest[1:])
 	if !ok {
 		return r, false
 	}

@@ -124,13 +124,13 @@ func (r *Reader) reopen() error {
 		r.offset, r.skip = tail, true // start with the last lines of the existing content
 	}
 	if !r.fifo && first {
-		return r.old(&st)
+		return r.skipOld(&st)
 	}
 	return nil
 }
 
-// old skips a file that was finished before: its lines are outdated.
-func (r *Reader) old(st *unix.Stat_t) error {
+// skipOld skips a file that was finished before: its lines are outdated.
+func (r *Reader) skipOld(st *unix.Stat_t) error {
 	if time.Since(time.Unix(st.Mtim.Unix())) > Stale {
 		r.offset, r.skip = st.Size, false
 	}

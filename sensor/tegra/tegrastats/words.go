@@ -56,8 +56,8 @@ func isFieldName(w []byte) bool {
 
 func index(b []byte, c byte) int { return bytes.IndexByte(b, c) }
 
-// number reads a decimal number with an optional sign and fraction.
-func number(b []byte) (v float64, rest []byte, ok bool) {
+// parseNumber reads a decimal number with an optional sign and fraction.
+func parseNumber(b []byte) (v float64, rest []byte, ok bool) {
 	negative := len(b) > 0 && b[0] == '-'
 	if negative {
 		b = b[1:]
@@ -85,9 +85,9 @@ func number(b []byte) (v float64, rest []byte, ok bool) {
 	return v, b, digits > 0
 }
 
-// celsius parses "31.5C", and "52.9C/52.9C" with the current value first.
-func celsius(b []byte) (float64, bool) {
-	v, rest, ok := number(b)
+// parseCelsius parses "31.5C", and "52.9C/52.9C" with the current value first.
+func parseCelsius(b []byte) (float64, bool) {
+	v, rest, ok := parseNumber(b)
 	return v, ok && len(rest) > 0 && rest[0] == 'C' && (len(rest) == 1 || rest[1] == '/')
 }
 

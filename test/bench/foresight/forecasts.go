@@ -98,7 +98,7 @@ func seasonalNaive(y []float64, m, horizon int) []float64 {
 // levelProfile returns the rival of ten lines: the level of the last day and the profile of seven, both by medians.
 func levelProfile(y []float64, m, horizon int) []float64 {
 	out := make([]float64, horizon)
-	level := func(d int) float64 { return middle(y[len(y)-(d+1)*m : len(y)-d*m]) }
+	level := func(d int) float64 { return medianOf(y[len(y)-(d+1)*m : len(y)-d*m]) }
 	for k := range out {
 		var at []float64
 		for d := range 7 {
@@ -106,7 +106,7 @@ func levelProfile(y []float64, m, horizon int) []float64 {
 				at = append(at, y[len(y)-(d+1)*m+k%m]-level(d))
 			}
 		}
-		out[k] = max(level(0)+middle(at), 0)
+		out[k] = max(level(0)+medianOf(at), 0)
 		if math.IsNaN(out[k]) {
 			out[k] = 0
 		}
@@ -114,8 +114,8 @@ func levelProfile(y []float64, m, horizon int) []float64 {
 	return out
 }
 
-// middle returns the median of the recorded values.
-func middle(y []float64) float64 {
+// medianOf returns the median of the recorded values.
+func medianOf(y []float64) float64 {
 	var have []float64
 	for _, v := range y {
 		if !math.IsNaN(v) {
@@ -150,7 +150,7 @@ func (t *tally) band() string {
 	return fmt.Sprintf("coverage %.1f %%, MSIS %.2f (seasonal naive %.2f)", 100*t.inside/t.steps, t.msis/t.scaled, t.msisNaive/t.scaled)
 }
 
-func m4(e *measure.Env, dir string, every int) error {
+func benchM4(e *measure.Env, dir string, every int) error {
 	train, err := open(dir, "m4-hourly", "train.csv.gz")
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func m4(e *measure.Env, dir string, every int) error {
 	return nil
 }
 
-func bitbrains(e *measure.Env, dir string, every int) error {
+func benchBitbrains(e *measure.Env, dir string, every int) error {
 	limits, err := capacities(dir)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func capacities(dir string) (map[string]map[string]float64, error) {
 	return out, nil
 }
 
-func cells(e *measure.Env, dir string) error {
+func benchCells(e *measure.Env, dir string) error {
 	var pooled, count float64
 	for _, name := range []string{"google2019-5min", "alibaba2018-5min"} {
 		rows, err := open(filepath.Join(dir, "cells", name+".csv.gz"))

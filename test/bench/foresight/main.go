@@ -29,12 +29,12 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 		name string
 		run  func() error
 	}{
-		{"m4", func() error { return m4(e, *dir, *every) }},
-		{"bitbrains", func() error { return bitbrains(e, *dir, *every) }},
-		{"cells", func() error { return cells(e, *dir) }},
-		{"rightsize", func() error { return rightsizing(e, *dir) }},
-		{"placing", func() error { return placing(e, *dir) }},
-		{"nab", func() error { return nab(e, *dir) }},
+		{"m4", func() error { return benchM4(e, *dir, *every) }},
+		{"bitbrains", func() error { return benchBitbrains(e, *dir, *every) }},
+		{"cells", func() error { return benchCells(e, *dir) }},
+		{"rightsize", func() error { return benchRightsizing(e, *dir) }},
+		{"placing", func() error { return benchPlacing(e, *dir) }},
+		{"nab", func() error { return benchNAB(e, *dir) }},
 	} {
 		if *only != "" && !strings.Contains(","+*only+",", ","+set.name+",") {
 			continue

@@ -135,7 +135,7 @@ func nabTotal(files []labelled, threshold float64) (score, falseADay float64) {
 	return 100 * (sum + windows) / (2 * windows), outside / days
 }
 
-func nab(e *measure.Env, dir string) error {
+func benchNAB(e *measure.Env, dir string) error {
 	files, err := readNAB(dir)
 	if err != nil {
 		return err

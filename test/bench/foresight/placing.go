@@ -37,7 +37,7 @@ type policy struct {
 	pick func(p *plant, w *pod, hour int, fits []int) int
 }
 
-func placing(e *measure.Env, dir string) error {
+func benchPlacing(e *measure.Env, dir string) error {
 	nodes, pods, err := readPlacing(dir)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func placing(e *measure.Env, dir string) error {
 		for _, rule := range rules {
 			p := &plant{nodes: slices.Clone(nodes), pods: pods[:n], on: make([][]int, len(nodes))}
 			placed, _ := p.run(rule)
-			joules, idle, over, coreHours := p.bill()
+			joules, idle, over, coreHours := p.totalUse()
 			e.Printf("| %s | %d | %.0f | %.1f | %d | %.2f |\n", rule.name, placed, joules/1e6, (joules-idle)/1e6, over,
 				joules/1e3/coreHours)
 		}
@@ -159,8 +159,8 @@ func (p *plant) run(rule policy) (placed, first int) {
 	return placed, first
 }
 
-// bill returns the energy of all nodes, including empty ones, the hours in which a node was overcommitted, and the core hours used.
-func (p *plant) bill() (joules, idle float64, over int, coreHours float64) {
+// totalUse returns the energy of all nodes, including empty ones, the hours in which a node was overcommitted, and the core hours used.
+func (p *plant) totalUse() (joules, idle float64, over int, coreHours float64) {
 	for hour := range placeDays * 24 {
 		for j := range p.nodes {
 			n, used := &p.nodes[j], 0.0

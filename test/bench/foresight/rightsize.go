@@ -73,8 +73,8 @@ func readSized(dir string) ([]*sized, error) {
 	return out, nil
 }
 
-// score holds a formula against the last days of all VMs.
-func score(vms []*sized, memory bool, f formula) scored {
+// scoreFormula holds a formula against the last days of all VMs.
+func scoreFormula(vms []*sized, memory bool, f formula) scored {
 	var used, asked, above, samples, bad, days, mean, n float64
 	for _, v := range vms {
 		use := v.cores
@@ -104,7 +104,7 @@ func score(vms []*sized, memory bool, f formula) scored {
 	return scored{1 - used/asked, mean / n, above / samples, bad / days}
 }
 
-func rightsizing(e *measure.Env, dir string) error {
+func benchRightsizing(e *measure.Env, dir string) error {
 	vms, err := readSized(dir)
 	if err != nil {
 		return err
@@ -130,10 +130,10 @@ func rightsizing(e *measure.Env, dir string) error {
 	} {
 		var curve []scored
 		for _, s := range of.curve {
-			curve = append(curve, score(vms, of.memory, of.ours(s)))
+			curve = append(curve, scoreFormula(vms, of.memory, of.ours(s)))
 		}
 		for _, r := range of.rivals {
-			s := score(vms, of.memory, r.rule)
+			s := scoreFormula(vms, of.memory, r.rule)
 			pooled, mean, ok := interpolate(curve, s.above)
 			ours := "not reached"
 			if ok {
@@ -144,8 +144,8 @@ func rightsizing(e *measure.Env, dir string) error {
 		}
 	}
 	c := rightsize.ServiceDefault()
-	cores := score(vms, false, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v })
-	memory := score(vms, true, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v })
+	cores := scoreFormula(vms, false, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v })
+	memory := scoreFormula(vms, true, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v })
 	for i, s := range []scored{cores, memory} {
 		e.Printf("| %s | reckon as it is by default | %.3f %% | %.1f %% | %.3f (%.3f) | |\n", []string{"CPU", "memory"}[i], 100*s.above,
 			100*s.days, s.pooled, s.mean)

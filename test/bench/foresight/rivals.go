@@ -70,12 +70,12 @@ func lowRisk(p *plant, w *pod, hour int, fits []int) int {
 	return best(fits, func(j int) float64 {
 		n := &p.nodes[j]
 		mu, sigma := p.moments(j, hour)
-		return 1 - 0.5*exceeds(mu, sigma, (n.HeldCores+w.Cores)/n.Cores)
+		return 1 - 0.5*probabilityAbove(mu, sigma, (n.HeldCores+w.Cores)/n.Cores)
 	})
 }
 
-// exceeds returns the probability that a beta variable with mean mu and deviation sigma is above x, by numbers.
-func exceeds(mu, sigma, x float64) float64 {
+// probabilityAbove returns the probability that a beta variable with mean mu and deviation sigma is above x, by numbers.
+func probabilityAbove(mu, sigma, x float64) float64 {
 	if sigma < 1e-6 || mu <= 0 || mu >= 1 {
 		if mu > x {
 			return 1

@@ -19,13 +19,13 @@ type sizer struct {
 func coreRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
-			return 1.15 * bucketEnd(decayed(recent(use, 8), 0.9), 0.01)
+			return 1.15 * bucketEnd(decayed(lastDays(use, 8), 0.9), 0.01)
 		}},
 		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 {
-			all := slices.Sorted(slices.Values(slices.Concat(recent(use, 14)...)))
+			all := slices.Sorted(slices.Values(slices.Concat(lastDays(use, 14)...)))
 			return rankOf(all, 0.95)
 		}},
-		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(recent(use, 7)) }},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(lastDays(use, 7)) }},
 	}
 }
 
@@ -35,7 +35,7 @@ func memoryRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
 			var peaks [][]float64
-			for _, day := range recent(use, 8) {
+			for _, day := range lastDays(use, 8) {
 				if len(day) > 0 {
 					day = []float64{slices.Max(day)}
 				}
@@ -43,12 +43,12 @@ func memoryRivals() []sizer {
 			}
 			return 1.15 * bucketEnd(decayed(peaks, 0.9), 1e7/(1<<20))
 		}},
-		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 { return 1.15 * highest(recent(use, 14)) }},
-		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(recent(use, 7)) }},
+		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 { return 1.15 * highest(lastDays(use, 14)) }},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(lastDays(use, 7)) }},
 	}
 }
 
-func recent(use [][]float64, days int) [][]float64 { return use[max(0, len(use)-days):] }
+func lastDays(use [][]float64, days int) [][]float64 { return use[max(0, len(use)-days):] }
 
 func highest(use [][]float64) float64 {
 	most := 0.0

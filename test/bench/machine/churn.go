@@ -80,7 +80,7 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 	report("at rest", *settle/2)
 	began := time.Now()
 	for range *burst {
-		if err := group(*life); err != nil {
+		if err := startGroup(*life); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 			line, last = line.Add(*every), now
 			continue
 		}
-		if err := group(*life); err != nil {
+		if err := startGroup(*life); err != nil {
 			return err
 		}
 		next = next.Add(time.Duration(float64(time.Second) / *rate))
@@ -130,8 +130,8 @@ func runIsolated(ctx context.Context, e *measure.Env) error {
 	return c.Run()
 }
 
-// group starts a process group that ends by itself.
-func group(life time.Duration) error {
+// startGroup starts a process group that ends by itself.
+func startGroup(life time.Duration) error {
 	c := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt 1500 ]; do i=$((i+1)); done; exec sleep %g", life.Seconds()))
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {

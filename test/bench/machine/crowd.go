@@ -111,8 +111,8 @@ func BeBusy() {
 	}
 }
 
-// end ends the crowd and waits for it.
-func (c *crowd) end() {
+// killAll ends the crowd and waits for it.
+func (c *crowd) killAll() {
 	for _, cmd := range c.cmds {
 		_ = cmd.Process.Kill() // it may have ended
 	}

@@ -27,7 +27,7 @@ func TestCrowd(t *testing.T) {
 	if len(groups) != 2 {
 		t.Errorf("3 processes by twos are in %d groups", len(groups))
 	}
-	c.end()
+	c.killAll()
 	for _, pid := range pids {
 		if measure.Resident(pid) != 0 {
 			t.Errorf("process %d is still there", pid)

@@ -53,7 +53,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 		return err
 	}
 	crowd := newCrowd(*group)
-	defer crowd.end()
+	defer crowd.killAll()
 	for _, n := range counts {
 		if err := crowd.idle(ctx, n); err != nil {
 			return err
@@ -65,7 +65,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 	if *busy == 0 {
 		return nil
 	}
-	crowd.end()
+	crowd.killAll()
 	if err := crowd.busy(ctx, *busy); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func runMeasured(ctx context.Context, argv []string, length time.Duration, realt
 	if err := measure.Pause(ctx, time.Second); err != nil {
 		return r, err
 	}
-	pids, err := family(cmd.Process.Pid)
+	pids, err := descendantsOf(cmd.Process.Pid)
 	if err != nil {
 		return r, err
 	}
@@ -142,8 +142,8 @@ func runMeasured(ctx context.Context, argv []string, length time.Duration, realt
 	return r, nil
 }
 
-// family returns a process and its descendants, by the parents in /proc/PID/stat.
-func family(root int) ([]int, error) {
+// descendantsOf returns a process and its descendants, by the parents in /proc/PID/stat.
+func descendantsOf(root int) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err

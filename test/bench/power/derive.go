@@ -15,9 +15,9 @@ import (
 const notice = "Averages derived from published SPECpower_ssj2008 results (www.spec.org, read 2026-11-20). " +
 	"SPEC and SPECpower_ssj are trademarks of the Standard Performance Evaluation Corporation."
 
-// derive writes the two tables that reckon embeds: the prior of curve shapes, and the averages by CPU family. root is
+// deriveTables writes the two tables that reckon embeds: the prior of curve shapes, and the averages by CPU family. root is
 // the root of the repository.
-func derive(dir, root string) error {
+func deriveTables(dir, root string) error {
 	systems, err := readSpec(dir)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func derive(dir, root string) error {
 		return err
 	}
 	f := fitFamilies(systems, fewestSystems)
-	judge(systems, f)
+	judgeFamilies(systems, f)
 	return writeJSON(filepath.Join(root, "account/attribution/powermodel/families.json"), f)
 }
 
@@ -169,10 +169,10 @@ func familyIn(t *powermodel.Families, cpu string) string {
 	return powermodel.AnyFamily
 }
 
-// judge computes the error of each family. It leaves out one system at a time, derives the table from the others and
+// judgeFamilies computes the error of each family. It leaves out one system at a time, derives the table from the others and
 // estimates the omitted system. The average over all families is judged by systems without a family, because only those
 // use it.
-func judge(systems []system, t *powermodel.Families) {
+func judgeFamilies(systems []system, t *powermodel.Families) {
 	ratios := map[string][]float64{}
 	for i := range systems {
 		without := fitFamilies(append(slices.Clone(systems[:i]), systems[i+1:]...), fewestSystems-1)

@@ -37,9 +37,9 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 		return err
 	}
 	if *root != "" {
-		return derive(*dir, *root)
+		return deriveTables(*dir, *root)
 	}
-	return bench(e.Out, *dir, *folds)
+	return runBenchmarks(e.Out, *dir, *folds)
 }
 
 // row is one line of the table; figures are in percent.
@@ -49,8 +49,8 @@ type row struct {
 	ok                           bool
 }
 
-// bench runs the benchmarks whose data is present.
-func bench(w io.Writer, dir string, folds bool) error {
+// runBenchmarks runs the benchmarks whose data is present.
+func runBenchmarks(w io.Writer, dir string, folds bool) error {
 	var rows []row
 	for _, part := range []func(io.Writer, string, bool) ([]row, error){specRows, allFamilies, orinRows} {
 		r, err := part(w, dir, folds)
@@ -169,7 +169,7 @@ func orinRows(w io.Writer, dir string, folds bool) ([]row, error) {
 		return nil, err
 	}
 	n := len(d.Watts) * 7 / 10
-	train, test := cut(d, 0, n), cut(d, n, len(d.Watts))
+	train, test := rowRange(d, 0, n), rowRange(d, n, len(d.Watts))
 	r, err := powerfit.Fit(train, powerfit.Options{Seed: 1, Domain: "board"})
 	if err != nil {
 		return nil, err

@@ -125,8 +125,8 @@ func readOrin(dir string) (powerfit.Data, error) {
 	return d, nil
 }
 
-// cut returns rows from up to to of d.
-func cut(d powerfit.Data, from, to int) powerfit.Data {
+// rowRange returns rows from up to to of d.
+func rowRange(d powerfit.Data, from, to int) powerfit.Data {
 	out := powerfit.Data{Watts: d.Watts[from:to]}
 	for _, c := range d.Features {
 		c.Values = c.Values[from:to]

@@ -53,7 +53,7 @@ func TestGoals(t *testing.T) {
 }
 
 func TestSkipsWithoutData(t *testing.T) {
-	if err := bench(t.Output(), t.TempDir(), false); err != nil {
+	if err := runBenchmarks(t.Output(), t.TempDir(), false); err != nil {
 		t.Errorf("without data: %v", err)
 	}
 }

@@ -118,7 +118,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 		return err
 	}
 	reapEnded(agent, 0) // remains of test programs and earlier loads do not belong to this load
-	before, counted := children(), usage(dirs)
+	before, counted := childrenCPU(), groupCPU(dirs)
 	if err := c.Start(); err != nil {
 		return err
 	}
@@ -154,8 +154,8 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 			return fmt.Errorf("load %s does not end", l.name)
 		}
 	}
-	t.cpu = time.Duration(nanos) + children() - before
-	t.group = usage(dirs) - counted
+	t.cpu = time.Duration(nanos) + childrenCPU() - before
+	t.group = groupCPU(dirs) - counted
 	if measured {
 		own, err := processTime(c.Process.Pid)
 		if err != nil {
@@ -163,7 +163,7 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 		}
 		t.cpu += own - t.own
 	}
-	if err := exported(3); err != nil { // it has been read by then, and its parent's child times
+	if err := awaitExports(3); err != nil { // it has been read by then, and its parent's child times
 		return err
 	}
 	return ask(t)
@@ -181,12 +181,12 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 			return nil, errors.New("the agent does not show the driver")
 		}
 		if measured {
-			if err := exported(2); err != nil { // the first may be of a reading before the driver waited
+			if err := awaitExports(2); err != nil { // the first may be of a reading before the driver waited
 				return nil, err
 			}
 		}
 		var err error
-		if t.before, err = scrape(); err != nil {
+		if t.before, err = scrapeAgent(); err != nil {
 			return nil, err
 		}
 	}
@@ -201,9 +201,9 @@ func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, 
 	return &t, err
 }
 
-// drive is the command "drive USER GROUP... -- LOAD". It prints that it runs and waits for a line. It then starts the
+// runDriver is the command "drive USER GROUP... -- LOAD". It prints that it runs and waits for a line. It then starts the
 // load in the control groups, prints its process id and its use, and lives until its input ends.
-func drive(args []string) {
+func runDriver(args []string) {
 	joined := []string{"join", args[0]}
 	c := exec.Command("/init")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -243,8 +243,8 @@ func processTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), err
 }
 
-// usage returns the CPU time that a control group has counted.
-func usage(dirs []string) time.Duration {
+// groupCPU returns the CPU time that a control group has counted.
+func groupCPU(dirs []string) time.Duration {
 	for _, d := range dirs {
 		if b, err := os.ReadFile(d + "/cpuacct.usage"); err == nil {
 			return time.Duration(number(strings.TrimSpace(string(b))))
@@ -280,8 +280,8 @@ func proportional(leader int) (sum uint64) {
 	return sum
 }
 
-// children returns the CPU time of all processes that were waited for.
-func children() time.Duration {
+// childrenCPU returns the CPU time of all processes that were waited for.
+func childrenCPU() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_CHILDREN, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
@@ -332,11 +332,11 @@ func userRuns(user uint32, but int) bool {
 func child(what string, args []string) {
 	switch what {
 	case "join":
-		join(args)
+		joinGroups(args)
 	case "inside":
 		fail(runInNamespaces(args))
 	case "drive":
-		drive(args)
+		runDriver(args)
 	case "shell": // LOAD: waits for it, as a shell does, and lives on
 		start(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
@@ -436,8 +436,8 @@ func starve(args []string) {
 	}
 }
 
-// join USER GROUP... -- LOAD joins the control groups and becomes the load, of the user.
-func join(args []string) {
+// joinGroups USER GROUP... -- LOAD joins the control groups and becomes the load, of the user.
+func joinGroups(args []string) {
 	user := number(args[0])
 	for args = args[1:]; args[0] != "--"; args = args[1:] {
 		if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {

@@ -76,7 +76,7 @@ func mountRemote() (unmount func(), err error) {
 		err = os.Chmod(remoteDir+"/f", 0o666)
 	}
 	if err == nil {
-		err = noticed()
+		err = awaitCounted()
 	}
 	if err != nil {
 		unmount()
@@ -85,13 +85,13 @@ func mountRemote() (unmount func(), err error) {
 	return unmount, nil
 }
 
-// noticed calls on the mount until the agent counts that.
-func noticed() error {
+// awaitCounted calls on the mount until the agent counts that.
+func awaitCounted() error {
 	for late := time.Now().Add(2 * time.Minute); time.Now().Before(late); time.Sleep(time.Second) {
 		if _, err := os.Stat(remoteDir + "/f"); err != nil {
 			return err
 		}
-		if all, err := scrape(); err == nil && all.sum("reckon_workload_mount_operations_total", "source", nfstest.Source) > 0 {
+		if all, err := scrapeAgent(); err == nil && all.sum("reckon_workload_mount_operations_total", "source", nfstest.Source) > 0 {
 			return nil
 		}
 	}

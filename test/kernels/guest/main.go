@@ -25,7 +25,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "guest: it is the first process of a virtual machine; run `make e2e-kernels`")
 		os.Exit(2)
 	}
-	if err := system(); err != nil {
+	if err := mountSystem(); err != nil {
 		printLine("error %v", err)
 	}
 	printLine("end")
@@ -38,7 +38,7 @@ func printLine(format string, args ...any) {
 	fmt.Printf("GUEST "+format+"\n", args...)
 }
 
-func system() error {
+func mountSystem() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
 	} {
@@ -69,7 +69,7 @@ func system() error {
 			some.loads = v
 		}
 	}
-	if err := groups(layout); err != nil {
+	if err := mountGroups(layout); err != nil {
 		return err
 	}
 	modules()
@@ -106,9 +106,9 @@ func mount(kind, at, data string) error {
 
 const cgroups = "/sys/fs/cgroup"
 
-// groups mounts the control groups in a layout: v1 with its hierarchies, v2, or hybrid as with systemd, which is an
+// mountGroups mounts the control groups in a layout: v1 with its hierarchies, v2, or hybrid as with systemd, which is an
 // empty v2 hierarchy beside those of v1.
-func groups(layout string) error {
+func mountGroups(layout string) error {
 	if layout == "v2" {
 		if err := mount("cgroup2", cgroups, ""); err != nil {
 			return err

@@ -30,7 +30,7 @@ type mode struct {
 
 const nobody = 65534
 
-func modes(layout string) []mode {
+func measureModes(layout string) []mode {
 	least := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
 	all := []mode{
 		{name: "ebpf", sources: "processes by ebpf, their ends by ebpf"},
@@ -61,7 +61,7 @@ func measure(layout string, some patterns) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range modes(layout) {
+	for _, m := range measureModes(layout) {
 		if !wanted.MatchString(m.name) {
 			continue
 		}
@@ -79,13 +79,13 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 	}
 	defer stop()
 	printLine("reading %s %s %s", layout, m.name, reading)
-	if err := reasons(); err != nil {
+	if err := checkReasons(); err != nil {
 		return err
 	}
 	if !strings.Contains(reading, m.sources) {
 		return fmt.Errorf("it reads %s", reading)
 	}
-	if err := exported(1); err != nil { // the first marks the groups that were there before the agent
+	if err := awaitExports(1); err != nil { // the first marks the groups that were there before the agent
 		return err
 	}
 	watch := newWatch()
@@ -132,7 +132,7 @@ func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (e
 	}
 	watch.begin()
 	return l.run(user, dirs, m.pid, func(t *truth) error {
-		after, err := scrape()
+		after, err := scrapeAgent()
 		if l.of == sharedMemory && err == nil {
 			after, err = watch.awaitMemory(t, l.own || strings.HasSuffix(m.name, "ebpf"))
 		}
@@ -150,9 +150,9 @@ func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (e
 		if all[0].figure == "cpu_seconds" && all[0].lacks() { // is it lost or late?
 			cpuUsers(t.before, after)
 			time.Sleep(10 * time.Second)
-			if later, err := scrape(); err == nil {
+			if later, err := scrapeAgent(); err == nil {
 				printLine("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got,
-					l.compare(t, user, later)[0].got, usage(dirs))
+					l.compare(t, user, later)[0].got, groupCPU(dirs))
 			}
 		}
 		for _, c := range all {
@@ -251,9 +251,9 @@ func groupOf(all samples, leader int) string {
 
 const address = "127.0.0.1:9871"
 
-// reasons returns an error if a source is unavailable and the agent does not explain why.
-func reasons() error {
-	all, err := scrape()
+// checkReasons returns an error if a source is unavailable and the agent does not explain why.
+func checkReasons() error {
+	all, err := scrapeAgent()
 	for _, s := range all {
 		if s.name == "reckon_sensor_up" && s.value == 0 && hasLabel(s.labels, "reason", "") {
 			return fmt.Errorf("no reason why a source is not available: %s}", s.labels)
@@ -299,12 +299,12 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	stop = func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		late := time.AfterFunc(20*time.Second, func() {
-			printLine("error the agent does not end: %s", state(c.Process.Pid))
+			printLine("error the agent does not end: %s", processState(c.Process.Pid))
 			_ = c.Process.Kill()
 		})
 		_ = c.Wait()
 		late.Stop()
-		leftover()
+		awaitOrphans()
 	}
 	lines := make(chan string, 100)
 	go func() {
@@ -339,7 +339,7 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 		return nil, "", errors.New("the agent has ended: " + last)
 	}
 	for range 60 {
-		if s, err := scrape(); err == nil && len(s) > 0 {
+		if s, err := scrapeAgent(); err == nil && len(s) > 0 {
 			return stop, reading, nil
 		}
 		time.Sleep(500 * time.Millisecond)
@@ -348,8 +348,8 @@ func (m *mode) start(layout string) (stop func(), reading string, err error) {
 	return nil, "", errors.New("the agent measures nothing")
 }
 
-// leftover waits for orphans that we adopted, such as the agent of a container.
-func leftover() {
+// awaitOrphans waits for orphans that we adopted, such as the agent of a container.
+func awaitOrphans() {
 	for late := time.Now().Add(20 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		for {
 			pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -364,7 +364,7 @@ func leftover() {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil && pid > 1 {
-			if s := state(pid); strings.Contains(s, "PPid:\t1 ") {
+			if s := processState(pid); strings.Contains(s, "PPid:\t1 ") {
 				printLine("error a process is left: %s", s)
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
@@ -372,8 +372,8 @@ func leftover() {
 	}
 }
 
-// state describes a process, in a line.
-func state(pid int) string {
+// processState describes a process, in a line.
+func processState(pid int) string {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	out := strings.ReplaceAll(string(line), "\x00", " ") + ": "

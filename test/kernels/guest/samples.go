@@ -19,7 +19,7 @@ type sample struct {
 
 type samples []sample
 
-func scrape() (out samples, err error) {
+func scrapeAgent() (out samples, err error) {
 	r, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + address + "/metrics")
 	if err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func scrape() (out samples, err error) {
 	return out, err
 }
 
-// exported waits for a number of further exports of the agent.
-func exported(times int) error {
+// awaitExports waits for a number of further exports of the agent.
+func awaitExports(times int) error {
 	var last samples
 	for late := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		all, err := scrape()
+		all, err := scrapeAgent()
 		if err == nil && last != nil && !slices.Equal(all, last) {
 			times--
 		}

@@ -27,7 +27,7 @@ func newWatch() *watch {
 				return
 			case <-time.After(time.Second):
 			}
-			if all, err := scrape(); err == nil {
+			if all, err := scrapeAgent(); err == nil {
 				w.add(all)
 			}
 		}
@@ -60,12 +60,12 @@ func (w *watch) add(all samples) {
 func (w *watch) awaitMemory(t *truth, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := proportional(t.leader)
-		if err := exported(3); err != nil {
+		if err := awaitExports(3); err != nil {
 			return nil, err
 		}
 		t.memory = proportional(t.leader)
 		steady := t.memory > 0 && math.Abs(float64(before)/float64(t.memory)-1) < 0.002
-		if after, err = scrape(); err != nil {
+		if after, err = scrapeAgent(); err != nil {
 			return nil, err
 		}
 		w.add(after)

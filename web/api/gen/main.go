@@ -122,7 +122,7 @@ func describe(texts map[string]string, t *ast.TypeSpec, doc *ast.CommentGroup) {
 		}
 	}
 	if wire {
-		texts[t.Name.Name] = subject(t.Name.Name, oneLine(doc.Text()))
+		texts[t.Name.Name] = trimSubject(t.Name.Name, oneLine(doc.Text()))
 	}
 }
 
@@ -132,8 +132,8 @@ func oneLine(comment string) string {
 	return link.ReplaceAllString(strings.Join(strings.Fields(comment), " "), "$1")
 }
 
-// subject drops the name of the type, with which a Go comment begins: "Disk is a block device." becomes "A block device."
-func subject(name, text string) string {
+// trimSubject drops the name of the type, with which a Go comment begins: "Disk is a block device." becomes "A block device."
+func trimSubject(name, text string) string {
 	text, found := strings.CutPrefix(text, name+" ")
 	if !found {
 		return text

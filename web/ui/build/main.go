@@ -37,13 +37,13 @@ func run(dir string, check bool) error {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "preact")); err != nil {
 		return fmt.Errorf("%w; run npm ci in %s", err, dir)
 	}
-	files, err := bundle(dir)
+	files, err := readBuilt(dir)
 	if err != nil {
 		return err
 	}
 	total := 0
-	for _, name := range append([]string{"index.html", "app.css"}, scripts(files, "app.js")...) {
-		n, err := compressed(files[name])
+	for _, name := range append([]string{"index.html", "app.css"}, importedScripts(files, "app.js")...) {
+		n, err := gzipSize(files[name])
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	built, err := pack(files, sum)
+	built, err := writeZip(files, sum)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// pack writes files to an uncompressed zip archive. It sorts them by name, so that equal sources give equal bytes. sum
+// writeZip writes files to an uncompressed zip archive. It sorts them by name, so that equal sources give equal bytes. sum
 // is the digest of the sources and becomes the comment of the archive.
-func pack(files map[string][]byte, sum string) ([]byte, error) {
+func writeZip(files map[string][]byte, sum string) ([]byte, error) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -92,8 +92,8 @@ func pack(files map[string][]byte, sum string) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// bundle returns the files by their names in the archive.
-func bundle(dir string) (map[string][]byte, error) {
+// readBuilt returns the files by their names in the archive.
+func readBuilt(dir string) (map[string][]byte, error) {
 	root, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func bundle(dir string) (map[string][]byte, error) {
 		}
 	}
 	// Preload the imports of the first script, so that they are fetched in parallel with it.
-	for _, name := range scripts(files, "app.js")[1:] {
+	for _, name := range importedScripts(files, "app.js")[1:] {
 		files["index.html"] = bytes.Replace(files["index.html"], []byte("</head>"),
 			[]byte(`  <link rel="modulepreload" href="/static/`+name+"\">\n</head>"), 1)
 	}
@@ -134,8 +134,8 @@ func bundle(dir string) (map[string][]byte, error) {
 // imported finds the imports that a script needs before it runs; import() is loaded on demand.
 var imported = regexp.MustCompile(`(?:from|import)"\./([^"]+\.js)"`)
 
-// scripts returns a built script and all that it imports before it runs.
-func scripts(files map[string][]byte, name string) []string {
+// importedScripts returns a built script and all that it imports before it runs.
+func importedScripts(files map[string][]byte, name string) []string {
 	out := []string{name}
 	for i := 0; i < len(out); i++ {
 		for _, m := range imported.FindAllSubmatch(files[out[i]], -1) {
@@ -157,7 +157,7 @@ func checkStyles(files map[string][]byte) error {
 	return nil
 }
 
-func compressed(b []byte) (int, error) {
+func gzipSize(b []byte) (int, error) {
 	var buf bytes.Buffer
 	w := gzip.NewWriter(&buf)
 	if _, err := w.Write(b); err != nil {

@@ -17,7 +17,7 @@ import (
 // therefore check that the committed pages were built from the committed sources.
 const distFile = "dist.zip"
 
-func digest(b []byte) string {
+func sha256Hex(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
@@ -47,14 +47,14 @@ func sourceSum(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&all, "%s  %s\n", digest(content), filepath.ToSlash(at))
+		fmt.Fprintf(&all, "%s  %s\n", sha256Hex(content), filepath.ToSlash(at))
 	}
 	version, err := esbuildVersion(filepath.Join(dir, "..", "..", "go.mod"))
 	if err != nil {
 		return "", err
 	}
 	fmt.Fprintf(&all, "esbuild %s\n", version)
-	return digest(all.Bytes()), nil
+	return sha256Hex(all.Bytes()), nil
 }
 
 func esbuildVersion(goMod string) (string, error) {

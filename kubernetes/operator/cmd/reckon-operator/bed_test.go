@@ -73,7 +73,7 @@ func onBed(t *testing.T) *bed {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- operate(ctx, o, slog.New(slog.DiscardHandler)) }()
+	go func() { ended <- runManager(ctx, o, slog.New(slog.DiscardHandler)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

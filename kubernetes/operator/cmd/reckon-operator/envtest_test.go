@@ -107,7 +107,7 @@ func (s *server) operator(args ...string) (stop func() error) {
 	o.webhookPort = s.port
 	ctx, cancel := context.WithCancel(s.t.Context())
 	failed := make(chan error, 1)
-	go func() { failed <- operate(ctx, o, slog.New(slog.DiscardHandler)) }()
+	go func() { failed <- runManager(ctx, o, slog.New(slog.DiscardHandler)) }()
 	done := false
 	end := func() error {
 		if done {
@@ -212,13 +212,13 @@ func (s *server) foreignDefinition() {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	log := slog.New(slog.DiscardHandler)
-	if err := definitions(ctx, s.c, true, false, log); err == nil || !strings.Contains(err.Error(), "--adopt") {
+	if err := checkDefinitions(ctx, s.c, true, false, log); err == nil || !strings.Contains(err.Error(), "--adopt") {
 		s.t.Errorf("a definition of somebody else: %v", err)
 	}
-	if err := definitions(ctx, s.c, true, true, log); err != nil {
+	if err := checkDefinitions(ctx, s.c, true, true, log); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := definitions(ctx, s.c, true, false, log); err != nil {
+	if err := checkDefinitions(ctx, s.c, true, false, log); err != nil {
 		s.t.Errorf("our own definition: %v", err)
 	}
 }

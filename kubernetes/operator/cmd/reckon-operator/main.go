@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	log := slog.New(slog.NewTextHandler(errs, nil))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	return operate(ctx, o, log)
+	return runManager(ctx, o, log)
 }
 
 func newFlags(o *options, errs io.Writer) *flag.FlagSet {

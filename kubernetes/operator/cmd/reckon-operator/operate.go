@@ -104,8 +104,8 @@ func (o *options) register(f *flag.FlagSet) {
 	f.IntVar(&o.ttl, "ttl", defaultTTL, "seconds that a finished JobSet is kept")
 }
 
-// operate runs until ctx ends.
-func operate(ctx context.Context, o options, log *slog.Logger) error {
+// runManager runs until ctx ends.
+func runManager(ctx context.Context, o options, log *slog.Logger) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := definitions(ctx, direct, o.definite, o.adopt, log); err != nil {
+	if err := checkDefinitions(ctx, direct, o.definite, o.adopt, log); err != nil {
 		return err
 	}
 	cert := &webhooks.Certificate{Names: []string{o.service + "." + o.own + ".svc", o.service + "." + o.own, o.service},
@@ -147,7 +147,7 @@ func operate(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := assemble(m, o, cert, hooks, log); err != nil {
+	if err := addParts(m, o, cert, hooks, log); err != nil {
 		return err
 	}
 	if err := describeCluster(m, o, log); err != nil {
@@ -209,9 +209,9 @@ func describeOnly(ctx context.Context, config *rest.Config, o options, log *slog
 	return err
 }
 
-// assemble puts the parts into the manager.
-func assemble(m manager.Manager, o options, cert *webhooks.Certificate, hooks webhook.Server, log *slog.Logger) error {
-	runs, err := keeper(m, &o)
+// addParts puts the parts into the manager.
+func addParts(m manager.Manager, o options, cert *webhooks.Certificate, hooks webhook.Server, log *slog.Logger) error {
+	runs, err := runStore(m, &o)
 	if err != nil {
 		return err
 	}
@@ -266,8 +266,8 @@ func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.Namesp
 	return string(text), err
 }
 
-// keeper returns the place where runs are kept.
-func keeper(m manager.Manager, o *options) (controller.Runs, error) {
+// runStore returns the place where runs are kept.
+func runStore(m manager.Manager, o *options) (controller.Runs, error) {
 	if o.server == "" {
 		return &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}, nil
 	}
@@ -281,7 +281,7 @@ func keeper(m manager.Manager, o *options) (controller.Runs, error) {
 // cacheOptions limits the cache to our objects and to the fields in use, so that 1,000 sets with 10,000 pods fit into 100 MB.
 func cacheOptions(namespace string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{jobs.LabelManaged: jobs.Manager})
-	out := cache.Options{DefaultTransform: slim, ByObject: map[client.Object]cache.ByObject{
+	out := cache.Options{DefaultTransform: slimObject, ByObject: map[client.Object]cache.ByObject{
 		&core.Pod{}:      {Label: ours, Field: fields.Everything()},
 		&jobset.JobSet{}: {Label: ours, Field: fields.Everything()},
 	}}
@@ -291,8 +291,8 @@ func cacheOptions(namespace string) cache.Options {
 	return out
 }
 
-// slim drops the unused parts of an object and shares strings that many pods have.
-func slim(object any) (any, error) {
+// slimObject drops the unused parts of an object and shares strings that many pods have.
+func slimObject(object any) (any, error) {
 	o, ok := object.(client.Object)
 	if !ok {
 		return object, nil
@@ -344,26 +344,29 @@ func slimStatuses(list []core.ContainerStatus) (out []core.ContainerStatus) {
 // intern returns the shared copy of a text.
 func intern(s string) string { return unique.Make(s).Value() }
 
-// definitions checks that the custom resource definitions are ours, and installs them if requested.
-func definitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
+// checkDefinitions checks that the custom resource definitions are ours, and installs them if requested.
+func checkDefinitions(ctx context.Context, c client.Client, install, adopt bool, log *slog.Logger) error {
 	for _, read := range []func() (*apiextensions.CustomResourceDefinition, error){crd.MetricSets, crd.MetricRuns} {
 		want, err := read()
 		if err != nil {
 			return err
 		}
 		// The API server writes their status meanwhile.
-		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error { return definition(ctx, c, want.DeepCopy(), install, adopt, log) })
+		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			return checkDefinition(ctx, c, want.DeepCopy(), install, adopt,
+				log)
+		})
 		if err != nil {
 			return err
 		}
-		if err := established(ctx, c, want.Name); err != nil {
+		if err := awaitEstablished(ctx, c, want.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func definition(ctx context.Context, c client.Client, want *apiextensions.CustomResourceDefinition, install, adopt bool,
+func checkDefinition(ctx context.Context, c client.Client, want *apiextensions.CustomResourceDefinition, install, adopt bool,
 	log *slog.Logger) error {
 	have := &apiextensions.CustomResourceDefinition{}
 	err := c.Get(ctx, client.ObjectKey{Name: want.Name}, have)
@@ -384,8 +387,8 @@ func definition(ctx context.Context, c client.Client, want *apiextensions.Custom
 	return nil
 }
 
-// established waits until the API server serves a definition.
-func established(ctx context.Context, c client.Client, name string) error {
+// awaitEstablished waits until the API server serves a definition.
+func awaitEstablished(ctx context.Context, c client.Client, name string) error {
 	for {
 		have := &apiextensions.CustomResourceDefinition{}
 		if err := c.Get(ctx, client.ObjectKey{Name: name}, have); err != nil {

@@ -32,16 +32,16 @@ func TestSlim(t *testing.T) {
 		Status: core.PodStatus{Phase: core.PodPending, PodIP: "10.0.0.1", Conditions: []core.PodCondition{unschedulable},
 			ContainerStatuses: []core.ContainerStatus{{Name: "app", Image: "i", ImageID: "sha256:a", State: running}}},
 	}
-	if got, err := slim(p); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := slimObject(p); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, want)
 	}
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "s", ManagedFields: managed}, Spec: jobset.JobSetSpec{ReplicatedJobs: make([]jobset.ReplicatedJob, 2)}, Status: jobset.JobSetStatus{Restarts: 1}}
-	if _, err := slim(js); err != nil || js.Name != "s" || js.Status.Restarts != 1 || js.Spec.ReplicatedJobs != nil || js.ManagedFields != nil {
+	if _, err := slimObject(js); err != nil || js.Name != "s" || js.Status.Restarts != 1 || js.Spec.ReplicatedJobs != nil || js.ManagedFields != nil {
 		t.Errorf("%v %+v", err, js)
 	}
 	pods := int32(3)
 	ms := &v1alpha2.MetricSet{ObjectMeta: metav1.ObjectMeta{Name: "s", ManagedFields: managed, Annotations: map[string]string{"x": "y"}}, Spec: v1alpha2.MetricSetSpec{Pods: &pods}}
-	if _, err := slim(ms); err != nil || ms.ManagedFields != nil || ms.Annotations["x"] != "y" || ms.Spec.Pods == nil {
+	if _, err := slimObject(ms); err != nil || ms.ManagedFields != nil || ms.Annotations["x"] != "y" || ms.Spec.Pods == nil {
 		t.Errorf("%v %+v", err, ms)
 	}
 }
