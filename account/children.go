@@ -101,11 +101,12 @@ type lineage struct {
 	parents []*process // with grown child times, or with time owed
 	gap     bool       // the ledger was restored: exit records from the time between are missing
 	missed  missed
-	orphans []orphan // in this tick
-	settled bool     // every exit is recorded in this tick: nothing is left to reconcile
-	told    bool     // the source reports child times
-	held    uint64   // by offspring, in this tick
-	elapsed uint64   // between the last two ticks
+	// CPU time in this tick of processes that no reading saw, that had no process group, and whose parent ended first. By short work.
+	orphans map[*Part]uint64
+	settled bool   // every exit is recorded in this tick: nothing is left to reconcile
+	told    bool   // the source reports child times
+	held    uint64 // by offspring, in this tick
+	elapsed uint64 // between the last two ticks
 
 	beforeLast uint64             // time of the pass before l.before
 	sights     map[int32]sighting // by process without a child that was seen before

@@ -98,8 +98,8 @@ func (tab *table) settleDoubts() {
 // started the children, they may belong to any user.
 func (tab *table) doubtGuess(p *Part, nanos uint64, settled bool) {
 	tab.doubts.add(p, uncertain{over: nanos}, settled)
-	for _, short := range tab.parts.order {
-		if short.kind.Folded() && (short.owner == p.owner || p.owner == rootOwner) {
+	for owner, short := range tab.parts.shortOf {
+		if owner == p.owner || p.owner == rootOwner {
 			tab.doubts.add(short, uncertain{lack: nanos}, settled)
 		}
 	}

@@ -17,13 +17,18 @@ func TestWaitLostInAGap(t *testing.T) {
 		then func(shell, p *sensor.Process) bool // what it has become; false if it is gone
 		want figure.Exactness
 	}{
-		"waits on":                    {false, false, func(_, _ *sensor.Process) bool { return true }, figure.Exact},
-		"ended":                       {false, false, func(_, _ *sensor.Process) bool { return false }, figure.AtLeast},
-		"ended in a job":              {true, false, func(_, _ *sensor.Process) bool { return false }, figure.AtLeast},
-		"not waited for":              {false, false, func(_, p *sensor.Process) bool { p.State = 'Z'; return true }, figure.Exact},
-		"had ended before":            {false, true, func(_, _ *sensor.Process) bool { return false }, figure.Exact},
-		"so did one that began since": {false, false, func(shell, _ *sensor.Process) bool { shell.ChildUserNanos = second / 10; return true }, figure.AtLeast},
-		"its id is another's":         {false, false, func(_, p *sensor.Process) bool { p.Start += 5 * second; return true }, figure.AtLeast},
+		"waits on":         {false, false, func(_, _ *sensor.Process) bool { return true }, figure.Exact},
+		"ended":            {false, false, func(_, _ *sensor.Process) bool { return false }, figure.AtLeast},
+		"ended in a job":   {true, false, func(_, _ *sensor.Process) bool { return false }, figure.AtLeast},
+		"not waited for":   {false, false, func(_, p *sensor.Process) bool { p.State = 'Z'; return true }, figure.Exact},
+		"had ended before": {false, true, func(_, _ *sensor.Process) bool { return false }, figure.Exact},
+		"so did one that began since": {false, false, func(shell,
+			_ *sensor.Process) bool {
+			shell.ChildUserNanos = second / 10
+			return true
+		}, figure.AtLeast},
+		"its id is another's": {false, false, func(_, p *sensor.Process) bool { p.Start += 5 * second; return true },
+			figure.AtLeast},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{})
@@ -83,7 +88,8 @@ func TestShortWorkInAGap(t *testing.T) {
 	}
 }
 
-// TestZombieOfAnEndedGroup: a process that nobody waits for is charged once, and to nobody else after restarts, although its group has ended
+// TestZombieOfAnEndedGroup: a process that nobody waits for is charged once, and to nobody else after restarts, although its group has
+// ended
 // and is in the accounts no more, or is short work. It remains its owner's, and its parent's child times that have it later are no new use.
 func TestZombieOfAnEndedGroup(t *testing.T) {
 	for name, used := range map[string]uint64{"a group": 30 * second, "short work": second / 2} {

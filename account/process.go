@@ -54,7 +54,7 @@ type table struct {
 	free     []*process // reused, so that a steady machine allocates nothing
 	seen     passOrder
 	absent   []*process       // that may not have been in the last pass
-	putOff   uint64           // tick of the last call of Ledger.PutOff
+	putOff   uint64           // tick of the last call of Ledger.SkipCounts
 	dead     map[string]*dead // zombies, by owner
 	line     lineage
 	doubts   doubts
@@ -71,7 +71,7 @@ type table struct {
 func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
 	return &table{
 		times: at, config: c, parts: parts, machine: machine, evidence: v, byID: make(map[int32]*process), dead: make(map[string]*dead),
-		excess: newExcess(),
+		excess: newExcess(), line: lineage{orphans: make(map[*Part]uint64)},
 		doubts: doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestPutOff: what a process did that ended is charged to its workload also where it is read ticks later, as long as
-// PutOff reported each tick without a reading. The process is forgotten afterwards.
+// SkipCounts reported each tick without a reading. The process is forgotten afterwards.
 func TestPutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		putOff bool

@@ -26,7 +26,7 @@ type registry struct {
 	shorts    map[string]*metric.Series // by owner, for shortWorkloads
 	counts    map[string]uint64
 	bounded   []*Part          // with memory that is an upper bound in this tick
-	shortOf   map[string]*Part // by owner; see shortWork
+	shortOf   map[string]*Part // the short work registered last, by owner
 	tallies   *tally.Books
 	deletes   deletes
 	repoint   func(from, to *Part) // charges the processes of one part to another from now on
@@ -177,7 +177,6 @@ func (r *registry) shortWork(owner string) *Part {
 		p = r.ensurePart(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
 		}}, max(r.began, r.exported))
-		r.shortOf[owner] = p
 	}
 	return p
 }

@@ -180,6 +180,9 @@ func (r *registry) register(p *Part) {
 		}
 	}
 	r.byKey[p.key] = p
+	if p.kind.Folded() {
+		r.shortOf[p.owner] = p
+	}
 	r.joinGroup(p)
 }
 

@@ -159,7 +159,8 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 		r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
 		for _, p := range r.l.parts.order {
 			if p.now.cpu > 0 {
-				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, seconds(p.CPU()), seconds(p.now.cpu), r.l.table.doubts.doubtOf(p))
+				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, seconds(p.CPU()), seconds(p.now.cpu),
+					r.l.table.doubts.doubtOf(p))
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) 
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
 		(p.PPID <= 1 || q != nil && q.children != nil && q.children.reaper) {
-		tab.line.orphans = append(tab.line.orphans, orphan{e.part, nanos})
+		tab.line.orphans[e.part] += nanos
 		return
 	}
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
@@ -108,24 +108,18 @@ func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) 
 	}
 }
 
-// orphan holds the CPU time of a process that no reading saw, that had no process group, and whose parent ended first.
-type orphan struct {
-	part  *Part // short work
-	nanos uint64
-}
-
 // doubtOrphans records that an orphan may belong to the process group of an ended process, like its parent.
 func (tab *table) doubtOrphans() {
 	t := &tab.line
-	for _, o := range t.orphans {
+	for short, nanos := range t.orphans {
 		for _, e := range t.leaving {
-			if e.part.kind.Group() && e.part.owner == o.part.owner {
-				tab.doubts.addDoubt(e.part, o.part, uncertain{lack: o.nanos})
-				tab.doubts.addDoubt(o.part, e.part, uncertain{over: o.nanos})
+			if e.part.kind.Group() && e.part.owner == short.owner {
+				tab.doubts.addDoubt(e.part, short, uncertain{lack: nanos})
+				tab.doubts.addDoubt(short, e.part, uncertain{over: nanos})
 			}
 		}
 	}
-	t.orphans = t.orphans[:0]
+	clear(t.orphans)
 }
 
 // chargeUnseen charges the CPU time of children that no reading saw.
