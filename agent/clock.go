@@ -12,7 +12,7 @@ import (
 const maxBackwardStep = 5 * time.Minute
 
 // clock is the time of day for exports. It follows the machine's clock. If that is set back by up
-// to heldBack, it continues evenly, ahead by that amount. Otherwise newer counter samples would
+// to maxBackwardStep, it continues evenly, ahead by that amount. Otherwise newer counter samples would
 // sort among older ones, look like a reset, and be counted twice. It follows the machine again once
 // that clock is set forward.
 //

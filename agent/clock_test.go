@@ -21,12 +21,14 @@ func TestClockThatIsSet(t *testing.T) {
 		{"back by less than a second", map[int]time.Duration{60: -900 * time.Millisecond}, map[int]time.Duration{60: -900 * time.Millisecond, 600: -900 * time.Millisecond}, ""},
 		{"back by twenty seconds", map[int]time.Duration{60: -20 * time.Second}, map[int]time.Duration{59: 0, 60: 0, 61: 0, 600: 0}, "go on evenly"},
 		{"back by the most", map[int]time.Duration{60: -maxBackwardStep}, map[int]time.Duration{60: 0, 600: 0}, "go on evenly"},
-		{"back by more", map[int]time.Duration{60: -maxBackwardStep - time.Second}, map[int]time.Duration{60: -maxBackwardStep - time.Second, 600: -maxBackwardStep - time.Second}, "set back by much"},
+		{"back by more", map[int]time.Duration{60: -maxBackwardStep - time.Second},
+			map[int]time.Duration{60: -maxBackwardStep - time.Second, 600: -maxBackwardStep - time.Second}, "set back by much"},
 		{"back and forth", map[int]time.Duration{60: -20 * time.Second, 120: 20 * time.Second}, map[int]time.Duration{119: 0, 120: 0, 600: 0}, "go on evenly"},
 		{"back, and forward by more", map[int]time.Duration{60: -20 * time.Second, 120: 50 * time.Second}, map[int]time.Duration{119: 0, 120: 30 * time.Second, 600: 30 * time.Second}, "go on evenly"},
 		{"back, and forward by a part", map[int]time.Duration{60: -20 * time.Second, 120: 5 * time.Second}, map[int]time.Duration{119: 0, 120: 0, 600: 0}, "go on evenly"},
 		{"back twice", map[int]time.Duration{60: -20 * time.Second, 90: -20 * time.Second}, map[int]time.Duration{60: 0, 90: 0, 600: 0}, "go on evenly"},
-		{"back twice, together more than the most", map[int]time.Duration{60: -maxBackwardStep, 90: -2 * time.Second}, map[int]time.Duration{60: 0, 89: 0, 90: -maxBackwardStep - 2*time.Second}, "set back by much"},
+		{"back twice, together more than the most", map[int]time.Duration{60: -maxBackwardStep, 90: -2 * time.Second},
+			map[int]time.Duration{60: 0, 89: 0, 90: -maxBackwardStep - 2*time.Second}, "set back by much"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -89,7 +89,8 @@ func TestTooFewFiles(t *testing.T) {
 // TestReasonLabel: the label of a source that the kernel refuses names the kernel's answer, and no reason is longer than a line.
 func TestReasonLabel(t *testing.T) {
 	for err, want := range map[error]string{
-		sensor.RefusedError("the verifier of this kernel rejects the BPF programs", "report it", errors.New("program walk: combined stack size of 6 calls is 576. Too large")): "the verifier of this kernel rejects the BPF programs: program walk: combined stack size of 6 calls is 576. Too large (report it)",
+		sensor.RefusedError("the verifier of this kernel rejects the BPF programs", "report it",
+			errors.New("program walk: combined stack size of 6 calls is 576. Too large")): "the verifier of this kernel rejects the BPF programs: program walk: combined stack size of 6 calls is 576. Too large (report it)",
 		sensor.Unavailable("no RAPL zones", "", syscall.ENOENT): "no RAPL zones",
 		errors.Join(syscall.EIO, syscall.EBADF):                 "input/output error; bad file descriptor",
 	} {

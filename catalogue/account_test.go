@@ -14,14 +14,19 @@ import (
 // time and other nodes do not.
 func TestLanes(t *testing.T) {
 	got := assignLanes([]span{
-		{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 10}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 10, last: 20},
-		{partPlace: partPlace{Node: "n1", Part: "2"}, first: 15, last: 30}, {partPlace: partPlace{Node: "n2", Part: "0"}, first: 0, last: 10},
+		{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 10}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 10,
+			last: 20},
+		{partPlace: partPlace{Node: "n1", Part: "2"}, first: 15, last: 30}, {partPlace: partPlace{Node: "n2", Part: "0"}, first: 0,
+			last: 10},
 	}, nil)
-	if got[partPlace{Node: "n1", Part: "0"}] != got[partPlace{Node: "n1", Part: "1"}] || got[partPlace{Node: "n1", Part: "1"}] == got[partPlace{Node: "n1", Part: "2"}] || got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n2", Part: "0"}] {
+	if got[partPlace{Node: "n1", Part: "0"}] != got[partPlace{Node: "n1", Part: "1"}] || got[partPlace{Node: "n1",
+		Part: "1"}] == got[partPlace{Node: "n1", Part: "2"}] || got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n2",
+		Part: "0"}] {
 		t.Errorf("lanes: %v", got)
 	}
 	// The last sample of a step may come when the next one has begun.
-	late := []span{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 15, last: 40}}
+	late := []span{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"},
+		first: 15, last: 40}}
 	for end, together := range map[int64]bool{14: true, 15: true, 16: false} {
 		got := assignLanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
 		if same := got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}]; same != together {
@@ -81,11 +86,15 @@ func TestMeans(t *testing.T) {
 	}{
 		"from its start": {tracks: []track{{Slot: cpu, Node: "n", First: 15_000, FirstV: 10, T: 100_000, V: 90}}, cores: 0.9},
 		// A run with processes that others sampled begins with their first reading.
-		"from its first reading":   {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
-		"of accounting":            {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
-		"suspended for a half":     {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
-		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 100},
-		"as it ended":              {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001, T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000, V: 100, Max: 100}}, memory: 90},
+		"from its first reading": {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
+		"of accounting":          {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
+		"suspended for a half":   {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
+		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001,
+			T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000,
+			V: 100, Max: 100}}, memory: 100},
+		"as it ended": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001,
+			T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000,
+			V: 100, Max: 100}}, memory: 90},
 	} {
 		a := &account{Tracks: map[uint64]*track{}, Ends: c.ends, Scheduler: c.scheduler, Start: c.scheduler.Start}
 		for i := range c.tracks {

@@ -23,7 +23,8 @@ func TestNamedRuns(t *testing.T) {
 			var before *truth
 			for i := range 4 {
 				// Two pods of the Job, one after the other.
-				job := x.begin("cronjob/shop/report", partPlace{Node: "n1", Part: fmt.Sprintf("report-%d-a/main", i)}, partPlace{Node: "n1", Part: fmt.Sprintf("report-%d-b/main", i)})
+				job := x.begin("cronjob/shop/report", partPlace{Node: "n1", Part: fmt.Sprintf("report-%d-a/main", i)},
+					partPlace{Node: "n1", Part: fmt.Sprintf("report-%d-b/main", i)})
 				if tt.named {
 					job.run = fmt.Sprintf("uid-%d", i)
 				}

@@ -94,7 +94,8 @@ func TestEager(t *testing.T) {
 			floats("a", 5, 10, 20, 30, 35), floats("none"), floats("outside", 5, 35), broken, histogramSeries(), floats("many", many...), floats("b", 15, 25),
 		}, err: errors.New("and an error at the end")}
 	}
-	set := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), list()}, false, &storage.SelectHints{Start: 10, End: 30}, nil, &meter{})
+	set := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), list()}, false, &storage.SelectHints{Start: 10, End: 30}, nil,
+		&meter{})
 	got := map[string][]string{}
 	var all []storage.Series
 	for set.Next() {
@@ -141,7 +142,8 @@ func TestEager(t *testing.T) {
 			t.Errorf("%+v is read at once", h)
 		}
 	}
-	if _, ok := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), list()}, false, &storage.SelectHints{Start: 0, End: eagerRange.Milliseconds()}, nil, &meter{}).(*eagerSet); !ok {
+	if _, ok := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), list()}, false, &storage.SelectHints{Start: 0,
+		End: eagerRange.Milliseconds()}, nil, &meter{}).(*eagerSet); !ok {
 		t.Error("the longest range is not read at once")
 	}
 }
@@ -165,7 +167,8 @@ func TestEagerBound(t *testing.T) {
 	m := &meter{}
 	h := &storage.SelectHints{Start: 0, End: 1000}
 	for range 2 {
-		set := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), &listSet{list: []storage.Series{floats("a", 1, 2, 3)}}}, false, h, nil, m)
+		set := eagerSelect(t.Context(), listQuerier{storage.NoopQuerier(), &listSet{list: []storage.Series{floats("a", 1, 2, 3)}}}, false,
+			h, nil, m)
 		if set.Next(); set.At().Labels().Get("__name__") != "a" || len(readAll(set.At().Iterator(nil), 0)) != 3 {
 			t.Error("samples are missing")
 		}

@@ -17,7 +17,8 @@ func TestUnavailable(t *testing.T) {
 		"reason": {Unavailable("not a Jetson", "", nil), "not a Jetson", "not a Jetson"},
 		"remedy": {Unavailable("no taskstats", "use another kernel", nil), "no taskstats (use another kernel)", "no taskstats (use another kernel)"},
 		"cause":  {Unavailable("no zones", "load the driver", fs.ErrNotExist), "no zones: file does not exist (load the driver)", "no zones (load the driver)"},
-		"refused": {RefusedError("some calls are not counted", "", hooks), "some calls are not counted: vfs_mkdir: the kernel has no such function; permission denied",
+		"refused": {RefusedError("some calls are not counted", "", hooks),
+			"some calls are not counted: vfs_mkdir: the kernel has no such function; permission denied",
 			"some calls are not counted: vfs_mkdir: the kernel has no such function; permission denied"},
 	} {
 		var u *UnavailableError

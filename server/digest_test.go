@@ -53,7 +53,8 @@ func TestDigests(t *testing.T) {
 		{monday.Add(14*24*time.Hour + digestLate), 4}, // due for just a day
 	} {
 		before := len(sent)
-		if err := d.sendDue(t.Context(), c.at); (err != nil) != (len(sent) > before) || err != nil && !strings.Contains(err.Error(), "digest of broken") {
+		if err := d.sendDue(t.Context(), c.at); (err != nil) != (len(sent) > before) || err != nil && !strings.Contains(err.Error(),
+			"digest of broken") {
 			t.Errorf("%v: %v", c.at, err)
 		}
 		if len(sent) != c.want {

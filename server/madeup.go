@@ -34,7 +34,7 @@ func MarkSimulated(data string, m Simulated) error {
 	return os.WriteFile(filepath.Join(data, madeUpFile), append(raw, '\n'), 0o640)
 }
 
-// ReadSimulated returns the mark of MarkMadeUp, or false if the data is not simulated.
+// ReadSimulated returns the mark of MarkSimulated, or false if the data is not simulated.
 func ReadSimulated(data string) (Simulated, bool) {
 	raw, err := os.ReadFile(filepath.Join(data, madeUpFile))
 	if err != nil {

@@ -225,7 +225,8 @@ func TestHistoryAnswersAtOnce(t *testing.T) {
 		t.Errorf("a new server: %v", err)
 	}
 	list, err := ask()
-	if err != nil || list.Total != 1 || len(list.Missing) != 1 || !strings.Contains(list.Missing[0], "has just started; the last minutes appear soon") {
+	if err != nil || list.Total != 1 || len(list.Missing) != 1 || !strings.Contains(list.Missing[0],
+		"has just started; the last minutes appear soon") {
 		t.Errorf("after a start: %+v, %v", list, err)
 	}
 }

@@ -140,7 +140,7 @@ type checked struct {
 
 // passwordCacheTime is the time for which a verified password is accepted without another check.
 // Without it, clients that send the password with every request would keep the server busy.
-// rememberedShared applies to a shared database, because other servers do not announce changes.
+// sharedPasswordCacheTime applies to a shared database, because other servers do not announce changes.
 const (
 	passwordCacheTime       = time.Minute
 	sharedPasswordCacheTime = 5 * time.Second

@@ -14,7 +14,8 @@ import (
 
 // TestExplainedOnce: an error passes through several functions that explain it, and reports what it is once.
 func TestExplainedOnce(t *testing.T) {
-	c := &Catalogue{path: "catalogue.db", d: &dialect{corrupt: neverRetry, unopened: neverRetry, gone: neverRetry, away: neverRetry, full: func(error) bool { return true }}}
+	c := &Catalogue{path: "catalogue.db", d: &dialect{corrupt: neverRetry, unopened: neverRetry, gone: neverRetry, away: neverRetry,
+		full: func(error) bool { return true }}}
 	err := c.translateError(t.Context(), c.translateError(t.Context(), errors.New("database or disk is full (13)")))
 	if n := strings.Count(err.Error(), "catalogue.db"); n != 1 || !errors.Is(err, store.ErrFull) {
 		t.Errorf("%d times: %v", n, err)

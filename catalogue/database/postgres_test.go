@@ -112,7 +112,8 @@ func partlyWiped(t *testing.T, c *Catalogue) {
 	for _, table := range []string{"workloads CASCADE", "graph_quads"} {
 		exec("DROP TABLE " + table)
 		_, readErr := c.db.ExecContext(t.Context(), "SELECT 1 FROM "+strings.TrimSuffix(table, " CASCADE"))
-		if err := c.translateError(t.Context(), readErr); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "created again") {
+		if err := c.translateError(t.Context(), readErr); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(),
+			"created again") {
 			t.Errorf("without %s: %v", table, err)
 		}
 		if err := c.Upsert(t.Context(), []store.Workload{storetest.Row(2)}); err != nil {

@@ -97,7 +97,8 @@ func TestPickedUsage(t *testing.T) {
 	}
 	var out strings.Builder
 	m := marked{}
-	if err := columnTable(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness }, fixedNow()).Print(term.Screen{Writer: &out}); err != nil {
+	if err := columnTable(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness },
+		fixedNow()).Print(term.Screen{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "alice  >=2 core-hours  0.42 Wh         -\n"; !strings.HasSuffix(out.String(), want) {

@@ -101,7 +101,8 @@ func TestChartOfShortJob(t *testing.T) {
 	p := &page{Screen: term.Screen{Width: 80}}
 	p.profiles(d)
 	got := p.b.String()
-	for _, want := range []string{"Cores over time, means of 1m 0s\n", at(0).Local().Format("└15:04:05 "), end.Local().Format(" 15:04:05\n")} {
+	for _, want := range []string{"Cores over time, means of 1m 0s\n", at(0).Local().Format("└15:04:05 "),
+		end.Local().Format(" 15:04:05\n")} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in:\n%s", want, got)
 		}

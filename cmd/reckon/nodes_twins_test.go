@@ -15,7 +15,8 @@ func TestTwins(t *testing.T) {
 		return w
 	}
 	three := []client.Workload{job(1, "vm", "vm-two"), job(1, "vm-two", "vm"), job(1, "vm-two", "vm"), job(2, "n3", "n4"), job(2, "n3", "n4"), job(2, "n3", "n4")}
-	if got := findAliases(nodes, three); len(got) != 1 || !strings.HasPrefix(got[0], "One machine under two names? vm-two has jobs and no agent, and the agent of vm has") {
+	if got := findAliases(nodes, three); len(got) != 1 || !strings.HasPrefix(got[0],
+		"One machine under two names? vm-two has jobs and no agent, and the agent of vm has") {
 		t.Error(got)
 	}
 	for what, jobs := range map[string][]client.Workload{

@@ -34,7 +34,8 @@ func TestNotesOfRefusedSources(t *testing.T) {
 	var out strings.Builder
 	showNotes(&out, []agent.Note{
 		{Sensor: "tegra", Err: sensor.Unavailable("not a Tegra board", "", nil)},
-		{Sensor: "files-hooks", Err: sensor.RefusedError("some calls on file systems are not counted", "", errors.Join(errors.New("vfs_mkdir: no"), errors.New("vfs_rmdir: no")))},
+		{Sensor: "files-hooks", Err: sensor.RefusedError("some calls on file systems are not counted", "",
+			errors.Join(errors.New("vfs_mkdir: no"), errors.New("vfs_rmdir: no")))},
 	})
 	const want = "\nNot available here:\n  files-hooks  some calls on file systems are not counted: vfs_mkdir: no; vfs_rmdir: no\n\nNo data sources here for tegra; see `reckon nodes`.\n"
 	if out.String() != want {

@@ -49,7 +49,8 @@ func TestJoin(t *testing.T) {
 		t.Errorf("%d %v %v, want %v", size, got, err, want)
 	}
 	all := func(_, length uint64) ([]byte, error) { return slices.Repeat([]byte{1}, int(length/page)), nil }
-	if _, err := collapseMappings(strings.NewReader(maps), all, func(uint64, uint64) error { return unix.EINVAL }); !errors.Is(err, unix.EINVAL) {
+	if _, err := collapseMappings(strings.NewReader(maps), all, func(uint64, uint64) error { return unix.EINVAL }); !errors.Is(err,
+		unix.EINVAL) {
 		t.Errorf("an old kernel: %v", err)
 	}
 	for _, here := range []error{nil, unix.ENOMEM} {

@@ -49,7 +49,8 @@ var update = flag.Bool("update", false, "write doc/metrics.md")
 func TestReference(t *testing.T) {
 	sections := []Section{
 		{Title: "Workloads", Descs: slices.Concat(account.Descs(), task.TallyDescs()), Text: "The identity is in the labels `workload`, `kind`, `part` and `owner`; every series also has the external labels `site` and `node`.\n" +
-			"The kind is " + strings.Join(workload.KindNames(workload.Kinds()), ", ") + ", or that of another Kubernetes controller in lower case, such as statefulset."},
+			"The kind is " + strings.Join(workload.KindNames(workload.Kinds()), ", ") +
+			", or that of another Kubernetes controller in lower case, such as statefulset."},
 	}
 	sections = append(sections, Section{Title: "The server", Descs: server.Descs(), Text: "What the server says of itself, on `/metrics` of `reckon serve` and `reckon up`, and in its own store once a minute, where they have the label `server` instead of `node`."})
 	sections = append(sections, Section{Title: "Scraping", Descs: scraping.Descs(), Text: "What the server says of targets that it scrapes, beside Prometheus's own `up` and `scrape_*`, with the labels of the target."})

@@ -265,7 +265,8 @@ func TestFillAsRebuilt(t *testing.T) {
 		s := site(t, simulate.Config{Nodes: 3, Jobs: 200, Seed: uint64(seed) + 1, For: 6 * time.Hour})
 		installed, until := s.From.Add(after), s.From.Add(150*time.Minute)
 		f := simulation.New(simulation.Config{Site: s, Installed: installed})
-		if _, err := simulation.WriteHistory(t.Context(), f, dir, "x", log, simulation.Stretch{Until: until, Tick: time.Minute, Export: 2 * time.Minute}); err != nil {
+		if _, err := simulation.WriteHistory(t.Context(), f, dir, "x", log, simulation.Stretch{Until: until, Tick: time.Minute,
+			Export: 2 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		facts, err := database.Open(filepath.Join(dir, "catalogue.db"), log)

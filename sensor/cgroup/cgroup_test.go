@@ -297,7 +297,7 @@ func TestNoHierarchy(t *testing.T) {
 	}
 }
 
-// TestGroupThatRests holds that the files of a group are read when it has run, and else after restFor, or littleFor where
+// TestGroupThatRests holds that the files of a group are read when it has run, and else after restTime, or after littleFor if
 // it used little CPU time.
 func TestGroupThatRests(t *testing.T) {
 	const most = uint64(5e6) // nanoseconds: less is little

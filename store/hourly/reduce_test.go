@@ -123,7 +123,8 @@ func TestReduceHistograms(t *testing.T) {
 		return out
 	}
 	var r reducer
-	got, err := r.reduce(&sampleIterator{all: make(histogram.UnknownCounterReset, -5, 1, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6, 71, -1)}, counter, t0, t0+day)
+	got, err := r.reduce(&sampleIterator{all: make(histogram.UnknownCounterReset, -5, 1, 10, 2, 30, 5, 40, 3, 59, 4, 70, 6, 71, -1)},
+		counter, t0, t0+day)
 	if want := "[30:5 40:3 59:4 70:6 71:stale]"; err != nil || fmt.Sprint(counts(got)) != want {
 		t.Errorf("counters: %v (%v), want %s", counts(got), err, want)
 	}

@@ -56,7 +56,8 @@ func TestFaults(t *testing.T) {
 			before := f.asked.Load()
 			q, err := s.Querier(0, time.Now().UnixMilli())
 			must(t, err)
-			if set := q.Select(t.Context(), true, nil, storetest.MatchName("x")); set.Next() || !errors.Is(set.Err(), store.ErrUnavailable) {
+			if set := q.Select(t.Context(), true, nil, storetest.MatchName("x")); set.Next() || !errors.Is(set.Err(),
+				store.ErrUnavailable) {
 				t.Errorf("query while it is away: %v", set.Err())
 			}
 			if f.asked.Load() != before {
@@ -217,7 +218,8 @@ func TestFoldIsExact(t *testing.T) {
 			t.Fatalf("after %d observations\n got %s\nwant %s", i+1, got, want)
 		}
 	}
-	if g := (&folded{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1, map[int64]float64{1: 3}}}}); g.histogramAt(1) != nil {
+	if g := (&folded{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1,
+		map[int64]float64{1: 3}}}}); g.histogramAt(1) != nil {
 		t.Error("buckets that hold more than the count were believed")
 	}
 	stale := math.Float64frombits(value.StaleNaN)

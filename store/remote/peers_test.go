@@ -143,7 +143,8 @@ func TestInfluxTokens(t *testing.T) {
 			}
 			s := openAt(t, address+with)
 			must(t, s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), name)))
-			if got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour), storetest.MatchName(gauge.Name)); len(got) == 0 {
+			if got := storetest.Read(t, s, storetest.Now().Add(-hour), storetest.Now().Add(hour),
+				storetest.MatchName(gauge.Name)); len(got) == 0 {
 				t.Error("nothing is read")
 			}
 		})

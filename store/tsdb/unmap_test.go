@@ -81,7 +81,8 @@ func TestUnmapOnlyTheBlocksOwn(t *testing.T) {
 7ffe00000000-7ffe00010000 rw-p 00000000 00:00 0                          [stack]
 `
 	var got []uint64
-	err := eachMapping(strings.NewReader(maps), map[string]bool{"/data/my series/A": true, "/data/my series/C": true}, func(from, length uint64) error {
+	err := eachMapping(strings.NewReader(maps), map[string]bool{"/data/my series/A": true, "/data/my series/C": true}, func(from,
+		length uint64) error {
 		got = append(got, from, length)
 		return nil
 	})

@@ -76,7 +76,7 @@ type unsortedQuerier struct {
 	storage.Querier // querier of all series, in the order of labels
 	memory          storage.Querier
 	blocks          []storage.Querier
-	most            int // see mostHeld
+	most            int // see maxMergedSeries
 }
 
 // Select implements storage.Querier.

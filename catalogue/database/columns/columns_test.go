@@ -88,7 +88,8 @@ func drawRow(t *rapid.T, key int64) Row {
 
 func drawQuery(t *rapid.T) *Query {
 	q := &Query{
-		By: rapid.SampledFrom([]SortKind{ByNumber, ByWord, ByID, ByNames}).Draw(t, "by"), Down: rapid.Bool().Draw(t, "down"), Then: rapid.IntRange(-1, 2).Draw(t, "then"),
+		By: rapid.SampledFrom([]SortKind{ByNumber, ByWord, ByID, ByNames}).Draw(t, "by"), Down: rapid.Bool().Draw(t, "down"),
+		Then:   rapid.IntRange(-1, 2).Draw(t, "then"),
 		Offset: rapid.IntRange(0, 12).Draw(t, "offset"), Limit: rapid.IntRange(0, 12).Draw(t, "limit"),
 	}
 	q.Column = rapid.IntRange(0, map[SortKind]int{ByNumber: 2, ByWord: 1}[q.By]).Draw(t, "column")

@@ -95,7 +95,8 @@ func TestIndexRefusesDisorder(t *testing.T) {
 		}
 	}
 	c := labels.FromStrings("a", "3")
-	for _, list := range [][]chunks.Meta{{{MinTime: 2, MaxTime: 1}}, {{MaxTime: 5}, {MinTime: 5, MaxTime: 6}}, {{Ref: 9}, {Ref: 8, MinTime: 1, MaxTime: 1}}} {
+	for _, list := range [][]chunks.Meta{{{MinTime: 2, MaxTime: 1}}, {{MaxTime: 5}, {MinTime: 5, MaxTime: 6}}, {{Ref: 9}, {Ref: 8,
+		MinTime: 1, MaxTime: 1}}} {
 		if x.add(c, list) == nil {
 			t.Errorf("chunks %v are taken", list)
 		}

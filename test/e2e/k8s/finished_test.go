@@ -160,7 +160,8 @@ func (b *bed) ended(t *testing.T, prefix string) {
 			late := r.End.Sub(finished[run]) // the kubelet's are whole seconds, rounded down
 			t.Logf("%s: %s %+.2f s", when, r.ID, late.Seconds())
 			if late < -time.Second || late > 2*time.Second {
-				t.Errorf("%s: %s ended at %s, by the kubelet at %s", when, r.ID, r.End.Format("15:04:05.0"), finished[run].Format(time.TimeOnly))
+				t.Errorf("%s: %s ended at %s, by the kubelet at %s", when, r.ID, r.End.Format("15:04:05.0"),
+					finished[run].Format(time.TimeOnly))
 			}
 		}
 		if seen != len(wanted) {

@@ -36,7 +36,8 @@ func TestSlim(t *testing.T) {
 		t.Errorf("%v\n%+v\nwant\n%+v", err, got, want)
 	}
 	js := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Name: "s", ManagedFields: managed}, Spec: jobset.JobSetSpec{ReplicatedJobs: make([]jobset.ReplicatedJob, 2)}, Status: jobset.JobSetStatus{Restarts: 1}}
-	if _, err := slimObject(js); err != nil || js.Name != "s" || js.Status.Restarts != 1 || js.Spec.ReplicatedJobs != nil || js.ManagedFields != nil {
+	if _, err := slimObject(js); err != nil || js.Name != "s" || js.Status.Restarts != 1 || js.Spec.ReplicatedJobs != nil ||
+		js.ManagedFields != nil {
 		t.Errorf("%v %+v", err, js)
 	}
 	pods := int32(3)
