@@ -283,17 +283,21 @@ await task("take-it-along-as-csv", 2, async (page, click) => {
       .map((l) => l.split(",")),
     of = head.findIndex((h) => h === "elena" || h === "alice" || h === "ines");
   assert.ok(rows.length > 100 && of > 0, text.slice(0, 300));
-  // A row in the middle, and PromQL at its time.
-  const row = rows[Math.floor(rows.length / 2)],
-    minutes = await prom(
-      `sum by (owner) (rate(reckon_workload_cpu_seconds_total[10m]))`,
-      "owner",
-      Date.parse(row[0]) / 1000,
+  // Three rows of the day, and PromQL over the step that ends at each of them.
+  const step = (Date.parse(rows[1][0]) - Date.parse(rows[0][0])) / 1000;
+  for (const part of [0.25, 0.5, 0.75]) {
+    const row = rows[Math.floor(rows.length * part)],
+      rates = await prom(
+        `sum by (owner) (rate(reckon_workload_cpu_seconds_total[${step}s]))`,
+        "owner",
+        Date.parse(row[0]) / 1000,
+      ),
+      want = rates.get(head[of]) ?? 0;
+    assert.ok(
+      Math.abs(Number(row[of]) - want) < 0.001 + 0.01 * want,
+      `${row[0]}: ${row[of]} of ${head[of]}, by PromQL ${want}`,
     );
-  assert.ok(
-    Math.abs(Number(row[of]) - (minutes.get(head[of]) ?? 0)) < 0.5 + 0.2 * Number(row[of]),
-    `${row[of]} of ${head[of]}, by PromQL ${minutes.get(head[of])}`,
-  );
+  }
 });
 
 // --- two weeks, and a receiver of alerts -----------------------------------------------
