@@ -62,8 +62,7 @@ var (
 		"Time in which some task of the control group was stalled on the resource (PSI some).")
 	processes = metric.NewDesc("reckon_workload_processes", metric.Gauge, metric.None, chargedLabels(),
 		"Processes alive, zombies not included.")
-	threads = metric.NewDesc("reckon_workload_threads", metric.Gauge, metric.None, chargedLabels(),
-		"Threads alive.")
+	threads          = metric.NewDesc("reckon_workload_threads", metric.Gauge, metric.None, chargedLabels(), "Threads alive.")
 	processesStarted = metric.NewDesc("reckon_workload_processes_started_total", metric.Counter, metric.None, chargedLabels(),
 		"Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are "+
 			"available; without them it is a lower bound.")
@@ -73,9 +72,8 @@ var (
 		"When the part began, seconds since the Unix epoch. Parts of Jobs and of pods that belong to nothing have the label run: the "+
 			"UID that distinguishes the runs of the workload.")
 	// startTimeOfRun is startTime for parts with an identified run of the workload.
-	startTimeOfRun = metric.NewDesc(startTime.Name, startTime.Kind, startTime.Unit, chargedLabels("run"),
-		startTime.Help)
-	endTime = metric.NewDesc("reckon_workload_end_time_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
+	startTimeOfRun = metric.NewDesc(startTime.Name, startTime.Kind, startTime.Unit, chargedLabels("run"), startTime.Help)
+	endTime        = metric.NewDesc("reckon_workload_end_time_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
 		"When the part ended, seconds since the Unix epoch; absent while it runs.")
 	requestCores = metric.NewDesc("reckon_workload_request_cores", metric.Gauge, metric.Cores, chargedLabels(),
 		"Cores requested by the workload on this node.")
@@ -105,8 +103,7 @@ func chargedLabels(labels ...string) []string { return sensor.Charged(labels...)
 
 // Descs returns every series that a ledger may export, except those of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
-	return append(energy.Descs(),
-		cpuSeconds, waitSeconds, throttledSeconds, coresHistogram, coresWanted,
+	return append(energy.Descs(), cpuSeconds, waitSeconds, throttledSeconds, coresHistogram, coresWanted,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryNeededMost, memoryByteSeconds, swapBytes,
 		ioBytes, cancelledBytes, majorFaults, contextSwitches, oomKills, memoryRefaults, memoryEvents, pageFaults, hugeBytes, nodeBytes,
 		cacheBytes,

@@ -39,8 +39,7 @@ var (
 		"Exports that a sink did not take whole.")
 	agentParts = metric.NewDesc("reckon_agent_parts", metric.Gauge, metric.None, nil,
 		"Parts of workloads that the agent holds accounts of.")
-	agentProcesses = metric.NewDesc("reckon_agent_processes", metric.Gauge, metric.None, nil,
-		"Processes that the agent knows.")
+	agentProcesses = metric.NewDesc("reckon_agent_processes", metric.Gauge, metric.None, nil, "Processes that the agent knows.")
 )
 
 // self is the agent's knowledge of itself.

@@ -8,7 +8,7 @@ import (
 // Repeat calls f after the duration first and then at the interval every, measured from the start of a call, until ctx
 // ends. After each call it pauses for at least rest times the duration of the call. failed is called with each error
 // that differs from the previous one.
-func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(context.Context) error, failed func(error)) error {
+func Repeat(ctx context.Context, first, every time.Duration, pauseFactor int, call func(context.Context) error, failed func(error)) error {
 	timer := time.NewTimer(first)
 	defer timer.Stop()
 	logged := ""
@@ -19,7 +19,7 @@ func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(co
 		case <-timer.C:
 		}
 		begin := time.Now()
-		err := f(ctx)
+		err := call(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
@@ -29,6 +29,6 @@ func Repeat(ctx context.Context, first, every time.Duration, rest int, f func(co
 			failed(err)
 		}
 		took := time.Since(begin)
-		timer.Reset(max(every-took, time.Duration(rest)*took))
+		timer.Reset(max(every-took, time.Duration(pauseFactor)*took))
 	}
 }

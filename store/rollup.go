@@ -100,20 +100,20 @@ func SpanStart(s Span, t time.Time) time.Time {
 	case SpanDay:
 		return t.Truncate(24 * time.Hour)
 	case SpanWeek:
-		return t.Add(-sinceMonday(t))
+		return t.Add(-timeSinceMonday(t))
 	case SpanMonth:
 		return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC)
 	case SpanHourOfWeek:
-		return monday.Add(sinceMonday(t).Truncate(time.Hour))
+		return firstMonday.Add(timeSinceMonday(t).Truncate(time.Hour))
 	}
 	return time.Time{}
 }
 
-var monday = time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
+var firstMonday = time.Date(1970, 1, 5, 0, 0, 0, 0, time.UTC)
 
-func sinceMonday(t time.Time) time.Duration {
+func timeSinceMonday(t time.Time) time.Duration {
 	const week = 7 * 24 * time.Hour
-	d := t.Sub(monday) % week
+	d := t.Sub(firstMonday) % week
 	if d < 0 {
 		d += week
 	}

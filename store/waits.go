@@ -20,7 +20,7 @@ type Wait struct {
 // Range is an amount from Low to High, both included.
 type Range struct{ Low, High float64 }
 
-// WaitQuery selects waits that ended, or go on, between Since and Until.
+// WaitQuery selects the waits that ended between Since and Until, or that were under way then.
 type WaitQuery struct {
 	Since, Until time.Time
 	Begun        bool // only of workloads that have started

@@ -99,9 +99,8 @@ func (e *Books) settleGPU(at int) {
 	}
 	busy, span, known := d.takeBusy()
 	several := len(e.gpuUse) > 1
-	if known && busy > 0 && d.owed.times < maxPostponedReadings &&
-		(late || len(e.gpuPart) == 0 && d.owed.times == 0 ||
-			several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
+	if known && busy > 0 && d.owed.times < maxPostponedReadings && (late || len(e.gpuPart) == 0 && d.owed.times == 0 ||
+		several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
 		d.owed = postponed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
 		d.putOff = true
 		return

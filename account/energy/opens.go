@@ -62,8 +62,7 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 // longer, because device counters lag.
 func (e *Books) forgetOpens() {
 	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool {
-		return d.there && (d.putOff || d.stale > 0 &&
-			d.stale < maxStartTicks)
+		return d.there && (d.putOff || d.stale > 0 && d.stale < maxStartTicks)
 	})
 	kept := e.openers[:0]
 	for _, o := range e.openers {

@@ -62,8 +62,7 @@ func (s Screen) Draw(c Chart) string {
 		}
 		b.WriteString(s.Paint(Cyan, strings.TrimRight(line.String(), " ")) + "\n")
 	}
-	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet,
-		labels[height]+" "+corner+c.timeAxis(plot)) + "\n")
+	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet, labels[height]+" "+corner+c.timeAxis(plot)) + "\n")
 	return b.String()
 }
 

@@ -257,8 +257,7 @@ func (f *figures) cpus(b *metric.Batch) {
 // ReadMeters implements [sensor.MeterSource].
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	f := &s.n.figures
-	dst = append(dst,
-		sensor.Meter{Domain: sensor.DomainPackage, Zone: "0", Joules: f.joules[0], HasJoules: true},
+	dst = append(dst, sensor.Meter{Domain: sensor.DomainPackage, Zone: "0", Joules: f.joules[0], HasJoules: true},
 		sensor.Meter{Domain: sensor.DomainDRAM, Zone: "0", Joules: f.joules[1], HasJoules: true})
 	for i := range s.n.gpus {
 		dst = append(dst, sensor.Meter{Domain: sensor.DomainGPU, Zone: f.name(i), Joules: s.n.gpus[i].joules, HasJoules: true})

@@ -38,8 +38,7 @@ func units(r role) []unit {
 	}
 	switch r {
 	case services:
-		return append(list,
-			unit{"slurmctld", "slurmctld", 992, 24, 0.06, 900 << 20, 40e3},
+		return append(list, unit{"slurmctld", "slurmctld", 992, 24, 0.06, 900 << 20, 40e3},
 			unit{"slurmdbd", "slurmdbd", 992, 8, 0.02, 300 << 20, 10e3},
 			unit{"mariadb", "mariadbd", 991, 40, 0.15, 6 << 30, 900e3},
 			unit{"grafana-server", "grafana", 990, 18, 0.03, 250 << 20, 5e3})

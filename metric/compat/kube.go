@@ -60,20 +60,18 @@ func kubeContainersOf(prefix, article, what string) kubeContainers {
 			append([]string{"container"}, more...)...)
 	}
 	return kubeContainers{
-		info:          desc("info", "Information about a container in a pod.", "image", "container_id"),
-		restarts:      desc("status_restarts_total", "The number of container restarts per container."),
-		ready:         desc("status_ready", "Describes whether the containers readiness check succeeded."),
-		waiting:       desc("status_waiting", "Describes whether the container is currently in waiting state."),
-		waitingReason: desc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason"),
-		running:       desc("status_running", "Describes whether the container is currently in running state."),
-		terminated:    desc("status_terminated", "Describes whether the container is currently in terminated state."),
-		termReason: desc("status_terminated_reason", "Describes the reason the container is currently in terminated state.",
-			"reason"),
-		lastTermReason: desc("status_last_terminated_reason", "Describes the last reason the container was in terminated state.",
-			"reason"),
-		lastExit: desc("status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state."),
-		requests: desc("resource_requests", "The number of requested request resource by a container.", "node", "resource", "unit"),
-		limits:   desc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit"),
+		info:           desc("info", "Information about a container in a pod.", "image", "container_id"),
+		restarts:       desc("status_restarts_total", "The number of container restarts per container."),
+		ready:          desc("status_ready", "Describes whether the containers readiness check succeeded."),
+		waiting:        desc("status_waiting", "Describes whether the container is currently in waiting state."),
+		waitingReason:  desc("status_waiting_reason", "Describes the reason the container is currently in waiting state.", "reason"),
+		running:        desc("status_running", "Describes whether the container is currently in running state."),
+		terminated:     desc("status_terminated", "Describes whether the container is currently in terminated state."),
+		termReason:     desc("status_terminated_reason", "Describes the reason the container is currently in terminated state.", "reason"),
+		lastTermReason: desc("status_last_terminated_reason", "Describes the last reason the container was in terminated state.", "reason"),
+		lastExit:       desc("status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state."),
+		requests:       desc("resource_requests", "The number of requested request resource by a container.", "node", "resource", "unit"),
+		limits:         desc("resource_limits", "The number of requested limit resource by a container.", "node", "resource", "unit"),
 	}
 }
 

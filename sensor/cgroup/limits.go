@@ -17,11 +17,10 @@ const maxLimited = 16
 func (r *Reader) withLimits() {
 	r.v2 = append(r.v2, source{names: []string{"io.max\x00"}, rare: true, parse: parseIOMax})
 	for direction, word := range [2]string{"read", "write"} {
-		r.v1 = append(r.v1,
-			source{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_bps_device\x00"},
-				parse: func(b []byte, r *reading) {
-					parseLimits(b, r, func(l *sensor.IOLimit) *uint64 { return &l.Bytes[direction] })
-				}},
+		r.v1 = append(r.v1, source{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_bps_device\x00"},
+			parse: func(b []byte, r *reading) {
+				parseLimits(b, r, func(l *sensor.IOLimit) *uint64 { return &l.Bytes[direction] })
+			}},
 			source{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_iops_device\x00"},
 				parse: func(b []byte, r *reading) {
 					parseLimits(b, r, func(l *sensor.IOLimit) *uint64 { return &l.Operations[direction] })

@@ -15,8 +15,7 @@ func gauge(name string, unit metric.Unit, help string, labels ...string) *metric
 var (
 	gpuSeconds = &metric.Desc{Name: "reckon_tegra_gpu_busy_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
 		Help: "Time that the GPU of a Tegra was busy: its load, integrated."}
-	gpuBusy = gauge("reckon_tegra_gpu_busy_ratio", metric.Ratio,
-		"Share of time that the GPU of a Tegra is busy, as of the last reading.")
+	gpuBusy  = gauge("reckon_tegra_gpu_busy_ratio", metric.Ratio, "Share of time that the GPU of a Tegra is busy, as of the last reading.")
 	gpuHertz = gauge("reckon_tegra_gpu_frequency_hertz", metric.Hertz, "Clock of a cluster of the GPU of a Tegra.", "cluster")
 	memBusy  = gauge("reckon_tegra_memory_controller_busy_ratio", metric.Ratio,
 		"Share of the bandwidth of the memory controller (EMC) in use.")

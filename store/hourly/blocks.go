@@ -26,7 +26,7 @@ const (
 	corruptDir = "corrupt"
 )
 
-// blocks are the open blocks of a directory, in order of time; no two contain the same day.
+// blocks holds the open blocks of a directory, sorted by time. No two blocks contain the same day.
 type blocks struct {
 	dir  string
 	pool chunkenc.Pool
@@ -37,8 +37,8 @@ type blocks struct {
 }
 
 // open opens all blocks. It removes unfinished blocks, and blocks that were replaced before a crash. It moves
-// unreadable blocks to corrupt/. lost lists the unreadable blocks and those in known that are missing.
-func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
+// unreadable blocks to corrupt/. lost lists the unreadable blocks, and the recorded ones that are missing.
+func (b *blocks) open(dir string, recorded map[string]blockMark, now time.Time) (lost []store.Gap, err error) {
 	b.dir, b.pool = dir, chunkenc.NewPool()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -58,9 +58,9 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 			continue
 		}
 		seen[e.Name()] = true
-		x, info, err := b.openBlock(path, known[e.Name()], budget > 0)
+		x, info, err := b.openBlock(path, recorded[e.Name()], budget > 0)
 		if budget -= info.Bytes; err != nil {
-			gap, err := setAside(dir, e.Name(), known[e.Name()], info, err, now)
+			gap, err := setAside(dir, e.Name(), recorded[e.Name()], info, err, now)
 			if err != nil {
 				return nil, errors.Join(err, b.close())
 			}
@@ -72,7 +72,7 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 			replaced[p.ULID] = true
 		}
 	}
-	for name, m := range known {
+	for name, m := range recorded {
 		if id, err := ulid.ParseStrict(name); err == nil && !seen[name] && !replaced[id] {
 			lost = append(lost, store.Gap{File: name, Why: "it is missing", From: time.UnixMilli(m.From), To: time.UnixMilli(m.To),
 				Noticed: now})
@@ -87,19 +87,19 @@ func (b *blocks) open(dir string, known map[string]blockMark, now time.Time) (lo
 		return true
 	})
 	b.sort()
-	return lost, remove(old)
+	return lost, closeAndDelete(old)
 }
 
-// scanAtOpen is the number of bytes of blocks that are read at opening, to detect damage.
+// scanAtOpen limits the bytes of blocks that are read when the store opens, to detect damage.
 const scanAtOpen = 1 << 30
 
-// openBlock opens a block if it is unchanged since it was written; with all it reads the whole block.
-func (b *blocks) openBlock(path string, known blockMark, all bool) (x *tsdb.Block, info block.Info, err error) {
+// openBlock opens a block if its metadata is as recorded. If readAll is set, it also reads the whole block to detect damage.
+func (b *blocks) openBlock(path string, recorded blockMark, readAll bool) (opened *tsdb.Block, info block.Info, err error) {
 	info.From, info.To = math.MaxInt64, math.MinInt64
-	if sum, err := metaSum(path); known.To > known.From && (err != nil || sum != known.Meta) {
+	if sum, err := metaChecksum(path); recorded.To > recorded.From && (err != nil || sum != recorded.Meta) {
 		return nil, info, &block.Damage{File: filepath.Join(path, "meta.json"), At: -1, What: "it is not as it was written"}
 	}
-	if all {
+	if readAll {
 		if info, err = block.Verify(path); err != nil {
 			return nil, info, err
 		}
@@ -111,23 +111,23 @@ func (b *blocks) openBlock(path string, known blockMark, all bool) (x *tsdb.Bloc
 	if err != nil {
 		return nil, info, err
 	}
-	x, err = tsdb.OpenBlock(nil, path, b.pool, nil)
-	return x, info, err
+	opened, err = tsdb.OpenBlock(nil, path, b.pool, nil)
+	return opened, info, err
 }
 
-func metaSum(block string) (uint32, error) {
+func metaChecksum(block string) (uint32, error) {
 	raw, err := os.ReadFile(filepath.Join(block, "meta.json"))
 	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err
 }
 
-// marks returns the marks of the present blocks; blocks that are already in known are not read again.
-func (b *blocks) marks(known map[string]blockMark) (map[string]blockMark, error) {
+// readMarks returns the marks of the present blocks. It takes them from recorded where it can, and reads the others.
+func (b *blocks) readMarks(recorded map[string]blockMark) (map[string]blockMark, error) {
 	now := map[string]blockMark{}
 	for _, x := range b.all() {
 		m := x.Meta()
-		mark, ok := known[m.ULID.String()]
+		mark, ok := recorded[m.ULID.String()]
 		if !ok {
-			sum, err := metaSum(x.Dir())
+			sum, err := metaChecksum(x.Dir())
 			if err != nil {
 				return nil, err
 			}
@@ -143,7 +143,7 @@ func (b *blocks) sort() {
 }
 
 // setAside moves a damaged block out of the way and returns the resulting gap.
-func setAside(dir, name string, known blockMark, info block.Info, cause error, now time.Time) (gap store.Gap, err error) {
+func setAside(dir, name string, recorded blockMark, info block.Info, cause error, now time.Time) (gap store.Gap, err error) {
 	var d *block.Damage
 	if errors.Is(cause, os.ErrPermission) {
 		return gap, cause
@@ -154,12 +154,12 @@ func setAside(dir, name string, known blockMark, info block.Info, cause error, n
 			gap.File, gap.Why = rel, d.Reason()
 		}
 	}
-	if meta, err := block.ReadMeta(filepath.Join(dir, name)); err == nil && known.To <= known.From {
-		known = blockMark{From: meta.MinTime, To: meta.MaxTime}
+	if meta, err := block.ReadMeta(filepath.Join(dir, name)); err == nil && recorded.To <= recorded.From {
+		recorded = blockMark{From: meta.MinTime, To: meta.MaxTime}
 	}
 	switch {
-	case known.To > known.From:
-		gap.From, gap.To = time.UnixMilli(known.From), time.UnixMilli(known.To)
+	case recorded.To > recorded.From:
+		gap.From, gap.To = time.UnixMilli(recorded.From), time.UnixMilli(recorded.To)
 	case info.To >= info.From:
 		gap.From, gap.To = time.UnixMilli(info.From), time.UnixMilli(info.To+1)
 	}
@@ -170,8 +170,8 @@ func setAside(dir, name string, known blockMark, info block.Info, cause error, n
 	return gap, os.Rename(filepath.Join(dir, name), gap.Kept)
 }
 
-// remove closes blocks, which waits for their readers, and deletes them.
-func remove(old []*tsdb.Block) error {
+// closeAndDelete closes blocks, which waits for their readers, and deletes them.
+func closeAndDelete(old []*tsdb.Block) error {
 	var errs []error
 	for _, x := range old {
 		errs = append(errs, x.Close(), os.RemoveAll(x.Dir()))
@@ -179,12 +179,12 @@ func remove(old []*tsdb.Block) error {
 	return errors.Join(errs...)
 }
 
-// replace replaces old blocks by the block with an id, or by none if it is zero.
-func (b *blocks) replace(old []*tsdb.Block, id ulid.ULID) error {
+// replace removes the old blocks and opens the block with the id replacement. A zero id stands for no block.
+func (b *blocks) replace(old []*tsdb.Block, replacement ulid.ULID) error {
 	var fresh *tsdb.Block
-	if !id.IsZero() {
+	if !replacement.IsZero() {
 		var err error
-		if fresh, err = tsdb.OpenBlock(nil, filepath.Join(b.dir, id.String()), b.pool, nil); err != nil {
+		if fresh, err = tsdb.OpenBlock(nil, filepath.Join(b.dir, replacement.String()), b.pool, nil); err != nil {
 			return err
 		}
 	}
@@ -195,7 +195,7 @@ func (b *blocks) replace(old []*tsdb.Block, id ulid.ULID) error {
 	}
 	b.sort()
 	b.mu.Unlock()
-	return remove(old)
+	return closeAndDelete(old)
 }
 
 // all returns the present blocks.
@@ -205,14 +205,14 @@ func (b *blocks) all() []*tsdb.Block {
 	return slices.Clone(b.list)
 }
 
-func (b *blocks) bytes() (n int64) {
+func (b *blocks) totalBytes() (n int64) {
 	for _, x := range b.all() {
 		n += x.Size()
 	}
 	return n
 }
 
-func (b *blocks) oldest() (int64, bool) {
+func (b *blocks) oldest() (t int64, ok bool) {
 	list := b.all()
 	if len(list) == 0 {
 		return 0, false

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// bridgedSeries returns a counter with added samples that let PromQL compute its increases: see bridge.
-func bridgedSeries(s storage.Series, at span, e edges) storage.Series {
+// bridgedSeries returns a counter with added samples, from which PromQL computes the right increases; see addBridgeSamples.
+func bridgedSeries(s storage.Series, within timeRange, rangeEdges rangeEdges) storage.Series {
 	return &storage.SeriesEntry{Lset: s.Labels(), SampleIteratorFn: func(again chunkenc.Iterator) chunkenc.Iterator {
 		l, ok := again.(*sampleIterator)
 		if !ok {
@@ -21,31 +21,31 @@ func bridgedSeries(s storage.Series, at span, e edges) storage.Series {
 		for typ := in.Next(); typ != chunkenc.ValNone; typ = in.Next() {
 			one, err := sampleAt(in, typ)
 			if err != nil {
-				return failed{l, err}
+				return failedIterator{l, err}
 			}
 			l.room = append(l.room, one)
 		}
 		if err := in.Err(); err != nil {
-			return failed{l, err}
+			return failedIterator{l, err}
 		}
-		l.all = addBridgeSamples(l.room, at, e, l.all[:0])
+		l.all = addBridgeSamples(l.room, within, rangeEdges, l.all[:0])
 		return l
 	}}
 }
 
-type failed struct {
+type failedIterator struct {
 	*sampleIterator
 	err error
 }
 
-func (f failed) Next() chunkenc.ValueType             { return chunkenc.ValNone }
-func (f failed) Seek(milliseconds) chunkenc.ValueType { return chunkenc.ValNone }
-func (f failed) Err() error                           { return f.err }
+func (f failedIterator) Next() chunkenc.ValueType             { return chunkenc.ValNone }
+func (f failedIterator) Seek(milliseconds) chunkenc.ValueType { return chunkenc.ValNone }
+func (f failedIterator) Err() error                           { return f.err }
 
-// burst is the number of samples added beside the first and the last sample of a run. PromQL extrapolates a series by
+// burstSamples is the number of samples added beside the first and the last sample of a run. PromQL extrapolates a series by
 // about the mean interval between its samples. With one sample per hour, it would overstate the increase of a
 // ten-minute run by half. The added samples lower the mean interval.
-const burst, burstHistograms = 32, 8
+const burstSamples, burstHistograms = 32, 8
 
 // addBridgeSamples adds samples to a counter that has one sample per hour, so that PromQL computes its increase correctly. It
 // adds interpolated samples at the edges e, the starts and ends of ranges, and bursts of equal samples at the start and
@@ -53,32 +53,32 @@ const burst, burstHistograms = 32, 8
 //
 // A series that begins before the span at may continue an earlier one. A series that ends within its last hour may be
 // continued.
-func addBridgeSamples(in []sample, at span, e edges, out []sample) []sample {
+func addBridgeSamples(in []sample, within timeRange, rangeEdges rangeEdges, out []sample) []sample {
 	follows := func(i int) bool { // in[i] continues in[i-1]
 		a, b := &in[i-1], &in[i]
-		return !a.stale() && !b.stale() && a.typ == b.typ && hourOf(b.t) <= hourOf(a.t)+hour
+		return !a.isStale() && !b.isStale() && a.typ == b.typ && hourStart(b.t) <= hourStart(a.t)+hour
 	}
 	for i := range in {
 		s := &in[i]
-		if s.stale() {
+		if s.isStale() {
 			out = append(out, *s)
 			continue
 		}
 		goesOn := i > 0 && follows(i)
-		n := int64(burst)
+		n := int64(burstSamples)
 		if s.typ != chunkenc.ValFloat {
 			n = burstHistograms
 		}
 		more := i+1 < len(in) && follows(i+1)
-		begins := !goesOn && (i > 0 || s.t >= at.from)
-		ends := goesOn && !more && (i+1 < len(in) || s.t < at.to-hour)
+		begins := !goesOn && (i > 0 || s.t >= within.from)
+		ends := goesOn && !more && (i+1 < len(in) || s.t < within.to-hour)
 		if goesOn {
 			p := &in[i-1]
 			from, to := out[len(out)-1].t, s.t
 			if ends && from < s.t-n {
 				to -= n
 			}
-			for t := e.next(from); t < to; t = e.next(t) {
+			for t := rangeEdges.nextAfter(from); t < to; t = rangeEdges.nextAfter(t) {
 				out = append(out, interpolate(p, s, t))
 			}
 			for t := to; t < s.t; t++ {
@@ -108,27 +108,27 @@ func interpolate(a, b *sample, t int64) sample {
 	return c
 }
 
-// edges are the start and end times of a query's ranges. Each entry is a first time and a step, in milliseconds. A step
+// rangeEdges are the start and end times of a query's ranges. Each entry is a first time and a step, in milliseconds. A step
 // of 0 means a single time.
-type edges [][2]int64
+type rangeEdges [][2]int64
 
-// edgesOf returns the edges for the hints of a query. For a subquery it returns the multiples of the subquery's step,
+// edgesFromHints returns the edges for the hints of a query. For a subquery it returns the multiples of the subquery's step,
 // because the hints do not contain the enclosing query.
-func edgesOf(h *storage.SelectHints) (e edges) {
-	if h.Step > 0 && h.Step < hour {
-		return edges{{hourOf(h.Start) + 1, hour}} // good enough for a range of a week
+func edgesFromHints(hints *storage.SelectHints) (e rangeEdges) {
+	if hints.Step > 0 && hints.Step < hour {
+		return rangeEdges{{hourStart(hints.Start) + 1, hour}} // good enough for a range of a week
 	}
-	first := h.Start - 1 + h.Range // the engine selects samples after the beginning of a range
-	e = edges{{first, h.Step}, {first - h.Range + 1, h.Step}}
-	if h.Step > 0 && first%h.Step != 0 {
-		at := dirty.Floor(first, h.Step) + h.Step
-		e = append(e, [2]int64{at, h.Step}, [2]int64{at - h.Range + 1, h.Step})
+	first := hints.Start - 1 + hints.Range // the engine selects samples after the beginning of a range
+	e = rangeEdges{{first, hints.Step}, {first - hints.Range + 1, hints.Step}}
+	if hints.Step > 0 && first%hints.Step != 0 {
+		at := dirty.Floor(first, hints.Step) + hints.Step
+		e = append(e, [2]int64{at, hints.Step}, [2]int64{at - hints.Range + 1, hints.Step})
 	}
 	return e
 }
 
-// next returns the first edge after a time; math.MaxInt64 if there is none.
-func (e edges) next(after int64) int64 {
+// nextAfter returns the first edge after a time; math.MaxInt64 if there is none.
+func (e rangeEdges) nextAfter(after int64) int64 {
 	best := int64(math.MaxInt64)
 	for _, p := range e {
 		t, step := p[0], p[1]

@@ -163,7 +163,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	return out
 }
 
-// Close waits for readers. A pass under way must be ended before, by its context.
+// Close waits for readers. Before, the caller must end a running [Store.Pass] by its context.
 func (s *Store) Close() error {
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -175,7 +175,7 @@ const (
 	passEvery = time.Hour
 )
 
-// Run makes hours of each day that is over, until ctx ends.
+// Run computes the hours of each past day, until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	return store.Repeat(ctx, firstPass, passEvery, 0, func(ctx context.Context) error {
 		if s.opts.Stuck != nil && s.opts.Stuck() > 0 {
@@ -198,7 +198,7 @@ func (s *Store) Through() time.Time {
 }
 
 // Bytes returns the size of the blocks on disk.
-func (s *Store) Bytes() int64 { return s.blocks.bytes() }
+func (s *Store) Bytes() int64 { return s.blocks.totalBytes() }
 
 // Oldest returns the beginning of the oldest day, and false if there is none.
 func (s *Store) Oldest() (time.Time, bool) {

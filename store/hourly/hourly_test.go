@@ -159,13 +159,13 @@ func TestCrash(t *testing.T) {
 	s := openStore(t, r, dir)
 	r.append(lset("c_total"), minutes(t0, t0+3*day+5*hour)...)
 	r.seal(t0 + 3*day + 2*hour)
-	if err := s.findPending(); err != nil {
+	if err := s.findPendingDays(); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.completeUntil(); got != t0 {
 		t.Errorf("ready before anything was made: %d", got-t0)
 	}
-	if _, err := s.buildFirst(t.Context(), s.state.Pending); err != nil { // and the state does not record it
+	if _, err := s.buildFirstBlock(t.Context(), s.state.Pending); err != nil { // and the state does not record it
 		t.Fatal(err)
 	}
 	first := names(t, dir)
@@ -297,11 +297,11 @@ func TestSuits(t *testing.T) {
 		{storage.SelectHints{Step: 60_000, Range: 30 * day, Func: "increase"}, true},
 		{storage.SelectHints{Range: 30 * day, Func: "quantile_over_time"}, false},
 	} {
-		if got := suitsHours(&c.h); got != c.want {
+		if got := hoursSuffice(&c.h); got != c.want {
 			t.Errorf("%+v: %v", c.h, got)
 		}
 	}
-	if suitsHours(nil) {
+	if hoursSuffice(nil) {
 		t.Error("without hints")
 	}
 }
@@ -326,7 +326,7 @@ func TestGone(t *testing.T) {
 	// An import from years before does not hide that later samples were deleted.
 	other.append(lset("imported"), point{t: t0 + 12*hour, v: 1})
 	other.seal(t0 + 2*day + 2*hour)
-	if err := s.findPending(); err != nil { // it detects that the origins are others
+	if err := s.findPendingDays(); err != nil { // it detects that the origins are others
 		t.Fatal(err)
 	}
 	if !s.state.Lost {
@@ -391,7 +391,7 @@ func TestReadWhileMade(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for range 20 {
-			if err := s.replaceBlocks(t.Context(), span{t0, t0 + day}, s.blocks.all()[:1], []span{{t0, t0 + day}}); err != nil {
+			if err := s.replaceBlocks(t.Context(), timeRange{t0, t0 + day}, s.blocks.all()[:1], []timeRange{{t0, t0 + day}}); err != nil {
 				done <- err
 				return
 			}

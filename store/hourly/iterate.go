@@ -40,10 +40,10 @@ func (c *cursor) Seek(t milliseconds) chunkenc.ValueType {
 	return c.typ
 }
 
-func (c *cursor) At() (int64, float64) { return c.in.At() }
-func (c *cursor) AtT() int64           { return c.in.AtT() }
-func (c *cursor) AtST() int64          { return 0 }
-func (c *cursor) Err() error           { return c.err }
+func (c *cursor) At() (t int64, v float64) { return c.in.At() }
+func (c *cursor) AtT() int64               { return c.in.AtT() }
+func (c *cursor) AtST() int64              { return 0 }
+func (c *cursor) Err() error               { return c.err }
 
 func (c *cursor) AtHistogram(h *histogram.Histogram) (t int64, _ *histogram.Histogram) {
 	t, h = c.in.AtHistogram(h)
@@ -61,9 +61,10 @@ func (c *cursor) AtFloatHistogram(h *histogram.FloatHistogram) (t int64, _ *hist
 	return t, h
 }
 
-// list returns samples in memory as a series.
-func list(ls labels.Labels, all []sample) storage.Series {
-	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: func(chunkenc.Iterator) chunkenc.Iterator { return &sampleIterator{all: all} }}
+// memorySeries returns samples in memory as a series.
+func memorySeries(ls labels.Labels, samples []sample) storage.Series {
+	open := func(chunkenc.Iterator) chunkenc.Iterator { return &sampleIterator{all: samples} }
+	return &storage.SeriesEntry{Lset: ls, SampleIteratorFn: open}
 }
 
 // sampleIterator iterates over samples in memory. It returns histograms without reset hints, because these would refer
@@ -95,16 +96,16 @@ func (l *sampleIterator) Seek(t milliseconds) chunkenc.ValueType {
 	return l.Next()
 }
 
-func (l *sampleIterator) At() (int64, float64) { return l.all[l.i-1].t, l.all[l.i-1].v }
-func (l *sampleIterator) AtT() int64           { return l.all[l.i-1].t }
-func (l *sampleIterator) AtST() int64          { return 0 }
-func (l *sampleIterator) Err() error           { return nil }
+func (l *sampleIterator) At() (t int64, v float64) { return l.all[l.i-1].t, l.all[l.i-1].v }
+func (l *sampleIterator) AtT() int64               { return l.all[l.i-1].t }
+func (l *sampleIterator) AtST() int64              { return 0 }
+func (l *sampleIterator) Err() error               { return nil }
 
-func (l *sampleIterator) AtHistogram(h *histogram.Histogram) (int64, *histogram.Histogram) {
+func (l *sampleIterator) AtHistogram(h *histogram.Histogram) (t int64, _ *histogram.Histogram) {
 	return l.all[l.i-1].t, l.all[l.i-1].histogram(h)
 }
 
-func (l *sampleIterator) AtFloatHistogram(h *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
+func (l *sampleIterator) AtFloatHistogram(h *histogram.FloatHistogram) (t int64, _ *histogram.FloatHistogram) {
 	return l.all[l.i-1].t, l.all[l.i-1].floatHistogram(h)
 }
 
@@ -152,8 +153,8 @@ func fillHours(first, other storage.Series) storage.Series {
 			begun = true
 			for {
 				if tb != chunkenc.ValNone && (ta == chunkenc.ValNone || b.AtT() < a.AtT()) {
-					h := hourOf(b.AtT())
-					if (any && hourOf(seen) == h) || (ta != chunkenc.ValNone && hourOf(a.AtT()) == h) {
+					h := hourStart(b.AtT())
+					if (any && hourStart(seen) == h) || (ta != chunkenc.ValNone && hourStart(a.AtT()) == h) {
 						tb = b.Next()
 						continue
 					}

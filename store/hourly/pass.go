@@ -27,7 +27,7 @@ func (s *Store) Pass(ctx context.Context) error {
 	if err := s.checkSpace(); err != nil {
 		return err
 	}
-	if err := s.findPending(); err != nil {
+	if err := s.findPendingDays(); err != nil {
 		return err
 	}
 	for {
@@ -40,7 +40,7 @@ func (s *Store) Pass(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		done, err := s.buildFirst(ctx, pending)
+		done, err := s.buildFirstBlock(ctx, pending)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *Store) Pass(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.compactSpans(ctx); err != nil {
+	if err := s.compactRanges(ctx); err != nil {
 		return err
 	}
 	if err := s.removeExpired(); err != nil {
@@ -78,12 +78,12 @@ func (s *Store) checkSpace() error {
 }
 
 // saveState saves the state and applies it if that succeeds.
-func (s *Store) saveState(f func(*state)) error {
+func (s *Store) saveState(change func(*state)) error {
 	s.mu.RLock()
 	next := s.state
 	s.mu.RUnlock()
-	f(&next)
-	marks, err := s.blocks.marks(next.Blocks)
+	change(&next)
+	marks, err := s.blocks.readMarks(next.Blocks)
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (s *Store) saveState(f func(*state)) error {
 	return nil
 }
 
-// findPending determines the days to be computed and saves them.
-func (s *Store) findPending() error {
+// findPendingDays determines the days to be computed and saves them.
+func (s *Store) findPendingDays() error {
 	sealed, ok := s.raw.Sealed()
 	if !ok {
 		return nil
@@ -106,7 +106,7 @@ func (s *Store) findPending() error {
 	if now := s.opts.Clock(); sealed.After(now) {
 		sealed = now // the clock jumped
 	}
-	limit := dayOf(sealed.UnixMilli())
+	limit := dayStart(sealed.UnixMilli())
 	origins, err := s.raw.Origins()
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s *Store) findPending() error {
 		if known[o.ID] {
 			there++
 		}
-		from := dayOf(o.From.UnixMilli())
+		from := dayStart(o.From.UnixMilli())
 		if known[o.ID] {
 			from = max(from, was.Through)
 		}
@@ -146,10 +146,10 @@ func (s *Store) findPending() error {
 	return s.saveState(func(n *state) { n.Through, n.Pending, n.Known, n.Lost = limit, pending, ids, lost })
 }
 
-// buildFirst computes the first of the pending days, together with those in the same block.
-func (s *Store) buildFirst(ctx context.Context, pending []int64) (done []int64, err error) {
-	at, old := s.blockSpan(pending)
-	var anew []span
+// buildFirstBlock computes the first of the pending days, together with those in the same block.
+func (s *Store) buildFirstBlock(ctx context.Context, pending []int64) (done []int64, err error) {
+	at, old := s.firstBlockRange(pending)
+	var anew []timeRange
 	for _, d := range pending {
 		switch {
 		case !at.contains(d):
@@ -157,23 +157,24 @@ func (s *Store) buildFirst(ctx context.Context, pending []int64) (done []int64, 
 		case len(anew) > 0 && anew[len(anew)-1].to == d:
 			anew[len(anew)-1].to += day
 		default:
-			anew = append(anew, span{d, d + day})
+			anew = append(anew, timeRange{d, d + day})
 		}
 		done = append(done, d)
 	}
 	return done, s.replaceBlocks(ctx, at, old, anew)
 }
 
-// blockSpan returns the time range of the block that contains the first of some days, with the existing blocks in it. If there are none,
-// it returns the range of a new block. A new block covers one day, or several days if they ended long ago.
-func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
-	first := span{days[0], days[0] + day}
-	stretch := span{dirty.Floor(first.from, s.shortestBlock()), dirty.Floor(first.from, s.shortestBlock()) + s.shortestBlock()}
+// firstBlockRange returns the time range of the block that contains the first of the days, and the existing blocks in
+// that range. Without existing blocks, the range is that of a new block: one day, or several days if they ended long
+// ago.
+func (s *Store) firstBlockRange(days []int64) (within timeRange, existing []*tsdb.Block) {
+	first := timeRange{days[0], days[0] + day}
+	stretch := timeRange{dirty.Floor(first.from, s.shortestBlock()), dirty.Floor(first.from, s.shortestBlock()) + s.shortestBlock()}
 	s.mu.RLock()
 	free := stretch.to <= s.state.Through-s.settled
 	s.mu.RUnlock()
 	for _, b := range s.blocks.all() {
-		switch m := spanOf(b.Meta()); {
+		switch m := blockRange(b.Meta()); {
 		case m.contains(first.from):
 			return m, []*tsdb.Block{b}
 		case m.overlaps(stretch):
@@ -186,15 +187,15 @@ func (s *Store) blockSpan(days []int64) (at span, old []*tsdb.Block) {
 	last := first
 	for _, d := range days {
 		if stretch.contains(d) {
-			last = span{d, d + day}
+			last = timeRange{d, d + day}
 		}
 	}
-	return enclosing(first, last), nil
+	return enclosingRange(first, last), nil
 }
 
-// replaceBlocks replaces the blocks in old by one block for the time range at. The new block has the contents of the old ones,
-// and the hours in anew, computed from the sample store.
-func (s *Store) replaceBlocks(ctx context.Context, at span, old []*tsdb.Block, anew []span) (err error) {
+// replaceBlocks replaces the old blocks by one block for the given time range. The new block has the contents of the
+// old ones. For the ranges in recompute, it has hours that are computed again from the sample store.
+func (s *Store) replaceBlocks(ctx context.Context, within timeRange, old []*tsdb.Block, recompute []timeRange) (err error) {
 	var open []storage.Querier
 	defer func() {
 		for _, q := range open {
@@ -203,10 +204,10 @@ func (s *Store) replaceBlocks(ctx context.Context, at span, old []*tsdb.Block, a
 	}()
 	var sets []storage.SeriesSet
 	all := labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")
-	hints := func(at span) *storage.SelectHints { return &storage.SelectHints{Start: at.from, End: at.to - 1} }
+	hints := func(at timeRange) *storage.SelectHints { return &storage.SelectHints{Start: at.from, End: at.to - 1} }
 	kinds := newKinds(s.raw.Metadata())
-	for _, part := range anew {
-		wide := span{part.from - hour, part.to} // to see whether a run continues
+	for _, part := range recompute {
+		wide := timeRange{part.from - hour, part.to} // to see whether a run continues
 		q, err := s.raw.Querier(wide.from, wide.to-1)
 		if err != nil {
 			return err
@@ -223,11 +224,11 @@ func (s *Store) replaceBlocks(ctx context.Context, at span, old []*tsdb.Block, a
 			return err
 		}
 		open = append(open, q)
-		sets = append(sets, keptSet{q.Select(ctx, true, hints(spanOf(m)), all)})
+		sets = append(sets, storedSet{q.Select(ctx, true, hints(blockRange(m)), all)})
 	}
-	id, err := writeBlock(ctx, s.opts.Dir, at, replaces, storage.NewMergeSeriesSet(sets, 0, merged))
+	id, err := writeBlock(ctx, s.opts.Dir, within, replaces, storage.NewMergeSeriesSet(sets, 0, mergeSeries))
 	if err != nil {
-		return fmt.Errorf("make the hours from %s to %s: %w", formatDate(at.from), formatDate(at.to), err)
+		return fmt.Errorf("make the hours from %s to %s: %w", formatDate(within.from), formatDate(within.to), err)
 	}
 	for _, q := range open {
 		err = errors.Join(err, q.Close())
@@ -245,7 +246,7 @@ func formatDate(t int64) string { return time.UnixMilli(t).UTC().Format(time.Dat
 type reducedSet struct {
 	storage.SeriesSet
 	kinds   *kinds
-	at      span
+	at      timeRange
 	reducer reducer
 	now     storage.Series
 	err     error
@@ -261,7 +262,7 @@ func (r *reducedSet) Next() bool {
 			return false
 		}
 		if len(kept) > 0 {
-			r.now = list(ls, kept) // valid until the next call of Next
+			r.now = memorySeries(ls, kept) // valid until the next call of Next
 			return true
 		}
 	}
@@ -271,21 +272,21 @@ func (r *reducedSet) Next() bool {
 func (r *reducedSet) At() storage.Series { return r.now }
 func (r *reducedSet) Err() error         { return errors.Join(r.err, r.SeriesSet.Err()) }
 
-// keptSet marks the series of hours that were made earlier.
-type keptSet struct{ storage.SeriesSet }
+// storedSet marks series as read from a block, so that mergeSeries can tell them from newly computed ones.
+type storedSet struct{ storage.SeriesSet }
 
-type keptSeries struct{ storage.Series }
+type storedSeries struct{ storage.Series }
 
-func (k keptSet) At() storage.Series { return keptSeries{k.SeriesSet.At()} }
+func (k storedSet) At() storage.Series { return storedSeries{k.SeriesSet.At()} }
 
-// merged merges series with the same labels. Newly computed hours take precedence over stored ones.
-func merged(all ...storage.Series) storage.Series {
+// mergeSeries merges series with the same labels. Newly computed hours take precedence over stored ones.
+func mergeSeries(all ...storage.Series) storage.Series {
 	if len(all) == 1 {
 		return all[0]
 	}
 	var fresh, kept []storage.Series
 	for _, s := range all {
-		if _, ok := s.(keptSeries); ok {
+		if _, ok := s.(storedSeries); ok {
 			kept = append(kept, s)
 		} else {
 			fresh = append(fresh, s)
@@ -293,14 +294,14 @@ func merged(all ...storage.Series) storage.Series {
 	}
 	switch {
 	case len(kept) == 0:
-		return chain(fresh)
+		return chainSeries(fresh)
 	case len(fresh) == 0:
-		return chain(kept)
+		return chainSeries(kept)
 	}
-	return fillHours(chain(fresh), chain(kept))
+	return fillHours(chainSeries(fresh), chainSeries(kept))
 }
 
-func chain(list []storage.Series) storage.Series {
+func chainSeries(list []storage.Series) storage.Series {
 	if len(list) == 1 {
 		return list[0]
 	}
@@ -310,8 +311,8 @@ func chain(list []storage.Series) storage.Series {
 // shortestBlock returns the length of the shortest compacted blocks.
 func (s *Store) shortestBlock() int64 { return s.ladder[len(s.ladder)-1] }
 
-// compactSpans compacts the blocks of each complete span of the ladder.
-func (s *Store) compactSpans(ctx context.Context) error {
+// compactRanges merges the blocks of each complete time range of the ladder into one block.
+func (s *Store) compactRanges(ctx context.Context) error {
 	s.mu.RLock()
 	limit := s.state.Through - s.settled
 	s.mu.RUnlock()
@@ -319,7 +320,7 @@ func (s *Store) compactSpans(ctx context.Context) error {
 		groups := map[int64][]*tsdb.Block{}
 		for _, b := range s.blocks.all() {
 			at := dirty.Floor(b.MinTime(), length)
-			if stretch := (span{at, at + length}); spanOf(b.Meta()).isInside(stretch) && stretch.to <= limit {
+			if stretch := (timeRange{at, at + length}); blockRange(b.Meta()).isInside(stretch) && stretch.to <= limit {
 				groups[at] = append(groups[at], b)
 			}
 		}
@@ -331,9 +332,9 @@ func (s *Store) compactSpans(ctx context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			whole := spanOf(group[0].Meta())
+			whole := blockRange(group[0].Meta())
 			for _, b := range group {
-				whole = enclosing(whole, spanOf(b.Meta()))
+				whole = enclosingRange(whole, blockRange(b.Meta()))
 			}
 			if err := s.replaceBlocks(ctx, whole, group, nil); err != nil {
 				return err
@@ -343,7 +344,7 @@ func (s *Store) compactSpans(ctx context.Context) error {
 	return nil
 }
 
-// removeExpired removes blocks past the retention or the size limit. Age counts from the newest day.
+// removeExpired removes the blocks that exceed the retention or the size limit. The age of a block counts from the newest day.
 func (s *Store) removeExpired() error {
 	all := s.blocks.all()
 	s.mu.RLock()

@@ -18,20 +18,20 @@ import (
 const (
 	// longStep and longRange are the step and range from which on hours are as good as all samples.
 	longStep = 2 * hour
-	// widest is the range from which on hours are read whatever the step.
-	widest = 7 * day
+	// maxRawRange is the range from which on hours are read whatever the step.
+	maxRawRange = 7 * day
 	// lookback is the maximum age of the last sample of a series with one sample an hour.
 	lookback = time.Hour + 5*time.Minute
 )
 
-// suitsHours reports whether hours answer a query as well as all samples.
-func suitsHours(h *storage.SelectHints) bool {
+// hoursSuffice reports whether hourly samples answer a query as well as all samples do.
+func hoursSuffice(h *storage.SelectHints) bool {
 	switch {
 	case h == nil:
 		return false
 	case h.Range == 0:
 		return h.Step >= longStep && h.Func != "timestamp"
-	case h.Range < widest && (h.Step < longStep || h.Range < longStep):
+	case h.Range < maxRawRange && (h.Step < longStep || h.Range < longStep):
 		return false
 	}
 	switch h.Func {
@@ -78,10 +78,10 @@ func (s *Store) lostBefore() int64 {
 
 // Querier reads samples and hours as one.
 func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &querier{s: s, at: span{mint, maxt}, open: map[string]storage.Querier{}}, nil
+	return &querier{s: s, at: timeRange{mint, maxt}, open: map[string]storage.Querier{}}, nil
 }
 
-// ChunkQuerier reads samples, and hours from before the first sample.
+// ChunkQuerier reads chunks of all samples, and of hourly samples from before the first of these.
 func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	raw, err := s.raw.ChunkQuerier(mint, maxt)
 	if err != nil {
@@ -111,34 +111,34 @@ type clippedChunks struct {
 }
 
 func (q clippedChunks) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.ChunkSeriesSet {
-	return q.ChunkQuerier.Select(ctx, sorted, clipHints(h, span{math.MinInt64, q.until}), ms...)
+	return q.ChunkQuerier.Select(ctx, sorted, clipHints(h, timeRange{math.MinInt64, q.until}), ms...)
 }
 
 // clipHints narrows hints to a span, both ends included, because hints take precedence over the times of a querier.
-func clipHints(h *storage.SelectHints, at span) *storage.SelectHints {
+func clipHints(h *storage.SelectHints, within timeRange) *storage.SelectHints {
 	if h == nil {
 		return nil
 	}
 	c := *h
-	c.Start, c.End = max(h.Start, at.from), min(h.End, at.to)
+	c.Start, c.End = max(h.Start, within.from), min(h.End, within.to)
 	return &c
 }
 
 // querier opens its sources when a query needs them.
 type querier struct {
 	s  *Store
-	at span // both ends included
+	at timeRange // both ends included
 
 	mu   sync.Mutex
 	open map[string]storage.Querier
 }
 
-func (q *querier) get(name string, at span, open func(mint, maxt int64) (storage.Querier, error)) (storage.Querier, error) {
-	name = fmt.Sprintf("%s %d %d", name, at.from, at.to)
+func (q *querier) openOnce(name string, within timeRange, open func(mint, maxt int64) (storage.Querier, error)) (storage.Querier, error) {
+	name = fmt.Sprintf("%s %d %d", name, within.from, within.to)
 	if have := q.open[name]; have != nil {
 		return have, nil
 	}
-	o, err := open(at.from, at.to)
+	o, err := open(within.from, within.to)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (q *querier) get(name string, at span, open func(mint, maxt int64) (storage
 	return o, nil
 }
 
-func (q *querier) rawOf(at span) (storage.Querier, error) {
-	return q.get("raw", at, q.s.raw.Querier)
+func (q *querier) rawQuerier(within timeRange) (storage.Querier, error) {
+	return q.openOnce("raw", within, q.s.raw.Querier)
 }
 
-func (q *querier) hoursOf(at span) (storage.Querier, error) {
-	return q.get("hours", at, func(mint, maxt int64) (storage.Querier, error) {
+func (q *querier) hourlyQuerier(within timeRange) (storage.Querier, error) {
+	return q.openOnce("hours", within, func(mint, maxt int64) (storage.Querier, error) {
 		list, err := q.s.blocks.queriers(mint, maxt)
 		if err != nil {
 			return nil, err
@@ -160,10 +160,10 @@ func (q *querier) hoursOf(at span) (storage.Querier, error) {
 	})
 }
 
-// splitSpans returns the spans to read from samples and from hours. An empty span ends before it begins.
-func (q *querier) splitSpans(h *storage.SelectHints) (raw, hours span) {
-	raw, hours = q.at, span{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
-	if ready := q.s.completeUntil(); suitsHours(h) && ready > q.at.from {
+// splitRange returns the spans to read from samples and from hours. An empty span ends before it begins.
+func (q *querier) splitRange(h *storage.SelectHints) (raw, hours timeRange) {
+	raw, hours = q.at, timeRange{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
+	if ready := q.s.completeUntil(); hoursSuffice(h) && ready > q.at.from {
 		hours.to = max(hours.to, min(q.at.to, ready-1))
 		// Imported samples are included in the hours.
 		raw.from = max(raw.from, ready)
@@ -175,7 +175,7 @@ func (q *querier) splitSpans(h *storage.SelectHints) (raw, hours span) {
 func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at, old := q.splitSpans(h)
+	at, old := q.splitRange(h)
 	var sets []storage.SeriesSet
 	var inHours, inRaw storage.Querier
 	var err error
@@ -186,12 +186,12 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	}
 	gaps := q.s.Gaps(time.UnixMilli(begin), time.UnixMilli(old.to))
 	if old.from <= old.to && (len(q.s.blocks.all()) > 0 || len(gaps) > 0) {
-		if inHours, err = q.hoursOf(old); err != nil {
+		if inHours, err = q.hourlyQuerier(old); err != nil {
 			return storage.ErrSeriesSet(err)
 		}
 	}
 	if at.from <= at.to {
-		if inRaw, err = q.rawOf(at); err != nil {
+		if inRaw, err = q.rawQuerier(at); err != nil {
 			return storage.ErrSeriesSet(err)
 		}
 	}
@@ -201,14 +201,14 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	}
 	if inHours != nil {
 		c := clipHints(h, old)
-		var edges edges
+		var edges rangeEdges
 		if counts {
-			edges = edgesOf(h)
+			edges = edgesFromHints(h)
 			begin = max(begin, h.Start)
 			c.Start = max(old.from, h.Start-hour)
 		}
 		set := inHours.Select(ctx, sorted || both, c, ms...)
-		sets = append(sets, &hourSet{SeriesSet: set, at: span{begin, old.to + 1}, counts: edges, gaps: gaps})
+		sets = append(sets, &hourSet{SeriesSet: set, at: timeRange{begin, old.to + 1}, counts: edges, gaps: gaps})
 	}
 	switch len(sets) {
 	case 0:
@@ -216,14 +216,14 @@ func (q *querier) Select(ctx context.Context, sorted bool, h *storage.SelectHint
 	case 1:
 		return sets[0]
 	}
-	return storage.NewMergeSeriesSet(sets, 0, merged)
+	return storage.NewMergeSeriesSet(sets, 0, mergeSeries)
 }
 
-// hourSet is a set of hourly series; the answer is annotated if there are any.
+// hourSet is a set of hourly series. If it returned a series, it adds a warning to the answer.
 type hourSet struct {
 	storage.SeriesSet
-	at     span  // the queried span; samples may begin before
-	counts edges // not nil: the series are used as counters
+	at     timeRange  // the queried span; samples may begin before
+	counts rangeEdges // not nil: the series are used as counters
 	gaps   []store.Gap
 	any    bool
 }
@@ -236,9 +236,9 @@ func (s *hourSet) Next() bool {
 
 func (s *hourSet) At() storage.Series {
 	if s.counts != nil {
-		return keptSeries{bridgedSeries(s.SeriesSet.At(), s.at, s.counts)}
+		return storedSeries{bridgedSeries(s.SeriesSet.At(), s.at, s.counts)}
 	}
-	return keptSeries{s.SeriesSet.At()}
+	return storedSeries{s.SeriesSet.At()}
 }
 
 func (s *hourSet) Warnings() annotations.Annotations {
@@ -253,21 +253,21 @@ func (s *hourSet) Warnings() annotations.Annotations {
 	return w
 }
 
-// labelled returns the store to read labels from. It is the one for the time range of the querier, or the sample store
+// labelQuerier returns the store to read labels from. It is the one for the time range of the querier, or the sample store
 // if the query has no time range.
-func (q *querier) labelled() (storage.LabelQuerier, error) {
+func (q *querier) labelQuerier() (storage.LabelQuerier, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	raw, err := q.rawOf(q.at)
+	raw, err := q.rawQuerier(q.at)
 	if err != nil {
 		return nil, err
 	}
-	old := span{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
+	old := timeRange{q.at.from, min(q.at.to, q.s.lostBefore()-1)}
 	const longAgo = -1e15 // thirty thousand years
 	if old.from > old.to || old.from < longAgo || len(q.s.blocks.all()) == 0 {
 		return raw, nil
 	}
-	hours, err := q.hoursOf(old)
+	hours, err := q.hourlyQuerier(old)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (q *querier) labelled() (storage.LabelQuerier, error) {
 // LabelValues implements storage.LabelQuerier.
 func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string,
 	annotations.Annotations, error) {
-	l, err := q.labelled()
+	l, err := q.labelQuerier()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -286,7 +286,7 @@ func (q *querier) LabelValues(ctx context.Context, name string, h *storage.Label
 
 // LabelNames implements storage.LabelQuerier.
 func (q *querier) LabelNames(ctx context.Context, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
-	l, err := q.labelled()
+	l, err := q.labelQuerier()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,13 +15,13 @@ import (
 const (
 	hour = int64(3600_000)
 	day  = 24 * hour
-	// silent is the maximum age of a sample that still counts as current, as in PromQL.
-	silent = int64(300_000)
+	// staleAfter is the maximum age of a sample that still counts as current, as in PromQL.
+	staleAfter = int64(300_000)
 )
 
-// hourOf returns the beginning of the hour that contains a time, dayOf the beginning of the day in UTC.
-func hourOf(t int64) int64 { return dirty.Floor(t, hour) }
-func dayOf(t int64) int64  { return dirty.Floor(t, day) }
+// hourStart returns the beginning of the hour that contains t, and dayStart that of the day, both in UTC.
+func hourStart(t int64) int64 { return dirty.Floor(t, hour) }
+func dayStart(t int64) int64  { return dirty.Floor(t, day) }
 
 // reducer reduces many samples to few; it is reused for one series after another.
 type reducer struct {
@@ -32,7 +32,7 @@ type reducer struct {
 	have  bool   // there is one, and no staleness marker came after it
 	kept  bool   // it was written
 	ended bool   // a staleness marker was written, and nothing after it
-	mean  mean
+	mean  timeMean
 }
 
 // reduce reads samples in order of time and returns those to keep, which are valid until the next call. For a counter,
@@ -48,12 +48,12 @@ func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample
 			return nil, err
 		}
 		switch {
-		case s.stale():
+		case s.isStale():
 			r.endSeries(s, k)
 		case s.kind(k) == counter:
-			r.count(s)
+			r.addCounter(s)
 		default:
-			r.addLevel(s, k)
+			r.addGauge(s, k)
 		}
 	}
 	if err := it.Err(); err != nil {
@@ -63,39 +63,39 @@ func (r *reducer) reduce(it chunkenc.Iterator, k kind, from, to int64) ([]sample
 	return r.out, nil
 }
 
-func (r *reducer) append(s sample) {
+func (r *reducer) keep(s sample) {
 	if s.t >= r.from && s.t < r.to {
 		r.out = append(r.out, s)
 	}
 }
 
-// flush keeps the previous sample, unless it was kept already.
-func (r *reducer) flush() {
+// keepPrevious keeps the previous sample, unless it is kept already.
+func (r *reducer) keepPrevious() {
 	if r.have && !r.kept {
-		r.append(r.prev)
+		r.keep(r.prev)
 	}
 }
 
-func (r *reducer) count(s sample) {
+func (r *reducer) addCounter(s sample) {
 	if r.have && s.typ != r.prev.typ {
-		r.flush()
+		r.keepPrevious()
 		r.have = false
 	}
 	born := !r.have || s.t-r.prev.t > hour
 	reset := !born && s.resetAfter(&r.prev)
-	if born || reset || hourOf(s.t) != hourOf(r.prev.t) {
-		r.flush()
+	if born || reset || hourStart(s.t) != hourStart(r.prev.t) {
+		r.keepPrevious()
 	}
 	r.kept = born || reset
 	if r.kept {
-		r.append(s)
+		r.keep(s)
 	}
 	r.prev, r.have, r.ended = s, true, false
 }
 
-func (r *reducer) addLevel(s sample, k kind) {
-	if r.have && (hourOf(s.t) != hourOf(r.prev.t) || s.typ != r.prev.typ) {
-		r.closeHour(k, hourOf(r.prev.t)+hour)
+func (r *reducer) addGauge(s sample, k kind) {
+	if r.have && (hourStart(s.t) != hourStart(r.prev.t) || s.typ != r.prev.typ) {
+		r.closeHour(k, hourStart(r.prev.t)+hour)
 	}
 	if r.have = true; s.typ == chunkenc.ValFloat {
 		r.mean.add(s.t, s.v)
@@ -103,17 +103,17 @@ func (r *reducer) addLevel(s sample, k kind) {
 	r.prev, r.ended = s, false
 }
 
-// closeHour keeps the value of the hour, or of the run, that ends at end.
+// closeHour keeps one sample for the hour, or for the part of an hour, that ends at end.
 func (r *reducer) closeHour(k kind, end int64) {
 	s := r.prev
 	if s.typ == chunkenc.ValFloat && k == gauge {
 		s.v = r.mean.value(end)
 	}
-	if r.mean = (mean{}); end%hour == 0 && s.t >= end-silent {
+	if r.mean = (timeMean{}); end%hour == 0 && s.t >= end-staleAfter {
 		s.t = end - 1
 	}
 	r.have = false
-	r.append(s)
+	r.keep(s)
 }
 
 // endSeries handles a staleness marker. It keeps the marker and the last sample before it.
@@ -122,38 +122,38 @@ func (r *reducer) endSeries(s sample, k kind) {
 	case r.ended:
 		return
 	case r.have && r.prev.kind(k) == counter:
-		r.flush()
-	case r.have && hourOf(s.t) != hourOf(r.prev.t): // stale before: the value of its hour
-		r.closeHour(k, hourOf(r.prev.t)+hour)
+		r.keepPrevious()
+	case r.have && hourStart(s.t) != hourStart(r.prev.t): // stale before: the value of its hour
+		r.closeHour(k, hourStart(r.prev.t)+hour)
 	case r.have:
-		r.lastOfLife(k, s.t)
+		r.closeRun(k, s.t)
 	}
 	r.have, r.ended = false, true
-	r.append(s)
+	r.keep(s)
 }
 
-func (r *reducer) lastOfLife(k kind, end int64) {
+func (r *reducer) closeRun(k kind, end int64) {
 	s := r.prev
 	if s.typ == chunkenc.ValFloat && k == gauge {
 		s.v = r.mean.value(end)
 	}
-	r.mean = mean{}
-	r.append(s)
+	r.mean = timeMean{}
+	r.keep(s)
 }
 
 func (r *reducer) finish(k kind) {
 	switch {
 	case !r.have:
 	case r.prev.kind(k) == counter:
-		r.flush()
+		r.keepPrevious()
 	default:
-		r.closeHour(k, hourOf(r.prev.t)+hour)
+		r.closeHour(k, hourStart(r.prev.t)+hour)
 	}
 }
 
-// mean computes a mean over time. Each sample holds until the next one, or until the series goes stale. NaN counts only
-// if there are no other values.
-type mean struct {
+// timeMean computes a mean over time. Each sample holds until the next one, or until the series goes stale. NaN
+// counts only if there are no other values.
+type timeMean struct {
 	n            int
 	t            int64 // of the last sample
 	v            float64
@@ -162,12 +162,12 @@ type mean struct {
 	time, excess float64 // of first
 }
 
-func (m *mean) add(t int64, v float64) {
+func (m *timeMean) add(t int64, v float64) {
 	if math.IsNaN(v) && m.n > 0 {
 		return
 	}
 	if m.n == 0 || math.IsNaN(m.v) {
-		*m = mean{n: 1, t: t, v: v, first: v, low: v, high: v}
+		*m = timeMean{n: 1, t: t, v: v, first: v, low: v, high: v}
 		return
 	}
 	m.extendTo(t)
@@ -175,13 +175,13 @@ func (m *mean) add(t int64, v float64) {
 	m.low, m.high = min(m.low, v), max(m.high, v)
 }
 
-func (m *mean) extendTo(until int64) {
-	w := float64(min(until-m.t, silent))
+func (m *timeMean) extendTo(until int64) {
+	w := float64(min(until-m.t, staleAfter))
 	m.time += w
 	m.excess += w * (m.v - m.first)
 }
 
-func (m *mean) value(end int64) float64 {
+func (m *timeMean) value(end int64) float64 {
 	if m.low == m.high || m.n <= 1 {
 		return m.v // a constant is returned bit for bit
 	}
@@ -218,7 +218,7 @@ func sampleAt(it chunkenc.Iterator, typ chunkenc.ValueType) (s sample, err error
 	return s, nil
 }
 
-func (s *sample) stale() bool {
+func (s *sample) isStale() bool {
 	switch s.typ {
 	case chunkenc.ValHistogram:
 		return value.IsStaleNaN(s.h.Sum)
@@ -241,12 +241,12 @@ func (s *sample) kind(k kind) kind {
 }
 
 // resetAfter reports whether a counter was reset between p and s.
-func (s *sample) resetAfter(p *sample) bool {
+func (s *sample) resetAfter(previous *sample) bool {
 	switch s.typ {
 	case chunkenc.ValHistogram:
-		return s.h.ToFloat(nil).DetectReset(p.h.ToFloat(nil))
+		return s.h.ToFloat(nil).DetectReset(previous.h.ToFloat(nil))
 	case chunkenc.ValFloatHistogram:
-		return s.fh.DetectReset(p.fh)
+		return s.fh.DetectReset(previous.fh)
 	}
-	return s.v < p.v
+	return s.v < previous.v
 }

@@ -36,7 +36,7 @@ func text(list []sample) string {
 	var out []string
 	for _, s := range list {
 		v := fmt.Sprint(s.v)
-		if s.stale() {
+		if s.isStale() {
 			v = "stale"
 		}
 		at := fmt.Sprint(float64(s.t-t0) / 60_000)
@@ -115,7 +115,7 @@ func TestReduceHistograms(t *testing.T) {
 	counts := func(list []sample) (out []string) {
 		for _, s := range list {
 			v := fmt.Sprint(s.h.Count)
-			if s.stale() {
+			if s.isStale() {
 				v = "stale"
 			}
 			out = append(out, fmt.Sprintf("%d:%s", (s.t-t0)/60_000, v))
@@ -153,9 +153,9 @@ func TestKinds(t *testing.T) {
 
 // The samples added by bridge let an increase be computed within hours and do not change it.
 func TestBridge(t *testing.T) {
-	at := span{t0, t0 + day}
+	at := timeRange{t0, t0 + day}
 	add := func(in string) string {
-		all := addBridgeSamples(series(in), at, edges{{t0 + 1, hour}}, nil)
+		all := addBridgeSamples(series(in), at, rangeEdges{{t0 + 1, hour}}, nil)
 		var out []sample
 		for i, s := range all { // the first and the last of a burst
 			if i > 0 && i+1 < len(all) && s.t-all[i-1].t == 1 && all[i+1].t-s.t == 1 {
@@ -195,7 +195,7 @@ func TestSplice(t *testing.T) {
 		{"70:1", "30:9 60:8 130:7", "30:9 70:1 130:7"},
 		{"30:1", "30:2", "30:1"},
 	} {
-		s := fillHours(list(lset("x"), series(c[0])), list(lset("x"), series(c[1])))
+		s := fillHours(memorySeries(lset("x"), series(c[0])), memorySeries(lset("x"), series(c[1])))
 		var got []sample
 		it := s.Iterator(nil)
 		for typ := it.Next(); typ != chunkenc.ValNone; typ = it.Next() {

@@ -37,7 +37,7 @@ type blockMark struct {
 
 const stateFile = "state.json"
 
-// loadState returns the state, and whether it was noted.
+// loadState reads the state from dir. found is false if there is no readable state.
 func loadState(dir string, log *slog.Logger) (s state, found bool) {
 	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

@@ -14,24 +14,24 @@ import (
 	"reckon/internal/durable/block"
 )
 
-// span is a time range; to is exclusive.
-type span struct{ from, to int64 }
+// timeRange is a range of times in milliseconds. It does not include the time to.
+type timeRange struct{ from, to int64 }
 
-func (s span) contains(t int64) bool { return t >= s.from && t < s.to }
-func (s span) overlaps(o span) bool  { return s.from < o.to && o.from < s.to }
-func (s span) isInside(o span) bool  { return s.from >= o.from && s.to <= o.to }
-func spanOf(m tsdb.BlockMeta) span   { return span{m.MinTime, m.MaxTime} }
-func enclosing(a span, b ...span) (c span) {
-	c = a
-	for _, o := range b {
-		c = span{min(c.from, o.from), max(c.to, o.to)}
+func (s timeRange) contains(t int64) bool         { return t >= s.from && t < s.to }
+func (s timeRange) overlaps(other timeRange) bool { return s.from < other.to && other.from < s.to }
+func (s timeRange) isInside(outer timeRange) bool { return s.from >= outer.from && s.to <= outer.to }
+func blockRange(m tsdb.BlockMeta) timeRange       { return timeRange{m.MinTime, m.MaxTime} }
+func enclosingRange(first timeRange, others ...timeRange) (c timeRange) {
+	c = first
+	for _, o := range others {
+		c = timeRange{min(c.from, o.from), max(c.to, o.to)}
 	}
 	return c
 }
 
 // writeBlock writes a block for the time range at that replaces other blocks. It renames the block into place when it
 // is complete. Without series it writes nothing and returns a zero id.
-func writeBlock(ctx context.Context, dir string, at span, replaces []tsdb.BlockDesc, from storage.SeriesSet) (id ulid.ULID, err error) {
+func writeBlock(ctx context.Context, dir string, at timeRange, replaces []tsdb.BlockDesc, from storage.SeriesSet) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}
 	meta.Compaction.Level, meta.Compaction.Sources, meta.Compaction.Parents = 1, []ulid.ULID{id}, replaces

@@ -24,14 +24,14 @@ type breaker struct {
 }
 
 const (
-	failsAtMost = 3
-	waitAtMost  = 10 * time.Second
+	maxFailures   = 3
+	maxRetryDelay = 10 * time.Second
 )
 
 func (b *breaker) allow() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.fails < failsAtMost {
+	if b.fails < maxFailures {
 		return nil
 	}
 	if b.trying || time.Now().Before(b.next) {
@@ -41,20 +41,20 @@ func (b *breaker) allow() error {
 	return nil
 }
 
-func (b *breaker) succeeded() {
+func (b *breaker) recordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.fails, b.trying, b.why, b.since = 0, false, nil, time.Time{}
 }
 
-// abandoned ends an attempt without a result, because the caller went away.
-func (b *breaker) abandoned() {
+// recordAbandoned ends an attempt that has no result because the caller went away.
+func (b *breaker) recordAbandoned() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.trying = false
 }
 
-func (b *breaker) failed(err error) error {
+func (b *breaker) recordFailure(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
@@ -62,8 +62,8 @@ func (b *breaker) failed(err error) error {
 		b.since = now
 	}
 	b.fails, b.trying, b.why = b.fails+1, false, err
-	wait := min(time.Second<<min(max(b.fails-failsAtMost, 0), 5), waitAtMost)
-	var slow *slowError
+	wait := min(time.Second<<min(max(b.fails-maxFailures, 0), 5), maxRetryDelay)
+	var slow *retryLaterError
 	if errors.As(err, &slow) {
 		wait = max(wait, slow.after)
 	}
@@ -71,36 +71,36 @@ func (b *breaker) failed(err error) error {
 	return err
 }
 
-// awayError is the cause of an outage, and when it began.
-type awayError struct {
+// outageError contains the cause of an outage and the time at which it began.
+type outageError struct {
 	why   error
 	since time.Time
 }
 
-func (e *awayError) Error() string {
+func (e *outageError) Error() string {
 	return fmt.Sprintf("%v (since %s)", e.why, e.since.UTC().Format(time.RFC3339))
 }
 
 // Unwrap returns the reason.
-func (e *awayError) Unwrap() error { return e.why }
+func (e *outageError) Unwrap() error { return e.why }
 
-// Since returns the time of the first failure in the row.
-func (e *awayError) Since() time.Time { return e.since }
+// Since returns the time of the first of the consecutive failures.
+func (e *outageError) Since() time.Time { return e.since }
 
-func (b *breaker) outageError() *awayError {
+func (b *breaker) currentOutage() *outageError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fails == 0 {
 		return nil
 	}
-	return &awayError{b.why, b.since}
+	return &outageError{b.why, b.since}
 }
 
-// patience is the time that the other side may be silent before a health check, and the time limit of the check.
-const patience = 5 * time.Second
+// healthTimeout is the time without a response after which the health of the server is checked, and the time limit of the check.
+const healthTimeout = 5 * time.Second
 
-// errLifeless ends a request to a server that does not answer the health check either.
-var errLifeless = errors.New("no sign of life")
+// errUnresponsive cancels a request to a server that does not answer the health check either.
+var errUnresponsive = errors.New("no sign of life")
 
 // healthProbe finds out whether a server that does not answer a query is busy or hangs. If the server answers a health
 // check, the query continues. Otherwise the query is cancelled within twice the patience. It does not wait for the
@@ -111,17 +111,17 @@ type healthProbe struct {
 	asking chan struct{} // closed when the health check under way is answered
 	alive  bool
 
-	silence, grace time.Duration // patience, except in tests
+	silence, grace time.Duration // healthTimeout, except in tests
 }
 
-// timedOut reports whether we ended a request, rather than its caller.
+// timedOut reports whether this client ended a request, and not its caller.
 func timedOut(ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, os.ErrDeadlineExceeded) || errors.Is(cause, errLifeless)
+	return errors.Is(cause, os.ErrDeadlineExceeded) || errors.Is(cause, errUnresponsive)
 }
 
-// watch cancels a request if the other side fails a health check while the request waits.
-func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time.Timer {
+// watch cancels a request if the server fails a health check while the request waits.
+func (w *serverClient) watch(limit context.Context, cancel context.CancelCauseFunc) *time.Timer {
 	var again *time.Timer
 	var mu sync.Mutex // guards again, which the timer itself uses
 	mu.Lock()
@@ -131,7 +131,7 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 			return
 		}
 		if !w.isAlive() {
-			cancel(errLifeless)
+			cancel(errUnresponsive)
 			return
 		}
 		mu.Lock()
@@ -143,8 +143,8 @@ func (w *web) watch(limit context.Context, cancel context.CancelCauseFunc) *time
 	return again
 }
 
-// isAlive checks the health of the other side once for all concurrent callers.
-func (w *web) isAlive() bool {
+// isAlive checks the health of the server, once for all concurrent callers.
+func (w *serverClient) isAlive() bool {
 	p := &w.pulse
 	p.mu.Lock()
 	if asking := p.asking; asking != nil {
@@ -171,7 +171,7 @@ func (w *web) isAlive() bool {
 	return p.alive
 }
 
-// healthURL returns an address that is cheap for the other side to answer.
+// healthURL returns an address that the server can answer at little cost.
 func (c *settings) healthURL() string {
 	base, path := c.api, "/-/healthy"
 	switch c.kind {

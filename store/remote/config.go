@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// kind is the kind of the remote server.
-type kind string
+// serverKind is the kind of the remote server.
+type serverKind string
 
 const (
-	kindPrometheus kind = "prometheus"
-	kindVictoria   kind = "victoriametrics"
-	kindMimir      kind = "mimir"
-	kindInflux1    kind = "influxdb"
-	kindInflux2    kind = "influxdb2"
+	kindPrometheus serverKind = "prometheus"
+	kindVictoria   serverKind = "victoriametrics"
+	kindMimir      serverKind = "mimir"
+	kindInflux1    serverKind = "influxdb"
+	kindInflux2    serverKind = "influxdb2"
 )
 
-var kinds = []kind{kindPrometheus, kindVictoria, kindMimir, kindInflux1, kindInflux2}
+var serverKinds = []serverKind{kindPrometheus, kindVictoria, kindMimir, kindInflux1, kindInflux2}
 
 // settings are a parsed address.
 type settings struct {
-	kind  kind
+	kind  serverKind
 	shown string // without a secret
 
 	write, read, api string // whole addresses; read is empty for the query API
@@ -43,9 +43,9 @@ type settings struct {
 	writePath, readPath, apiAt string
 }
 
-// parameters are the query parameters that an address may have.
-var parameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout", "histograms",
-	"protocol", "write", "read", "api"}
+// urlParameters are the query parameters that an address may have.
+var urlParameters = []string{"tenant", "token_file", "username", "password_file", "ca_file", "cert_file", "key_file", "timeout",
+	"histograms", "protocol", "write", "read", "api"}
 
 // ParseURL validates the address of a store:
 //
@@ -61,11 +61,11 @@ var parameters = []string{"tenant", "token_file", "username", "password_file", "
 // with each series; and write, read and api for other paths or addresses, with read=query for a
 // server without remote read.
 func ParseURL(s string) error {
-	_, err := parse(s)
+	_, err := parseSettings(s)
 	return err
 }
 
-func parse(s string) (*settings, error) {
+func parseSettings(s string) (*settings, error) {
 	form := "write it like http://prometheus:9090, victoriametrics+http://HOST:8428, mimir+https://HOST?tenant=NAME, " +
 		"influxdb+http://HOST:8086/DATABASE or influxdb2+https://HOST:8086/ORG/BUCKET"
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(s), "://")
@@ -74,9 +74,9 @@ func parse(s string) (*settings, error) {
 	}
 	c := &settings{kind: kindPrometheus, timeout: 30 * time.Second, maxBytes: 1 << 30}
 	if k, plain, ok := strings.Cut(scheme, "+"); ok {
-		c.kind, scheme = kind(k), plain
+		c.kind, scheme = serverKind(k), plain
 	}
-	if !slices.Contains(kinds, c.kind) || (scheme != "http" && scheme != "https") {
+	if !slices.Contains(serverKinds, c.kind) || (scheme != "http" && scheme != "https") {
 		return nil, fmt.Errorf("store %q: unknown kind of server %s: %s", redact(s), strings.Split(s, "://")[0], form)
 	}
 	u, err := url.Parse(scheme + "://" + rest)
@@ -95,23 +95,23 @@ func parse(s string) (*settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", redact(s), err)
 	}
-	if err := c.options(q); err != nil {
+	if err := c.setOptions(q); err != nil {
 		return nil, fmt.Errorf("store %s: %w", redact(s), err)
 	}
 	u.RawQuery = ""
 	c.shown = u.String()
-	return c, c.paths(u)
+	return c, c.setEndpoints(u)
 }
 
-// options reads the query parameters.
-func (c *settings) options(q url.Values) error {
+// setOptions reads the query parameters.
+func (c *settings) setOptions(query url.Values) error {
 	into := map[string]*string{
 		"tenant": &c.tenant, "token_file": &c.tokenFile, "username": &c.username, "password_file": &c.passwordFile,
 		"ca_file": &c.caFile, "cert_file": &c.certFile, "key_file": &c.keyFile, "write": &c.writePath, "read": &c.readPath, "api": &c.apiAt,
 	}
-	for name, values := range q {
-		if !slices.Contains(parameters, name) {
-			return fmt.Errorf("%q is no setting of a store; there are %s", name, strings.Join(parameters, ", "))
+	for name, values := range query {
+		if !slices.Contains(urlParameters, name) {
+			return fmt.Errorf("%q is no setting of a store; there are %s", name, strings.Join(urlParameters, ", "))
 		}
 		if len(values) != 1 || values[0] == "" {
 			return fmt.Errorf("give %s once, and not empty", name)
@@ -120,24 +120,24 @@ func (c *settings) options(q url.Values) error {
 			*to = values[0]
 		}
 	}
-	if t := q.Get("timeout"); t != "" {
+	if t := query.Get("timeout"); t != "" {
 		d, err := time.ParseDuration(t)
 		if err != nil || d < time.Millisecond {
 			return fmt.Errorf("timeout %q: write it like 30s", t)
 		}
 		c.timeout = d
 	}
-	switch h := q.Get("histograms"); h {
+	switch h := query.Get("histograms"); h {
 	case "native":
 		c.native = true
 	case "", "classic":
 	default:
 		return fmt.Errorf("histograms %q: write native or classic", h)
 	}
-	switch p := q.Get("protocol"); {
+	switch p := query.Get("protocol"); {
 	case p == "2.0" && (c.kind == kindPrometheus || c.kind == kindMimir):
 		c.two = true
-		c.native = q.Get("histograms") != "classic" // every server of 2.0 supports them
+		c.native = query.Get("histograms") != "classic" // every server of 2.0 supports them
 	case p == "2.0":
 		return fmt.Errorf("protocol=2.0 is supported by Prometheus and Mimir; %s supports 1.0", c.kind)
 	case p != "" && p != "1.0":
@@ -154,10 +154,10 @@ func (c *settings) options(q url.Values) error {
 	return nil
 }
 
-// paths sets the endpoints of the other side.
-func (c *settings) paths(u *url.URL) error {
-	base := strings.TrimRight(u.Path, "/")
-	root := u.Scheme + "://" + u.Host
+// setEndpoints sets the addresses for writing, reading and queries.
+func (c *settings) setEndpoints(address *url.URL) error {
+	base := strings.TrimRight(address.Path, "/")
+	root := address.Scheme + "://" + address.Host
 	at := func(given, usual string) string {
 		switch {
 		case strings.Contains(given, "://"):
@@ -173,7 +173,7 @@ func (c *settings) paths(u *url.URL) error {
 		write, read, api = "/api/v1/push", "/prometheus/api/v1/read", "/prometheus/api/v1"
 		c.tenant = cmp.Or(c.tenant, "anonymous")
 	case kindInflux1, kindInflux2:
-		return c.influx(u, root)
+		return c.setInfluxEndpoints(address, root)
 	}
 	c.write, c.api = at(c.writePath, write), at(c.apiAt, api)
 	if c.readPath != "query" && c.kind != kindVictoria {
@@ -182,11 +182,11 @@ func (c *settings) paths(u *url.URL) error {
 	return nil
 }
 
-func (c *settings) influx(u *url.URL, root string) error {
+func (c *settings) setInfluxEndpoints(address *url.URL, root string) error {
 	if c.native {
 		return fmt.Errorf("store %s: InfluxDB does not support native histograms; leave histograms=native out", c.shown)
 	}
-	names := strings.Split(strings.Trim(u.Path, "/"), "/")
+	names := strings.Split(strings.Trim(address.Path, "/"), "/")
 	if c.kind == kindInflux1 {
 		if len(names) != 1 || names[0] == "" {
 			return fmt.Errorf("store %s: name the database, as in influxdb+http://HOST:8086/DATABASE", c.shown)

@@ -15,8 +15,8 @@ func (s *Store) Dirty() (store.DirtyHours, error) { return s.dirty.Snapshot() }
 // Clean implements [store.Series].
 func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 
-// noteLate records the hours of late samples before they are sent. If it returns no error, the caller must call end after
-// sending.
+// noteLate records the hours of late samples before they are sent. The caller must call end after sending, unless
+// noteLate fails.
 func (s *Store) noteLate(list []prompb.TimeSeries) (end func(), err error) {
 	newest := max(s.newest.Load(), time.Now().UnixMilli())
 	for i := range list {

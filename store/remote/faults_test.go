@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openAt(t, f.URL+"?timeout=200ms")
 			f.fail(c.fail)
-			for i := range 2 * failsAtMost {
+			for i := range 2 * maxFailures {
 				if i%2 == 1 { // queries are counted separately
 					if err := s.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
 						t.Fatalf("check: %v, want %q", err, c.want)
@@ -98,7 +98,7 @@ func TestFullStoreAnswers(t *testing.T) {
 		})
 	}
 	only("/write")
-	for range failsAtMost + 1 {
+	for range maxFailures + 1 {
 		if err := s.Append(t.Context(), nil, gaugeBatch(storetest.Now(), "sda")); !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("append: %v", err)
 		}
@@ -122,7 +122,7 @@ func TestFullStoreAnswers(t *testing.T) {
 	}
 	only("/values")
 	s = openAt(t, f.URL)
-	for range failsAtMost + 1 {
+	for range maxFailures + 1 {
 		if err := s.Check(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 			t.Fatalf("check: %v", err)
 		}
@@ -210,20 +210,20 @@ func TestFoldIsExact(t *testing.T) {
 	for i := range 400 {
 		h.Observe(math.Pow(1.07, float64(i)-120))
 		want := series.ToNative(&h)
-		g := &folded{labels: ls}
+		g := &partialHistogram{labels: ls}
 		emitClassic(ls, want.ToFloat(nil), func(part labels.Labels, v float64) {
-			g.add(part, map[int64]float64{1: v})
+			g.addPart(part, map[int64]float64{1: v})
 		})
-		if got := g.series().Histograms[0].ToIntHistogram(); !got.Equals(want) {
+		if got := g.timeSeries().Histograms[0].ToIntHistogram(); !got.Equals(want) {
 			t.Fatalf("after %d observations\n got %s\nwant %s", i+1, got, want)
 		}
 	}
-	if g := (&folded{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1,
+	if g := (&partialHistogram{sum: map[int64]float64{1: 5}, count: map[int64]float64{1: 2}, buckets: []bucketSeries{{1,
 		map[int64]float64{1: 3}}}}); g.histogramAt(1) != nil {
 		t.Error("buckets that hold more than the count were believed")
 	}
 	stale := math.Float64frombits(value.StaleNaN)
-	if g := (&folded{sum: map[int64]float64{1: stale}, count: map[int64]float64{1: stale}}); !value.IsStaleNaN(g.histogramAt(1).Sum) {
+	if g := (&partialHistogram{sum: map[int64]float64{1: stale}, count: map[int64]float64{1: stale}}); !value.IsStaleNaN(g.histogramAt(1).Sum) {
 		t.Error("the marker of an end was lost")
 	}
 }
@@ -239,7 +239,7 @@ func TestAddresses(t *testing.T) {
 		"influxdb+http://h:8086/db":                  "http://h:8086/api/v1/prom/write?db=db http://h:8086/api/v1/prom/read?db=db http://h:8086/query",
 		"influxdb2+https://h/o/b":                    "https://h/api/v2/write?bucket=b&org=o&precision=ms  https://h/query",
 	} {
-		c, err := parse(in)
+		c, err := parseSettings(in)
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
 			continue
@@ -278,7 +278,7 @@ func TestAddresses(t *testing.T) {
 
 // TestExportWithoutNumber: a value that is no number is read as such, and a line that cannot be read is shown.
 func TestExportWithoutNumber(t *testing.T) {
-	res, err := readExport(strings.NewReader(`{"metric":{"__name__":"a","of":",NaN"},"values":[NaN,1,NaN,null],"timestamps":[1,2,3,4]}` + "\n"))
+	res, err := parseExport(strings.NewReader(`{"metric":{"__name__":"a","of":",NaN"},"values":[NaN,1,NaN,null],"timestamps":[1,2,3,4]}` + "\n"))
 	if err != nil || len(res.Timeseries) != 1 || len(res.Timeseries[0].Samples) != 4 {
 		t.Fatalf("%v %v", res, err)
 	}
@@ -292,7 +292,7 @@ func TestExportWithoutNumber(t *testing.T) {
 			t.Errorf("the label is %q", label.Value)
 		}
 	}
-	if _, err := readExport(strings.NewReader("Not ready: NaN")); err == nil || !strings.Contains(err.Error(), "Not ready") {
+	if _, err := parseExport(strings.NewReader("Not ready: NaN")); err == nil || !strings.Contains(err.Error(), "Not ready") {
 		t.Errorf("%v does not show the line", err)
 	}
 }
@@ -301,7 +301,7 @@ func FuzzExport(f *testing.F) {
 	f.Add([]byte(`{"metric":{"__name__":"a"},"values":[1,null,"Infinity"],"timestamps":[1,2,3]}`))
 	f.Add([]byte("{\"values\":[1],\"timestamps\":[]}\n\n{"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		res, err := readExport(strings.NewReader(string(raw)))
+		res, err := parseExport(strings.NewReader(string(raw)))
 		if err != nil {
 			return
 		}
@@ -318,7 +318,7 @@ func FuzzExport(f *testing.F) {
 func FuzzPoint(f *testing.F) {
 	f.Add([]byte(`[1.5,"NaN"]`))
 	f.Fuzz(func(_ *testing.T, raw []byte) {
-		var p point
+		var p apiSample
 		_ = p.UnmarshalJSON(raw)
 	})
 }
@@ -330,7 +330,7 @@ func FuzzReadSamples(f *testing.F) {
 
 // TestLineProtocolText checks labels against the syntax.
 func TestLineProtocolText(t *testing.T) {
-	w := (&Store{conf: &settings{kind: kindInflux2}, peer: &influx2{}}).newWrite()
+	w := (&Store{conf: &settings{kind: kindInflux2}, peer: &influx2{}}).newWriteBatch()
 	w.addFloat(labels.FromStrings("__name__", "a m", "k k", `v=1,"x"`, "z", `end\`), 5, 1.5)
 	raw, _, err := (&influx2{}).encode(&prompb.WriteRequest{Timeseries: w.series})
 	if want := "a\\ m,k\\ k=v\\=1\\,\"x\",z=end\\\u200b value=1.5 5\n"; err != nil || string(raw) != want {

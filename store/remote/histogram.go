@@ -19,8 +19,8 @@ import (
 	"reckon/metric"
 )
 
-// parts are the suffixes of the series of a classic histogram.
-var parts = []string{"_bucket", "_sum", "_count"}
+// classicSuffixes are the suffixes of the series of a classic histogram.
+var classicSuffixes = []string{"_bucket", "_sum", "_count"}
 
 // emitClassic calls emit for each series of the classic histogram that is equivalent to h. It has one bucket, with its
 // upper bound, for each non-empty bucket of h.
@@ -52,8 +52,8 @@ func emitClassic(ls labels.Labels, h *histogram.FloatHistogram, emit func(labels
 	emit(b.Labels(), h.Count)
 }
 
-// folded is a histogram under assembly from its parts.
-type folded struct {
+// partialHistogram is a histogram that is being assembled from the series of its buckets, sum and count.
+type partialHistogram struct {
 	labels     labels.Labels
 	sum, count map[int64]float64
 	buckets    []bucketSeries
@@ -64,10 +64,10 @@ type bucketSeries struct {
 	at map[int64]float64
 }
 
-// mergeParts reassembles histograms from the series of their parts.
-func (s *Store) mergeParts(set storage.SeriesSet) (*prompb.QueryResult, error) {
-	groups := map[uint64]*folded{}
-	var order []*folded
+// mergeClassicParts reassembles histograms from the series of their parts.
+func (s *Store) mergeClassicParts(set storage.SeriesSet) (*prompb.QueryResult, error) {
+	groups := map[uint64]*partialHistogram{}
+	var order []*partialHistogram
 	var it chunkenc.Iterator
 	for set.Next() {
 		one := set.At()
@@ -83,7 +83,7 @@ func (s *Store) mergeParts(set storage.SeriesSet) (*prompb.QueryResult, error) {
 		own := b.Labels()
 		g := groups[own.Hash()]
 		if g == nil {
-			g = &folded{labels: own}
+			g = &partialHistogram{labels: own}
 			groups[own.Hash()] = g
 			order = append(order, g)
 		}
@@ -98,36 +98,36 @@ func (s *Store) mergeParts(set storage.SeriesSet) (*prompb.QueryResult, error) {
 		if it.Err() != nil {
 			return nil, it.Err()
 		}
-		g.add(ls, at)
+		g.addPart(ls, at)
 	}
 	if set.Err() != nil {
 		return nil, set.Err()
 	}
 	out := &prompb.QueryResult{}
 	for _, g := range order {
-		if ts := g.series(); len(ts.Histograms) > 0 {
+		if ts := g.timeSeries(); len(ts.Histograms) > 0 {
 			out.Timeseries = append(out.Timeseries, ts)
 		}
 	}
 	return out, nil
 }
 
-// add adds a part.
-func (g *folded) add(part labels.Labels, at map[int64]float64) {
+// addPart adds the series of one bucket, of the sum or of the count.
+func (g *partialHistogram) addPart(part labels.Labels, values map[int64]float64) {
 	name := part.Get(model.MetricNameLabel)
 	switch {
 	case strings.HasSuffix(name, "_sum"):
-		g.sum = at
+		g.sum = values
 	case strings.HasSuffix(name, "_count"):
-		g.count = at
+		g.count = values
 	default:
 		if le, err := strconv.ParseFloat(part.Get("le"), 64); err == nil && !math.IsInf(le, 1) {
-			g.buckets = append(g.buckets, bucketSeries{le, at})
+			g.buckets = append(g.buckets, bucketSeries{le, values})
 		}
 	}
 }
 
-func (g *folded) series() *prompb.TimeSeries {
+func (g *partialHistogram) timeSeries() *prompb.TimeSeries {
 	ts := &prompb.TimeSeries{Labels: prompb.FromLabels(g.labels, nil)}
 	slices.SortFunc(g.buckets, func(a, b bucketSeries) int { return cmp.Compare(a.le, b.le) })
 	times := make([]int64, 0, len(g.count))
@@ -143,8 +143,8 @@ func (g *folded) series() *prompb.TimeSeries {
 	return ts
 }
 
-// histogramAt returns the histogram at one time; nil if its parts do not add up.
-func (g *folded) histogramAt(t int64) *histogram.Histogram {
+// histogramAt returns the histogram at time t, or nil if its buckets do not add up to its count.
+func (g *partialHistogram) histogramAt(t int64) *histogram.Histogram {
 	sum, ok := g.sum[t]
 	count := g.count[t]
 	if !ok || (value.IsStaleNaN(count) != value.IsStaleNaN(sum)) {

@@ -20,10 +20,10 @@ import (
 	promremote "github.com/prometheus/prometheus/storage/remote"
 )
 
-// finite returns an error for values that InfluxDB cannot store.
-func finite(v float64) error {
+// checkFinite returns an error for values that InfluxDB cannot store.
+func checkFinite(v float64) error {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return errNoForm
+		return errUnsupportedValue
 	}
 	return nil
 }
@@ -36,14 +36,14 @@ type influx1 struct {
 	ql influxQL
 }
 
-func (i *influx1) takes(v float64) error { return finite(v) }
+func (i *influx1) checkValue(v float64) error { return checkFinite(v) }
 
 func (i *influx1) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
 	set, err := i.prometheus.read(ctx, mint, maxt, dropEmptyMatchers(ms))
 	if err != nil {
 		return nil, err
 	}
-	return &filtered{SeriesSet: set, ms: ms}, nil
+	return &matchingSet{SeriesSet: set, ms: ms}, nil
 }
 
 func (i *influx1) labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) ([]string, error) {
@@ -59,13 +59,13 @@ func dropEmptyMatchers(ms []*labels.Matcher) []*labels.Matcher {
 	return slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Matches("") })
 }
 
-// filtered drops series that do not match.
-type filtered struct {
+// matchingSet drops the series that do not match.
+type matchingSet struct {
 	storage.SeriesSet
 	ms []*labels.Matcher
 }
 
-func (f *filtered) Next() bool {
+func (f *matchingSet) Next() bool {
 next:
 	for f.SeriesSet.Next() {
 		ls := f.At().Labels()
@@ -85,7 +85,7 @@ next:
 // DBRP mapping.
 type influx2 struct{ influxQL }
 
-func (i *influx2) takes(v float64) error { return finite(v) }
+func (i *influx2) checkValue(v float64) error { return checkFinite(v) }
 
 // encode implements peer.
 func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
@@ -95,12 +95,12 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 		var head strings.Builder
 		for _, l := range ts.Labels {
 			if l.Name == model.MetricNameLabel {
-				head.WriteString(measurement.Replace(l.Value))
+				head.WriteString(measurementEscaper.Replace(l.Value))
 			}
 		}
 		for _, l := range ts.Labels {
 			if l.Name != model.MetricNameLabel && l.Value != "" {
-				head.WriteString("," + tag.Replace(l.Name) + "=" + escapeTagEnd(tag.Replace(l.Value)))
+				head.WriteString("," + tagEscaper.Replace(l.Name) + "=" + escapeTagEnd(tagEscaper.Replace(l.Value)))
 			}
 		}
 		for _, s := range ts.Samples {
@@ -117,8 +117,8 @@ func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, err
 
 // Names and tags of line protocol cannot contain line breaks. A backslash escapes only the characters listed here.
 var (
-	measurement = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
-	tag         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")
+	measurementEscaper = strings.NewReplacer(",", `\,`, " ", `\ `, "\n", "\u2424", "\r", "\u240d")
+	tagEscaper         = strings.NewReplacer(",", `\,`, " ", `\ `, "=", `\=`, "\n", "\u2424", "\r", "\u240d")
 )
 
 // escapeTagEnd keeps a backslash at the end of a tag from escaping the next character.
@@ -133,7 +133,7 @@ func escapeTagEnd(s string) string {
 // (https://docs.influxdata.com/influxdb/v1/query_language/).
 type influxQL struct {
 	conf *settings
-	web  *web
+	web  *serverClient
 }
 
 type influxSeries struct {
@@ -177,7 +177,7 @@ func quoteIdent(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-func quoteText(s string) string {
+func quoteString(s string) string {
 	return `'` + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`).Replace(s) + `'`
 }
 
@@ -204,7 +204,7 @@ func whereConditions(ms []*labels.Matcher) (conds []string) {
 		switch {
 		case m.Name == model.MetricNameLabel:
 		case m.Type == labels.MatchEqual:
-			conds = append(conds, quoteIdent(m.Name)+" = "+quoteText(m.Value))
+			conds = append(conds, quoteIdent(m.Name)+" = "+quoteString(m.Value))
 		case m.Type == labels.MatchRegexp:
 			conds = append(conds, quoteIdent(m.Name)+" =~ "+quoteRegex("^(?:"+m.Value+")$"))
 		}
@@ -240,15 +240,15 @@ func (i *influxQL) read(ctx context.Context, mint, maxt int64, ms []*labels.Matc
 		}
 		res.Timeseries = append(res.Timeseries, ts)
 	}
-	return &filtered{SeriesSet: promremote.FromQueryResult(true, res), ms: ms}, nil
+	return &matchingSet{SeriesSet: promremote.FromQueryResult(true, res), ms: ms}, nil
 }
 
-// columnValues reads one column of all rows.
-func columnValues(series []influxSeries, k int) (out []string) {
+// columnValues returns the values of one column of all rows.
+func columnValues(series []influxSeries, column int) (out []string) {
 	for _, s := range series {
 		for _, row := range s.Values {
 			var v string
-			if len(row) > k && json.Unmarshal(row[k], &v) == nil {
+			if len(row) > column && json.Unmarshal(row[column], &v) == nil {
 				out = append(out, v)
 			}
 		}

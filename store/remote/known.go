@@ -14,19 +14,19 @@ type newestTimes struct {
 	sweep time.Time
 }
 
-// forgetAfter is the time that a series without samples is remembered.
-const forgetAfter = 2 * time.Hour
+// seriesMemory is the time for which a series without new samples stays in the cache.
+const seriesMemory = 2 * time.Hour
 
-func (k *newestTimes) record(hash uint64, t int64) {
+func (k *newestTimes) recordSample(hash uint64, t int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.at == nil {
 		k.at, k.sweep = map[uint64]int64{}, time.Now()
 	}
 	k.at[hash] = max(k.at[hash], t)
-	if now := time.Now(); now.Sub(k.sweep) > forgetAfter/4 {
+	if now := time.Now(); now.Sub(k.sweep) > seriesMemory/4 {
 		k.sweep = now
-		limit := now.Add(-forgetAfter).UnixMilli()
+		limit := now.Add(-seriesMemory).UnixMilli()
 		for h, last := range k.at {
 			if last < limit {
 				delete(k.at, h)
@@ -36,15 +36,15 @@ func (k *newestTimes) record(hash uint64, t int64) {
 	}
 }
 
-func (k *newestTimes) last(hash uint64) (int64, bool) {
+func (k *newestTimes) newestTime(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.at[hash]
 	return t, ok
 }
 
-// began records the start time of a counter.
-func (k *newestTimes) began(hash uint64, t int64) {
+// recordStart records the start time of a counter.
+func (k *newestTimes) recordStart(hash uint64, t int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.start == nil {
@@ -53,8 +53,8 @@ func (k *newestTimes) began(hash uint64, t int64) {
 	k.start[hash] = t
 }
 
-// started returns the start time of a counter.
-func (k *newestTimes) started(hash uint64) (int64, bool) {
+// startTime returns the start time of a counter.
+func (k *newestTimes) startTime(hash uint64) (int64, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.start[hash]
@@ -63,6 +63,6 @@ func (k *newestTimes) started(hash uint64) (int64, bool) {
 
 // isNewer reports whether the series is not in the cache, or all of it is older than t.
 func (k *newestTimes) isNewer(hash uint64, t int64) bool {
-	last, ok := k.last(hash)
+	last, ok := k.newestTime(hash)
 	return !ok || last < t
 }

@@ -14,7 +14,7 @@ import (
 	"reckon/internal/queue"
 )
 
-// outbox is a queue on disk of requests, and the goroutine that sends them in order.
+// outbox is a queue of requests on disk, with the goroutine that sends them in order.
 type outbox struct {
 	s      *Store
 	queue  *queue.Queue
@@ -30,8 +30,8 @@ const (
 	recordMain  = 'm'
 )
 
-func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
-	q, err := queue.Open(queue.Options{Dir: dir, MaxBytes: bytes})
+func openOutbox(s *Store, dir string, maxBytes int64) (*outbox, error) {
+	q, err := queue.Open(queue.Options{Dir: dir, MaxBytes: maxBytes})
 	if err != nil {
 		return nil, fmt.Errorf("open the send queue for %s: %w", s, err)
 	}
@@ -41,8 +41,8 @@ func openOutbox(s *Store, dir string, bytes int64) (*outbox, error) {
 	return o, nil
 }
 
-// send queues the collected samples. The error names those that the other side cannot represent.
-func (o *outbox) send(w *write) error {
+// enqueue queues the collected samples. The error names the samples that the server cannot represent.
+func (o *outbox) enqueue(w *writeBatch) error {
 	if o.queue.Stats().Records > 0 {
 		if err := o.queue.Sync(); err != nil {
 			o.s.log.Warn("queued samples are not safe from a power cut", "to", o.s.String(), "err", err)
@@ -59,7 +59,7 @@ func (o *outbox) send(w *write) error {
 	if len(w.zeros) > 0 {
 		record(recordZeros, w.zeros, nil)
 	}
-	meta := o.s.described()
+	meta := o.s.takeDescriptions()
 	for _, part := range splitRequests(w.series) {
 		record(recordMain, part, meta)
 		meta = nil
@@ -69,7 +69,7 @@ func (o *outbox) send(w *write) error {
 		return fmt.Errorf("queue for %s: %w", o.s, err)
 	}
 	if w.refused.Refused > 0 {
-		w.refused.Stored = count(w.series)
+		w.refused.Stored = countSamples(w.series)
 		return &w.refused
 	}
 	return nil
@@ -79,7 +79,7 @@ func (o *outbox) run(ctx context.Context) {
 	defer close(o.done)
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
-		err := o.next(ctx)
+		err := o.sendNext(ctx)
 		switch {
 		case err == nil:
 			wait = 0
@@ -93,7 +93,7 @@ func (o *outbox) run(ctx context.Context) {
 				o.logged = err.Error()
 				o.s.log.Warn("nothing can be sent to the store; it is kept and sent later", "to", o.s.String(), "err", err)
 			}
-			wait = min(max(2*wait, time.Second), waitAtMost)
+			wait = min(max(2*wait, time.Second), maxRetryDelay)
 			timer := time.NewTimer(wait)
 			select {
 			case <-timer.C:
@@ -104,8 +104,8 @@ func (o *outbox) run(ctx context.Context) {
 	}
 }
 
-// next sends the oldest record.
-func (o *outbox) next(ctx context.Context) error {
+// sendNext sends the oldest record.
+func (o *outbox) sendNext(ctx context.Context) error {
 	r, err := o.queue.Peek(nil)
 	if err != nil {
 		return err
@@ -121,12 +121,12 @@ func (o *outbox) next(ctx context.Context) error {
 		o.s.log.Error("invalid record in the queue; it is skipped", "to", o.s.String(), "err", err)
 		return o.queue.Done(r)
 	}
-	budget, refuse := tries, func(n int, err error) {
+	budget, refuse := maxRequests, func(n int, err error) {
 		o.lost.Add(uint64(n))
 		o.s.log.Warn("samples were refused and are dropped", "to", o.s.String(), "samples", n, "err", err)
 	}
 	if r.Data[0] == recordZeros {
-		budget, refuse = zeroTries, func(int, error) {}
+		budget, refuse = maxZeroRequests, func(int, error) {}
 	}
 	noted, err := o.s.noteLate(req.Timeseries)
 	if err != nil {
@@ -149,7 +149,7 @@ func (o *outbox) next(ctx context.Context) error {
 	return nil
 }
 
-func (o *outbox) stats() (int, uint64) {
+func (o *outbox) stats() (waiting int, lost uint64) {
 	s := o.queue.Stats()
 	return int(s.Records), o.lost.Load()
 }

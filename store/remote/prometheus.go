@@ -24,12 +24,12 @@ import (
 // prometheus is a server with the protocols of Prometheus, such as Mimir, Cortex and Thanos.
 type prometheus struct {
 	conf *settings
-	web  *web
+	web  *serverClient
 	two  *write2 // nil for 1.0
 }
 
-// takes implements peer: any value is accepted.
-func (p *prometheus) takes(float64) error { return nil }
+// checkValue implements peer: any value is accepted.
+func (p *prometheus) checkValue(float64) error { return nil }
 
 // encode implements peer by remote write 1.0, or by 2.0 if it is configured and the server accepts it.
 func (p *prometheus) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
@@ -78,8 +78,8 @@ func (p *prometheus) read(ctx context.Context, mint, maxt int64, ms []*labels.Ma
 	return promremote.FromQueryResult(true, res), nil
 }
 
-// readSamples reads a response of samples to one query.
-func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
+// readSamples reads the response to one query, of at most maxBytes bytes.
+func readSamples(in io.Reader, maxBytes int64) (*prompb.QueryResult, error) {
 	packed, err := io.ReadAll(in)
 	if err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func readSamples(in io.Reader, most int64) (*prompb.QueryResult, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the answer is not packed by snappy: %w", err)
 	}
-	if int64(n) > most {
-		return nil, fmt.Errorf("the response is larger than %d MiB; narrow the query", most>>20)
+	if int64(n) > maxBytes {
+		return nil, fmt.Errorf("the response is larger than %d MiB; narrow the query", maxBytes>>20)
 	}
 	plain, err := s2.Decode(nil, packed)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *prometheus) query(ctx context.Context, path string, q url.Values, into 
 	return decodeData(in, into)
 }
 
-func (p *prometheus) get(ctx context.Context, path string, q url.Values, into any) error {
+func (p *prometheus) getJSON(ctx context.Context, path string, q url.Values, into any) error {
 	in, _, err := p.web.sendRequest(ctx, http.MethodGet, p.conf.api+path+"?"+q.Encode(), nil, nil)
 	if err != nil {
 		return err
@@ -140,23 +140,23 @@ func decodeData(in io.Reader, into any) error {
 	return nil
 }
 
-// seconds formats a time for the query API.
-func seconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
+// formatSeconds formats a time for the query API.
+func formatSeconds(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 
 func rangeParams(mint, maxt int64, ms []*labels.Matcher) url.Values {
-	q := url.Values{"start": {seconds(max(mint, 0))}, "end": {seconds(min(maxt, 1<<45))}}
+	q := url.Values{"start": {formatSeconds(max(mint, 0))}, "end": {formatSeconds(min(maxt, 1<<45))}}
 	if len(ms) > 0 {
-		q.Set("match[]", selector(ms))
+		q.Set("match[]", formatSelector(ms))
 	}
 	return q
 }
 
 func (p *prometheus) labelValues(ctx context.Context, name string, mint, maxt int64, ms []*labels.Matcher) (list []string, err error) {
-	return list, p.get(ctx, "/label/"+url.PathEscape(name)+"/values", rangeParams(mint, maxt, ms), &list)
+	return list, p.getJSON(ctx, "/label/"+url.PathEscape(name)+"/values", rangeParams(mint, maxt, ms), &list)
 }
 
 func (p *prometheus) labelNames(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (list []string, err error) {
-	return list, p.get(ctx, "/labels", rangeParams(mint, maxt, ms), &list)
+	return list, p.getJSON(ctx, "/labels", rangeParams(mint, maxt, ms), &list)
 }
 
 // rangeQuery reads samples with a range selector of the query API, for servers without remote read. The result has
@@ -166,10 +166,10 @@ func (p *prometheus) rangeQuery(ctx context.Context, mint, maxt int64, ms []*lab
 		ResultType string `json:"resultType"`
 		Result     []struct {
 			Metric map[string]string `json:"metric"`
-			Values []point           `json:"values"`
+			Values []apiSample       `json:"values"`
 		} `json:"result"`
 	}
-	q := url.Values{"query": {fmt.Sprintf("%s[%dms]", selector(ms), maxt-mint+1)}, "time": {seconds(maxt)}}
+	q := url.Values{"query": {fmt.Sprintf("%s[%dms]", formatSelector(ms), maxt-mint+1)}, "time": {formatSeconds(maxt)}}
 	if err := p.query(ctx, "/query", q, &data); err != nil {
 		return nil, err
 	}
@@ -191,13 +191,13 @@ func (p *prometheus) rangeQuery(ctx context.Context, mint, maxt int64, ms []*lab
 	return promremote.FromQueryResult(true, res), nil
 }
 
-// point is [seconds, "value"].
-type point struct {
+// apiSample is [seconds, "value"].
+type apiSample struct {
 	t int64
 	v float64
 }
 
-func (p *point) UnmarshalJSON(raw []byte) error {
+func (p *apiSample) UnmarshalJSON(raw []byte) error {
 	at, v, ok := strings.Cut(strings.Trim(string(raw), "[] "), ",")
 	t, err := strconv.ParseFloat(strings.TrimSpace(at), 64)
 	if !ok || err != nil {

@@ -75,7 +75,7 @@ func TestHealth(t *testing.T) {
 		"influxdb2+https://h/o/b":               "https://h/ping",
 		"http://h?api=http://q:1/select/0/prom": "http://q:1/select/0/prom/-/healthy",
 	} {
-		c, err := parse(in)
+		c, err := parseSettings(in)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,11 +34,11 @@ func (s *Store) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher
 		return plain, nil
 	}
 	rest := slices.DeleteFunc(slices.Clone(ms), func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
-	set, err := s.peer.read(ctx, mint, maxt, append(rest, series.OneOf(model.MetricNameLabel, withParts(wholes))))
+	set, err := s.peer.read(ctx, mint, maxt, append(rest, series.OneOf(model.MetricNameLabel, addClassicNames(wholes))))
 	if err != nil {
 		return nil, err
 	}
-	res, err := s.mergeParts(set)
+	res, err := s.mergeClassicParts(set)
 	if err != nil {
 		return nil, err
 	}
@@ -77,17 +77,17 @@ func (s *Store) classicNames(ms []*labels.Matcher) (names []string, only bool) {
 	return names, false
 }
 
-func withParts(names []string) (out []string) {
+func addClassicNames(names []string) (out []string) {
 	for _, n := range names {
-		for _, p := range parts {
+		for _, p := range classicSuffixes {
 			out = append(out, n+p)
 		}
 	}
 	return out
 }
 
-// selector formats matchers as PromQL. At least one of them must not match the empty string.
-func selector(ms []*labels.Matcher) string {
+// formatSelector formats matchers as PromQL. At least one of them must not match the empty string.
+func formatSelector(ms []*labels.Matcher) string {
 	var b strings.Builder
 	b.WriteByte('{')
 	filled := false

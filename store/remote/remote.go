@@ -73,10 +73,10 @@ type Late interface {
 	Clean(dirty.Snapshot) error
 }
 
-// peer is a kind of server.
+// peer is the protocol of one kind of server.
 type peer interface {
 	// takes returns an error if the server has no form for a value; staleness markers are then left out.
-	takes(v float64) error
+	checkValue(v float64) error
 	// encode returns the body of a write request.
 	encode(w *prompb.WriteRequest) (body []byte, header map[string]string, err error)
 	// read returns the matching series, in the order of their labels. It may return more.
@@ -89,7 +89,7 @@ type peer interface {
 type Store struct {
 	o     Options
 	conf  *settings
-	web   *web
+	web   *serverClient
 	peer  peer
 	two   *write2 // nil unless remote write 2.0 is configured
 	log   *slog.Logger
@@ -118,7 +118,7 @@ var (
 
 // Open creates a store without network access. Connection errors are returned by [Store.Check], Append and queries.
 func Open(o Options) (*Store, error) {
-	conf, err := parse(o.URL)
+	conf, err := parseSettings(o.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func Open(o Options) (*Store, error) {
 	if o.Shared != nil {
 		s.dirty = o.Shared
 	}
-	if s.web, err = newWeb(conf); err != nil {
+	if s.web, err = newServerClient(conf); err != nil {
 		return nil, err
 	}
 	switch conf.kind {
@@ -148,14 +148,14 @@ func Open(o Options) (*Store, error) {
 		s.peer = &influx2{influxQL{conf: conf, web: s.web}}
 	default:
 		if conf.two {
-			s.two = &write2{describe: s.describedAs, started: s.known.started}
+			s.two = &write2{describe: s.describedAs, started: s.known.startTime}
 		}
 		s.peer = &prometheus{conf: conf, web: s.web, two: s.two}
 	}
 	if !conf.native {
 		for _, name := range o.Natives {
 			s.whole[name] = true
-			for _, suffix := range parts {
+			for _, suffix := range classicSuffixes {
 				s.natives[name+suffix] = name
 			}
 		}
@@ -171,7 +171,7 @@ func Open(o Options) (*Store, error) {
 // String returns the address, without a secret.
 func (s *Store) String() string { return s.conf.shown }
 
-// acquire begins a use of the store, which Close waits for.
+// acquire counts a user of the store. Close waits until all users are done.
 func (s *Store) acquire() error {
 	s.gate.RLock()
 	defer s.gate.RUnlock()
@@ -202,7 +202,7 @@ func (s *Store) Close() error {
 // Down returns an error while the server rejects reads or writes, and otherwise nil. The error contains the time since
 // when it has done so, which its method Since returns, and the cause.
 func (s *Store) Down() error {
-	read, write := s.web.reads.outageError(), s.web.writes.outageError()
+	read, write := s.web.reads.currentOutage(), s.web.writes.currentOutage()
 	switch {
 	case read == nil && write == nil:
 		return nil
@@ -224,14 +224,14 @@ func (s *Store) Waiting() (waiting int, lost uint64) {
 // Ready implements [store.Series]; a remote store is always ready.
 func (s *Store) Ready() error { return nil }
 
-// Check queries one label, to find out whether the other side is reachable.
+// Check queries one label to find out whether the server is reachable.
 func (s *Store) Check(ctx context.Context) error {
 	now := time.Now()
 	_, err := s.peer.labelValues(ctx, "site", now.Add(-time.Minute).UnixMilli(), now.UnixMilli(), nil)
 	return err
 }
 
-// Metadata returns type, unit and help of the metrics written since the start.
+// Metadata returns the type, unit and help of each metric written since the start.
 func (s *Store) Metadata() map[string]metadata.Metadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
@@ -266,7 +266,7 @@ func (s *Store) describedAs(name string) metadata.Metadata {
 	return metadata.Metadata{Type: model.MetricTypeUnknown}
 }
 
-func (s *Store) described() []prompb.MetricMetadata {
+func (s *Store) takeDescriptions() []prompb.MetricMetadata {
 	s.metaMu.Lock()
 	defer s.metaMu.Unlock()
 	fresh := s.fresh
@@ -319,20 +319,20 @@ func (q *querier) Select(ctx context.Context, _ bool, _ *storage.SelectHints, ms
 	if err != nil {
 		return storage.ErrSeriesSet(fmt.Errorf("read from %s: %w", q.s, err))
 	}
-	if away := q.s.web.writes.outageError(); away != nil && away.since.UnixMilli() <= q.maxt {
-		return warned{set, fmt.Errorf("incomplete since %s: %w", away.since.UTC().Format(time.RFC3339), away.why)}
+	if away := q.s.web.writes.currentOutage(); away != nil && away.since.UnixMilli() <= q.maxt {
+		return warningSet{set, fmt.Errorf("incomplete since %s: %w", away.since.UTC().Format(time.RFC3339), away.why)}
 	}
 	return set
 }
 
-// warned adds a warning to an answer: the store answers queries but accepts no samples.
-type warned struct {
+// warningSet adds a warning to an answer: the store answers queries but accepts no samples.
+type warningSet struct {
 	storage.SeriesSet
 	what error
 }
 
 // Warnings implements storage.SeriesSet.
-func (w warned) Warnings() annotations.Annotations {
+func (w warningSet) Warnings() annotations.Annotations {
 	all := w.SeriesSet.Warnings()
 	return (&all).Add(w.what)
 }
@@ -341,25 +341,25 @@ func (w warned) Warnings() annotations.Annotations {
 func (q *querier) LabelValues(ctx context.Context, name string, h *storage.LabelHints, ms ...*labels.Matcher) ([]string,
 	annotations.Annotations, error) {
 	list, err := q.s.peer.labelValues(ctx, name, q.mint, q.maxt, ms)
-	return q.list(h, list, err)
+	return q.limitLabels(h, list, err)
 }
 
 // LabelNames implements storage.LabelQuerier.
 func (q *querier) LabelNames(ctx context.Context, h *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	list, err := q.s.peer.labelNames(ctx, q.mint, q.maxt, ms)
-	return q.list(h, list, err)
+	return q.limitLabels(h, list, err)
 }
 
-func (q *querier) list(h *storage.LabelHints, list []string, err error) ([]string, annotations.Annotations, error) {
+func (q *querier) limitLabels(h *storage.LabelHints, values []string, err error) ([]string, annotations.Annotations, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read labels from %s: %w", q.s, err)
 	}
-	slices.Sort(list)
-	list = slices.Compact(list)
-	if h != nil && h.Limit > 0 && len(list) > h.Limit {
-		list = list[:h.Limit]
+	slices.Sort(values)
+	values = slices.Compact(values)
+	if h != nil && h.Limit > 0 && len(values) > h.Limit {
+		values = values[:h.Limit]
 	}
-	return list, nil, nil
+	return values, nil, nil
 }
 
 // Close implements storage.Querier.
@@ -414,4 +414,4 @@ func (s *Store) Oldest() (time.Time, bool) {
 	return lo, found
 }
 
-var errNoForm = errors.New("the store has no form for it")
+var errUnsupportedValue = errors.New("the store has no form for it")

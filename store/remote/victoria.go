@@ -28,40 +28,41 @@ import (
 type victoria struct{ prometheus }
 
 func (v *victoria) read(ctx context.Context, mint, maxt int64, ms []*labels.Matcher) (storage.SeriesSet, error) {
-	in, _, err := v.web.sendRequest(ctx, http.MethodGet, v.conf.api+"/export?"+rangeParams(mint, maxt, addName(ms)).Encode(), nil, nil)
+	params := rangeParams(mint, maxt, ensureNameMatcher(ms))
+	in, _, err := v.web.sendRequest(ctx, http.MethodGet, v.conf.api+"/export?"+params.Encode(), nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	res, err := readExport(in)
+	res, err := parseExport(in)
 	if err != nil {
 		return nil, err
 	}
 	return promremote.FromQueryResult(true, res), nil
 }
 
-// addName adds a name matcher to a selector that would be empty.
-func addName(ms []*labels.Matcher) []*labels.Matcher {
+// ensureNameMatcher adds a name matcher to a selector that would be empty.
+func ensureNameMatcher(ms []*labels.Matcher) []*labels.Matcher {
 	if len(ms) > 0 {
 		return ms
 	}
 	return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
 }
 
-// maxLine is the maximum length of one line, which is one series, in bytes.
-const maxLine = 256 << 20
+// maxLineBytes is the maximum length of one line, which is one series, in bytes.
+const maxLineBytes = 256 << 20
 
-// readExport reads lines of JSON.
-func readExport(in io.Reader) (*prompb.QueryResult, error) {
+// parseExport reads lines of JSON.
+func parseExport(in io.Reader) (*prompb.QueryResult, error) {
 	res := &prompb.QueryResult{}
 	at := map[uint64]*prompb.TimeSeries{} // a long series may come in several lines
 	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
+	lines.Buffer(make([]byte, 64<<10), maxLineBytes)
 	for lines.Scan() {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		l, err := readLine(lines.Bytes())
+		l, err := parseExportLine(lines.Bytes())
 		if err != nil {
 			return nil, fmt.Errorf("the export holds a line that cannot be read: %w: %.60q", err, lines.Bytes())
 		}
@@ -85,30 +86,30 @@ func readExport(in io.Reader) (*prompb.QueryResult, error) {
 	return res, lines.Err()
 }
 
-// exported is one line.
-type exported struct {
+// exportedSeries is one line of an export.
+type exportedSeries struct {
 	Metric     map[string]string `json:"metric"`
-	Values     figures           `json:"values"`
+	Values     jsonFloats        `json:"values"`
 	Timestamps []int64           `json:"timestamps"`
 }
 
-// bareNaN is the spelling of some releases for a value that is no number and no staleness marker, because JSON does not have one.
+// bareNaN matches a NaN without quotes. Some releases write it for values that are neither numbers nor staleness markers.
 var bareNaN = regexp.MustCompile(`([\[,])NaN`)
 
-func readLine(raw []byte) (l exported, err error) {
+func parseExportLine(raw []byte) (l exportedSeries, err error) {
 	if err = json.Unmarshal(raw, &l); err == nil || !bytes.Contains(raw, []byte("NaN")) {
 		return l, err
 	}
-	l = exported{}
+	l = exportedSeries{}
 	values := max(0, bytes.LastIndex(raw, []byte(`"values":[`))) // a label may hold the same text
 	rest := bareNaN.ReplaceAll(raw[values:], []byte(`$1"NaN"`))
 	return l, json.Unmarshal(slices.Concat(raw[:values], rest), &l)
 }
 
-// figures are numbers; null is the staleness marker, and "Infinity" is infinity.
-type figures []float64
+// jsonFloats decodes numbers from JSON. A null is a staleness marker, and "Infinity" is infinity.
+type jsonFloats []float64
 
-func (f *figures) UnmarshalJSON(raw []byte) error {
+func (f *jsonFloats) UnmarshalJSON(raw []byte) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) < 2 || raw[0] != '[' || raw[len(raw)-1] != ']' {
 		return errors.New("values are no list")

@@ -21,8 +21,8 @@ import (
 	"reckon/store"
 )
 
-// web is the HTTP client of the other side.
-type web struct {
+// serverClient sends HTTP requests to the remote server.
+type serverClient struct {
 	conf   *settings
 	client *http.Client
 	// A store with a full disk answers queries but accepts no samples; one without queriers does
@@ -31,7 +31,7 @@ type web struct {
 	pulse         healthProbe
 }
 
-func newWeb(c *settings) (*web, error) {
+func newServerClient(c *settings) (*serverClient, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.caFile != "" {
 		pem, err := os.ReadFile(c.caFile)
@@ -59,7 +59,7 @@ func newWeb(c *settings) (*web, error) {
 			}
 		}
 	}
-	return &web{conf: c, pulse: healthProbe{silence: patience, grace: patience}, client: &http.Client{
+	return &serverClient{conf: c, pulse: healthProbe{silence: healthTimeout, grace: healthTimeout}, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			DialContext:         (&net.Dialer{Timeout: min(c.timeout, 10*time.Second), KeepAlive: 30 * time.Second}).DialContext,
@@ -102,14 +102,14 @@ func (e *statusError) Error() string {
 // sendRequest sends a request and returns the body and header of a 2xx response. The caller must close the body. The
 // timeout applies to the start of the response and to each read from the body. It ends early if the server fails a
 // health check; see [healthProbe]. After a temporary failure the error matches store.ErrUnavailable.
-func (w *web) sendRequest(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser, http.Header,
-	error) {
-	return w.sendThrough(ctx, &w.reads, method, address, header, body)
+func (w *serverClient) sendRequest(ctx context.Context, method, address string, header map[string]string, body []byte) (io.ReadCloser,
+	http.Header, error) {
+	return w.sendWithBreaker(ctx, &w.reads, method, address, header, body)
 }
 
-// sendThrough is do with a given breaker.
-func (w *web) sendThrough(ctx context.Context, b *breaker, method, address string, header map[string]string, body []byte) (io.ReadCloser,
-	http.Header, error) {
+// sendWithBreaker is sendRequest with the given circuit breaker.
+func (w *serverClient) sendWithBreaker(ctx context.Context, b *breaker, method, address string, header map[string]string,
+	body []byte) (io.ReadCloser, http.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -121,8 +121,8 @@ func (w *web) sendThrough(ctx context.Context, b *breaker, method, address strin
 	watch := w.watch(limit, cancel)
 	resp, err := w.send(limit, method, address, header, body)
 	if err == nil && resp.StatusCode/100 == 2 {
-		b.succeeded()
-		return &answer{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx,
+		b.recordSuccess()
+		return &responseBody{LimitedReader: io.LimitedReader{R: resp.Body, N: w.conf.maxBytes}, body: resp.Body, limit: limit, outer: ctx,
 			cancel: cancel, timer: timer, watch: watch, w: w, breaker: b}, resp.Header, nil
 	}
 	defer cancel(nil)
@@ -132,19 +132,19 @@ func (w *web) sendThrough(ctx context.Context, b *breaker, method, address strin
 		err = context.Cause(limit)
 	}
 	if err == nil {
-		err = w.statusError(resp)
+		err = w.readStatusError(resp)
 		if !errors.Is(err, store.ErrUnavailable) {
-			b.succeeded() // it is up, and objects to the request
+			b.recordSuccess() // it is up, and objects to the request
 			return nil, nil, err
 		}
 	} else if ctx.Err() != nil {
-		b.abandoned()
+		b.recordAbandoned()
 		return nil, nil, ctx.Err()
 	}
-	return nil, nil, b.failed(w.explainError(err))
+	return nil, nil, b.recordFailure(w.explainError(err))
 }
 
-func (w *web) send(ctx context.Context, method, address string, header map[string]string, body []byte) (*http.Response, error) {
+func (w *serverClient) send(ctx context.Context, method, address string, header map[string]string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (w *web) send(ctx context.Context, method, address string, header map[strin
 	return w.client.Do(req)
 }
 
-// statusError turns a failure response into an error and closes it.
-func (w *web) statusError(resp *http.Response) error {
+// readStatusError turns a failure response into an error and closes the response.
+func (w *serverClient) readStatusError(resp *http.Response) error {
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
 	if err != nil && len(raw) == 0 {
@@ -208,21 +208,21 @@ func (w *web) statusError(resp *http.Response) error {
 		return fmt.Errorf("%w: %s answers %w to %s; see which kinds of store `reckon serve --help` names", store.ErrUnavailable, host, e,
 			resp.Request.URL.Path)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		return &slowError{fmt.Errorf("%w: %s limits the rate (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
+		return &retryLaterError{fmt.Errorf("%w: %s limits the rate (%w)", store.ErrUnavailable, host, e), retryAfter(resp)}
 	case resp.StatusCode >= 500:
 		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, e)
 	}
 	return e
 }
 
-// slowError is a request by the server to wait.
-type slowError struct {
+// retryLaterError is the server's request to wait before the next attempt.
+type retryLaterError struct {
 	err   error
 	after time.Duration
 }
 
-func (e *slowError) Error() string { return e.err.Error() }
-func (e *slowError) Unwrap() error { return e.err }
+func (e *retryLaterError) Error() string { return e.err.Error() }
+func (e *retryLaterError) Unwrap() error { return e.err }
 
 func retryAfter(resp *http.Response) time.Duration {
 	n, err := strconv.ParseUint(resp.Header.Get("Retry-After"), 10, 16)
@@ -232,8 +232,8 @@ func retryAfter(resp *http.Response) time.Duration {
 	return min(time.Duration(n)*time.Second, 5*time.Minute)
 }
 
-// explainError describes the meaning of a network error.
-func (w *web) explainError(err error) error {
+// explainError turns a network error into one that names the cause and the remedy.
+func (w *serverClient) explainError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
 	}
@@ -254,7 +254,7 @@ func (w *web) explainError(err error) error {
 		return fmt.Errorf(
 			"%w: the certificate of %s is not signed by an authority that this machine trusts; give ca_file=FILE behind a ? in the address",
 			store.ErrUnavailable, host)
-	case errors.Is(err, errLifeless):
+	case errors.Is(err, errUnresponsive):
 		return fmt.Errorf("%w: %s accepts connections but does not respond; it hangs, or its machine does", store.ErrUnavailable, host)
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("%w: %s did not answer within %s", store.ErrUnavailable, host, w.conf.timeout)
@@ -262,8 +262,8 @@ func (w *web) explainError(err error) error {
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, err)
 }
 
-// answer is a response body that translates read errors.
-type answer struct {
+// responseBody is a response body whose read errors are explained.
+type responseBody struct {
 	io.LimitedReader
 	body   io.Closer
 	limit  context.Context
@@ -271,13 +271,13 @@ type answer struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
 	watch  *time.Timer
-	w      *web
+	w      *serverClient
 
 	breaker *breaker
 }
 
 // Read implements io.Reader.
-func (a *answer) Read(p []byte) (int, error) {
+func (a *responseBody) Read(p []byte) (int, error) {
 	a.timer.Reset(a.w.conf.timeout)
 	a.watch.Reset(a.w.pulse.silence)
 	n, err := a.LimitedReader.Read(p)
@@ -291,13 +291,13 @@ func (a *answer) Read(p []byte) (int, error) {
 	case a.outer.Err() != nil:
 		err = a.outer.Err()
 	default:
-		err = a.breaker.failed(a.w.explainError(err))
+		err = a.breaker.recordFailure(a.w.explainError(err))
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (a *answer) Close() error {
+func (a *responseBody) Close() error {
 	defer a.cancel(nil)
 	a.timer.Stop()
 	a.watch.Stop()

@@ -27,14 +27,14 @@ import (
 const (
 	// maxSamples is the number of samples in one request.
 	maxSamples = 5000
-	// tries is the maximum number of requests for finding the refused samples of one write.
-	tries = 1024
-	// zeroTries is the same limit for the initial zeros of counters.
-	zeroTries = 64
-	// longAgo is the maximum age of a counter at which it still gets its initial zero.
-	longAgo = time.Hour
-	// reasons is the number of refusals that are named.
-	reasons = 5
+	// maxRequests is the maximum number of requests for finding the refused samples of one write.
+	maxRequests = 1024
+	// maxZeroRequests is the same limit for the initial zeros of counters.
+	maxZeroRequests = 64
+	// maxZeroAge is the maximum age of a counter at which it still gets its initial zero.
+	maxZeroAge = time.Hour
+	// maxReasons is the number of refusals that are named.
+	maxReasons = 5
 )
 
 // Append stores a batch; see [store.Writer]. With a queue it returns when the batch is queued.
@@ -49,12 +49,12 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		return err
 	}
 	defer s.uses.Done()
-	w := s.newWrite()
+	w := s.newWriteBatch()
 	t := b.Time.UnixMilli()
 	for i := range b.Samples {
 		sm := &b.Samples[i]
 		d := sm.Series.Desc
-		ls := labelsOf(external, sm.Series)
+		ls := mergeLabels(external, sm.Series)
 		// never fails
 		_ = s.Describe(d.Name, metadata.Metadata{Type: model.MetricType(d.Kind.String()), Unit: string(d.Unit), Help: d.Help})
 		if d.Kind == metric.NativeHistogram {
@@ -63,15 +63,15 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 				continue
 			}
 			h := series.ToNative(sm.Histogram)
-			w.histogram(ls, t, h, nil)
+			w.addHistogram(ls, t, h, nil)
 			if sm.Last {
-				w.histogramEnd(ls, t+1, h)
+				w.addHistogramEnd(ls, t+1, h)
 			}
 			continue
 		}
-		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= longAgo.Milliseconds() &&
+		if c := sm.Series.Created; c != 0 && d.Kind == metric.Counter && c < t && t-c <= maxZeroAge.Milliseconds() &&
 			s.known.isNewer(ls.Hash(), c) {
-			s.known.began(ls.Hash(), c)
+			s.known.recordStart(ls.Hash(), c)
 			w.addInitialZero(ls, c)
 		}
 		w.addFloat(ls, t, sm.Value)
@@ -80,14 +80,14 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		}
 	}
 	if s.out != nil {
-		return s.out.send(w)
+		return s.out.enqueue(w)
 	}
 	return w.send(ctx)
 }
 
-// labelsOf returns the full label set of a series. Its own labels override external labels of the same name. Invalid
-// UTF-8 is replaced.
-func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
+// mergeLabels returns the full label set of a series. Its own labels override external labels of the same name.
+// Invalid UTF-8 is replaced.
+func mergeLabels(external map[string]string, s *metric.Series) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range external {
 		b.Set(k, strings.ToValidUTF8(v, "\ufffd"))
@@ -101,8 +101,8 @@ func labelsOf(external map[string]string, s *metric.Series) labels.Labels {
 	return b.Labels()
 }
 
-// write collects the samples of one request.
-type write struct {
+// writeBatch collects the samples of one request.
+type writeBatch struct {
 	s       *Store
 	series  []prompb.TimeSeries
 	index   map[uint64]int // of the label sets in series, by their hash
@@ -110,17 +110,17 @@ type write struct {
 	refused store.RefusedError
 }
 
-func (s *Store) newWrite() *write { return &write{s: s, index: map[uint64]int{}} }
+func (s *Store) newWriteBatch() *writeBatch { return &writeBatch{s: s, index: map[uint64]int{}} }
 
-func (w *write) addRefused(n int, err error) {
+func (w *writeBatch) addRefused(n int, err error) {
 	w.refused.Refused += n
-	if len(w.refused.Reasons) < reasons {
+	if len(w.refused.Reasons) < maxReasons {
 		w.refused.Reasons = append(w.refused.Reasons, err)
 	}
 }
 
-// seriesOf returns the time series with a label set.
-func (w *write) seriesOf(ls labels.Labels) *prompb.TimeSeries {
+// seriesFor returns the time series with the given labels.
+func (w *writeBatch) seriesFor(ls labels.Labels) *prompb.TimeSeries {
 	h := ls.Hash()
 	if i, ok := w.index[h]; ok {
 		return &w.series[i]
@@ -131,30 +131,30 @@ func (w *write) seriesOf(ls labels.Labels) *prompb.TimeSeries {
 }
 
 // Takes reports whether the other side can represent a value.
-func (s *Store) Takes(v float64) bool { return s.peer.takes(v) == nil }
+func (s *Store) Takes(v float64) bool { return s.peer.checkValue(v) == nil }
 
 // Whole reports whether native histograms of a metric are read back unchanged.
 func (s *Store) Whole(name string) bool { return s.conf.native || s.whole[name] }
 
-func (w *write) addFloat(ls labels.Labels, t int64, v float64) {
-	if err := w.s.peer.takes(v); err != nil {
+func (w *writeBatch) addFloat(ls labels.Labels, t int64, v float64) {
+	if err := w.s.peer.checkValue(v); err != nil {
 		if !value.IsStaleNaN(v) {
 			w.addRefused(1, fmt.Errorf("%w: %s is %g: %w", store.ErrInvalid, ls, v, err))
 		}
 		return
 	}
-	ts := w.seriesOf(ls)
+	ts := w.seriesFor(ls)
 	ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: v})
 }
 
 // addInitialZero adds the initial zero of a counter; the other side may refuse it.
-func (w *write) addInitialZero(ls labels.Labels, t int64) {
+func (w *writeBatch) addInitialZero(ls labels.Labels, t int64) {
 	w.zeros = append(w.zeros, prompb.TimeSeries{Labels: prompb.FromLabels(ls, nil), Samples: []prompb.Sample{{Timestamp: t}}})
 }
 
-func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
+func (w *writeBatch) addHistogram(ls labels.Labels, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) {
 	if w.s.conf.native {
-		ts := w.seriesOf(ls)
+		ts := w.seriesFor(ls)
 		if h != nil {
 			ts.Histograms = append(ts.Histograms, prompb.FromIntHistogram(t, h))
 		} else {
@@ -166,41 +166,41 @@ func (w *write) histogram(ls labels.Labels, t int64, h *histogram.Histogram, fh 
 		fh = h.ToFloat(nil)
 	}
 	if value.IsStaleNaN(fh.Sum) {
-		w.classicEnd(ls, t, fh)
+		w.addClassicEnd(ls, t, fh)
 		return
 	}
 	emitClassic(ls, fh, func(ls labels.Labels, v float64) { w.addFloat(ls, t, v) })
 }
 
-// histogramEnd adds the staleness marker of a series with last sample h.
-func (w *write) histogramEnd(ls labels.Labels, t int64, h *histogram.Histogram) {
+// addHistogramEnd adds the staleness marker of a series whose last sample is h.
+func (w *writeBatch) addHistogramEnd(ls labels.Labels, t int64, h *histogram.Histogram) {
 	if w.s.conf.native {
-		w.histogram(ls, t, &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}, nil)
+		w.addHistogram(ls, t, &histogram.Histogram{Sum: math.Float64frombits(value.StaleNaN)}, nil)
 		return
 	}
-	w.classicEnd(ls, t, h.ToFloat(nil))
+	w.addClassicEnd(ls, t, h.ToFloat(nil))
 }
 
-func (w *write) classicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogram) {
+func (w *writeBatch) addClassicEnd(ls labels.Labels, t int64, h *histogram.FloatHistogram) {
 	emitClassic(ls, h, func(ls labels.Labels, _ float64) { w.addFloat(ls, t, math.Float64frombits(value.StaleNaN)) })
 }
 
 // send sends the collected samples to the server. If the server stored only some of them, it returns a
 // *store.RefusedError about the others.
-func (w *write) send(ctx context.Context) error {
+func (w *writeBatch) send(ctx context.Context) error {
 	noted, err := w.s.noteLate(w.series)
 	if err != nil {
 		return err
 	}
 	defer noted()
 	if len(w.zeros) > 0 {
-		budget := zeroTries
+		budget := maxZeroRequests
 		if _, err := w.s.deliver(ctx, w.zeros, nil, &budget, func(int, error) {}); err != nil {
 			return err
 		}
 	}
-	budget := tries
-	meta := w.s.described()
+	budget := maxRequests
+	meta := w.s.takeDescriptions()
 	stored := 0
 	for _, part := range splitRequests(w.series) {
 		n, err := w.s.deliver(ctx, part, meta, &budget, w.addRefused)
@@ -228,7 +228,7 @@ func (s *Store) recordWritten(list []prompb.TimeSeries) {
 		for _, h := range list[i].Histograms {
 			newest = max(newest, h.Timestamp)
 		}
-		s.known.record(list[i].ToLabels(&b, nil).Hash(), newest)
+		s.known.recordSample(list[i].ToLabels(&b, nil).Hash(), newest)
 	}
 }
 
@@ -248,7 +248,7 @@ func splitRequests(list []prompb.TimeSeries) (out [][]prompb.TimeSeries) {
 	return out
 }
 
-func count(list []prompb.TimeSeries) (n int) {
+func countSamples(list []prompb.TimeSeries) (n int) {
 	for i := range list {
 		n += len(list[i].Samples) + len(list[i].Histograms)
 	}
@@ -265,7 +265,7 @@ func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []pr
 	}
 	*budget--
 	err := s.post(ctx, &prompb.WriteRequest{Timeseries: list, Metadata: meta})
-	n := count(list)
+	n := countSamples(list)
 	var status *statusError
 	switch {
 	case err == nil:
@@ -273,7 +273,7 @@ func (s *Store) deliver(ctx context.Context, list []prompb.TimeSeries, meta []pr
 	case !errors.As(err, &status) || errors.Is(err, store.ErrUnavailable):
 		return 0, err
 	case n <= 1 || *budget <= 0:
-		refuse(n, refusedError(list, status))
+		refuse(n, asRefusedError(list, status))
 		return 0, nil
 	}
 	a, b := splitInHalf(list)
@@ -299,8 +299,8 @@ func splitInHalf(list []prompb.TimeSeries) (a, b []prompb.TimeSeries) {
 	return []prompb.TimeSeries{one}, []prompb.TimeSeries{two}
 }
 
-// refusedError translates a refusal of the other side into a store error.
-func refusedError(list []prompb.TimeSeries, e *statusError) error {
+// asRefusedError translates the server's refusal into an error of package store.
+func asRefusedError(list []prompb.TimeSeries, e *statusError) error {
 	kind := store.ErrInvalid
 	switch text := strings.ToLower(e.text); {
 	case strings.Contains(text, "duplicate sample"), strings.Contains(text, "different value"):
@@ -318,8 +318,8 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 	if err != nil {
 		return err
 	}
-	in, said, err := s.web.sendThrough(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
-	if s.two.rejects2(header, said, err) {
+	in, said, err := s.web.sendWithBreaker(ctx, &s.web.writes, http.MethodPost, s.conf.write, header, body)
+	if s.two.rejectsVersion2(header, said, err) {
 		if err == nil {
 			_ = in.Close() // the body is not needed
 		}
@@ -336,13 +336,13 @@ func (s *Store) post(ctx context.Context, r *prompb.WriteRequest) error {
 // AppenderV2 returns an appender for samples of rules, scrape targets and remote write. Commit sends the samples. If
 // the server rejects some, Commit returns a *store.RefusedError.
 func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	return &appender{ctx: ctx, s: s, w: s.newWrite()}
+	return &appender{ctx: ctx, s: s, w: s.newWriteBatch()}
 }
 
 type appender struct {
 	ctx context.Context
 	s   *Store
-	w   *write
+	w   *writeBatch
 }
 
 var (
@@ -352,7 +352,7 @@ var (
 
 // GetRef implements storage.GetRef for recently written series.
 func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
-	if _, ok := a.s.known.last(hash); ok {
+	if _, ok := a.s.known.newestTime(hash); ok {
 		return storage.SeriesRef(hash | 1), ls
 	}
 	return 0, ls
@@ -362,12 +362,12 @@ func (a *appender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	hash := ls.Hash()
-	last, known := a.s.known.last(hash)
+	last, known := a.s.known.newestTime(hash)
 	if o.RejectOutOfOrder && known && t <= last {
 		return 0, storage.ErrOutOfOrderSample
 	}
 	if h != nil || fh != nil {
-		a.w.histogram(ls, t, h, fh)
+		a.w.addHistogram(ls, t, h, fh)
 	} else {
 		a.w.addFloat(ls, t, v)
 	}
@@ -376,7 +376,7 @@ func (a *appender) Append(_ storage.SeriesRef, ls labels.Labels, _, t int64, v f
 
 // AppendExemplar implements storage.ExemplarAppender.
 func (a *appender) AppendExemplar(_ storage.SeriesRef, ls labels.Labels, e exemplar.Exemplar) (storage.SeriesRef, error) {
-	ts := a.w.seriesOf(ls)
+	ts := a.w.seriesFor(ls)
 	ts.Exemplars = append(ts.Exemplars, prompb.Exemplar{Labels: prompb.FromLabels(e.Labels, nil), Value: e.Value, Timestamp: e.Ts})
 	return storage.SeriesRef(ls.Hash() | 1), nil
 }
@@ -387,21 +387,21 @@ func (a *appender) Commit() error {
 		return err
 	}
 	defer a.s.uses.Done()
-	a.w.partZeros()
+	a.w.separateZeros()
 	return a.w.send(a.ctx)
 }
 
-// partZeros moves the initial zeros of new counters to a separate list. The server may already have these zeros, and
+// separateZeros moves the initial zeros of new counters to a separate list. The server may already have these zeros, and
 // would reject the whole request because of them.
-func (w *write) partZeros() {
+func (w *writeBatch) separateZeros() {
 	b := labels.NewScratchBuilder(16)
 	for i := range w.series {
 		ts := &w.series[i]
 		if len(ts.Samples) < 2 || ts.Samples[0].Value != 0 || ts.Samples[1].Timestamp <= ts.Samples[0].Timestamp {
 			continue
 		}
-		if _, known := w.s.known.last(ts.ToLabels(&b, nil).Hash()); !known {
-			w.s.known.began(ts.ToLabels(&b, nil).Hash(), ts.Samples[0].Timestamp)
+		if _, known := w.s.known.newestTime(ts.ToLabels(&b, nil).Hash()); !known {
+			w.s.known.recordStart(ts.ToLabels(&b, nil).Hash(), ts.Samples[0].Timestamp)
 			w.zeros = append(w.zeros, prompb.TimeSeries{Labels: ts.Labels, Samples: ts.Samples[:1]})
 			ts.Samples = ts.Samples[1:]
 		}

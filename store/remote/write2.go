@@ -27,10 +27,10 @@ var headers2 = map[string]string{
 	"X-Prometheus-Remote-Write-Version": "2.0.0",
 }
 
-// rejects2 reports whether the response to a request of remote write 2.0 shows that the server supports only 1.0. Some
+// rejectsVersion2 reports whether the response to a request of remote write 2.0 shows that the server supports only 1.0. Some
 // servers return an error. Others accept the request as an empty 1.0 request and do not send the headers of 2.0. After
 // such a response, all requests use 1.0.
-func (w *write2) rejects2(sent map[string]string, said http.Header, err error) bool {
+func (w *write2) rejectsVersion2(sent map[string]string, received http.Header, err error) bool {
 	if w == nil || sent["X-Prometheus-Remote-Write-Version"] != headers2["X-Prometheus-Remote-Write-Version"] {
 		return false
 	}
@@ -40,7 +40,7 @@ func (w *write2) rejects2(sent map[string]string, said http.Header, err error) b
 		if status.status != http.StatusUnsupportedMediaType {
 			return false
 		}
-	case err != nil || said.Get("X-Prometheus-Remote-Write-Samples-Written") != "":
+	case err != nil || received.Get("X-Prometheus-Remote-Write-Samples-Written") != "":
 		return false
 	}
 	w.refused.Store(true)

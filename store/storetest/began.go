@@ -8,8 +8,8 @@ import (
 	"reckon/store"
 )
 
-// factsBegan tests that Began returns the workloads that started in [from, to), and the running ones of a kind, in the order of lists.
-func factsBegan(t *testing.T, c store.Facts) {
+// testBegan tests that Began returns the workloads that started in [from, to), and the running ones of a kind, in the order of lists.
+func testBegan(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 40 {
 		w := Row(i)
@@ -40,17 +40,17 @@ func factsBegan(t *testing.T, c store.Facts) {
 			Command: w.Command, State: w.State,
 			Start: w.Start, Seen: w.Seen, End: w.End, Submit: w.Submit}
 		b.CPUSeconds, b.RequestCores = w.CPUSeconds, w.RequestCores
-		want = append(want, rowText(b))
+		want = append(want, formatRow(b))
 		if !w.Start.Before(from) {
-			wantStarts = append(wantStarts, rowText(b))
+			wantStarts = append(wantStarts, formatRow(b))
 		}
 	}
 	var got, starts []string
-	requireNoError(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, rowText(*w)) }))
+	requireNoError(t, c.Began(t.Context(), from, to, []string{"slurm"}, func(w *store.Workload) { got = append(got, formatRow(*w)) }))
 	if !slices.Equal(got, want) || len(got) < 15 || len(got) == len(all) {
 		t.Errorf("%d began of %d\ngot  %v\nwant %v", len(got), len(all), got, want)
 	}
-	requireNoError(t, c.Began(t.Context(), from, to, nil, func(w *store.Workload) { starts = append(starts, rowText(*w)) }))
+	requireNoError(t, c.Began(t.Context(), from, to, nil, func(w *store.Workload) { starts = append(starts, formatRow(*w)) }))
 	if !slices.Equal(starts, wantStarts) || len(starts) == len(got) {
 		t.Errorf("%d started\ngot  %v\nwant %v", len(starts), starts, wantStarts)
 	}

@@ -23,20 +23,20 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 		name string
 		test func(*testing.T, store.Catalogue)
 	}{
-		{"RoundTrip", catalogueRoundTrip},
-		{"Identity", catalogueIdentity},
-		{"Waiting", catalogueWaiting},
-		{"Filters", catalogueFilters},
-		{"Replace", catalogueReplace},
-		{"Family", catalogueFamily},
-		{"Shares", catalogueShares},
-		{"Paging", cataloguePaging},
-		{"Watermark", catalogueWatermark},
-		{"Drop", catalogueDrop},
-		{"Hostile", catalogueHostile},
-		{"UnknownSort", catalogueUnknownSort},
-		{"SortUnknown", catalogueSortUnknown},
-		{"Concurrent", catalogueConcurrent},
+		{"RoundTrip", testCatalogueRoundTrip},
+		{"Identity", testCatalogueIdentity},
+		{"Waiting", testCatalogueWaiting},
+		{"Filters", testCatalogueFilters},
+		{"Replace", testCatalogueReplace},
+		{"Family", testCatalogueFamily},
+		{"Shares", testCatalogueShares},
+		{"Paging", testCataloguePaging},
+		{"Watermark", testCatalogueWatermark},
+		{"Drop", testCatalogueDrop},
+		{"Hostile", testCatalogueHostile},
+		{"UnknownSort", testCatalogueUnknownSort},
+		{"SortUnknown", testCatalogueSortUnknown},
+		{"Concurrent", testCatalogueConcurrent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cat := open(t)
@@ -46,7 +46,7 @@ func Catalogue(t *testing.T, open func(testing.TB) store.Catalogue) {
 	}
 }
 
-func num(v float64) *float64 { return &v }
+func pointerTo(v float64) *float64 { return &v }
 
 var epoch = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
@@ -64,7 +64,7 @@ func Row(i int) store.Workload {
 		Lost: i%5 == 1,
 	}
 	for k := range w.Row.Len() {
-		*w.Row.At(k) = num(x + float64(k)/10)
+		*w.Row.At(k) = pointerTo(x + float64(k)/10)
 	}
 	if i%2 == 1 {
 		w.Exactness = figure.Degrees{"cpu_seconds": figure.AtLeast, "cores_p95": figure.AtMost}
@@ -72,8 +72,8 @@ func Row(i int) store.Workload {
 	return w
 }
 
-// rowText writes a row with its pointers followed, for comparing.
-func rowText(w store.Workload) string {
+// formatRow formats a row for comparison. It prints the values behind pointers.
+func formatRow(w store.Workload) string {
 	var code any
 	if w.ExitCode != nil {
 		code = *w.ExitCode
@@ -90,7 +90,7 @@ func rowText(w store.Workload) string {
 	return text + fmt.Sprint(" ", w.Exactness)
 }
 
-func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {
+func listWorkloads(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {
 	t.Helper()
 	rows, n, err := c.Workloads(t.Context(), f)
 	if err != nil {
@@ -99,37 +99,37 @@ func list(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, in
 	return rows, n
 }
 
-func catalogueRoundTrip(t *testing.T, c store.Catalogue) {
+func testCatalogueRoundTrip(t *testing.T, c store.Catalogue) {
 	full := Row(7)
 	bare := store.Workload{ID: "unit/cron.service", Kind: "unit", Name: "cron.service", Owner: "root", Start: epoch,
 		Seen: epoch.Add(time.Minute)}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{full, bare}))
 	for _, want := range []store.Workload{full, bare} {
-		rows, n := list(t, c, store.Filter{IDs: []string{want.ID}})
-		if n != 1 || len(rows) != 1 || rowText(rows[0]) != rowText(want) {
-			t.Errorf("%d rows\n got %s\nwant %s", n, rowText(rows[0]), rowText(want))
+		rows, n := listWorkloads(t, c, store.Filter{IDs: []string{want.ID}})
+		if n != 1 || len(rows) != 1 || formatRow(rows[0]) != formatRow(want) {
+			t.Errorf("%d rows\n got %s\nwant %s", n, formatRow(rows[0]), formatRow(want))
 		}
 	}
-	rows, _ := list(t, c, store.Filter{IDs: []string{bare.ID}})
+	rows, _ := listWorkloads(t, c, store.Filter{IDs: []string{bare.ID}})
 	if !rows[0].End.IsZero() || rows[0].CPUSeconds != nil || rows[0].ExitCode != nil {
-		t.Errorf("what was not measured came back as a figure: %s", rowText(rows[0]))
+		t.Errorf("what was not measured came back as a figure: %s", formatRow(rows[0]))
 	}
 	requireNoError(t, c.Upsert(t.Context(), nil))
 }
 
-// catalogueIdentity tests that job ids may repeat, on other sites and at other times.
-func catalogueIdentity(t *testing.T, c store.Catalogue) {
+// testCatalogueIdentity tests that job ids may repeat, on other sites and at other times.
+func testCatalogueIdentity(t *testing.T, c store.Catalogue) {
 	a, b, d := Row(1), Row(1), Row(1)
 	b.Site = "there"
 	d.Start, d.Seen, d.End = a.Start.Add(48*time.Hour), a.Seen.Add(48*time.Hour), time.Time{}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{a, b, d}))
-	if rows, n := list(t, c, store.Filter{IDs: []string{a.ID}}); n != 3 || len(rows) != 3 {
+	if rows, n := listWorkloads(t, c, store.Filter{IDs: []string{a.ID}}); n != 3 || len(rows) != 3 {
 		t.Errorf("%d rows, want 3", n)
 	}
 }
 
-// catalogueWaiting: a pending workload is not running and has no wall time, and its row moves when it starts.
-func catalogueWaiting(t *testing.T, c store.Catalogue) {
+// testCatalogueWaiting: a pending workload is not running and has no wall time, and its row moves when it starts.
+func testCatalogueWaiting(t *testing.T, c store.Catalogue) {
 	yes, no := true, false
 	w := Row(1)
 	w.State, w.Nodes, w.End, w.CPUSeconds = "pending", nil, time.Time{}, nil
@@ -137,14 +137,14 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	other := Row(4)
 	other.Start, other.Seen, other.End = epoch, epoch.Add(time.Minute), epoch.Add(time.Minute)
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w, other}))
-	rows, n := list(t, c, store.Filter{IDs: []string{w.ID}})
+	rows, n := listWorkloads(t, c, store.Filter{IDs: []string{w.ID}})
 	if n != 1 || !rows[0].End.IsZero() || !rows[0].Waits() || !rows[0].Start.Equal(epoch) {
 		t.Fatalf("%d rows, %+v", n, rows)
 	}
-	if _, n := list(t, c, store.Filter{Running: &yes}); n != 0 {
+	if _, n := listWorkloads(t, c, store.Filter{Running: &yes}); n != 0 {
 		t.Errorf("%d rows run", n)
 	}
-	if rows, n := list(t, c, store.Filter{Running: &no, Sort: "-wall_seconds"}); n != 2 || rows[0].ID != other.ID {
+	if rows, n := listWorkloads(t, c, store.Filter{Running: &no, Sort: "-wall_seconds"}); n != 2 || rows[0].ID != other.ID {
 		t.Errorf("%d rows do not run; the longest is %s", n, rows[0].ID)
 	}
 	begun := Row(1)
@@ -153,24 +153,24 @@ func catalogueWaiting(t *testing.T, c store.Catalogue) {
 	begun.PreviousStarts = []time.Time{epoch, epoch.Add(time.Second)}
 	for range 2 { // a repeated write changes nothing
 		requireNoError(t, c.Upsert(t.Context(), []store.Workload{begun}))
-		rows, n = list(t, c, store.Filter{IDs: []string{w.ID}})
+		rows, n = listWorkloads(t, c, store.Filter{IDs: []string{w.ID}})
 		if n != 1 || !rows[0].Start.Equal(begun.Start) || rows[0].Waits() {
 			t.Fatalf("after it began: %d rows, %+v", n, rows)
 		}
 	}
-	if _, n := list(t, c, store.Filter{Running: &yes}); n != 1 {
+	if _, n := listWorkloads(t, c, store.Filter{Running: &yes}); n != 1 {
 		t.Errorf("%d rows run after one began", n)
 	}
 	again := begun // the start was corrected
 	again.Start, again.PreviousStarts = begun.Start.Add(time.Second), []time.Time{begun.Start}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{again}))
-	if rows, n := list(t, c, store.Filter{Nodes: []string{"n9"}}); n != 1 || !rows[0].Start.Equal(again.Start) {
+	if rows, n := listWorkloads(t, c, store.Filter{Nodes: []string{"n9"}}); n != 1 || !rows[0].Start.Equal(again.Start) {
 		t.Errorf("after the correction %d rows are on the node", n)
 	}
 }
 
-// catalogueFilters compares every filter with a straightforward computation.
-func catalogueFilters(t *testing.T, c store.Catalogue) {
+// testCatalogueFilters compares every filter with a straightforward computation.
+func testCatalogueFilters(t *testing.T, c store.Catalogue) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var data []store.Workload
 	for i := range 300 {
@@ -209,7 +209,7 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 		for _, sort := range []string{"", "cpu_seconds", "-cpu_seconds", "-start", "end", "-memory_peak_bytes", "name", "-owner",
 			"wall_seconds", "-processes", "memory_mean_bytes", "submit", "-state"} {
 			f.Sort = sort
-			got, n := list(t, c, f)
+			got, n := listWorkloads(t, c, f)
 			var want []string
 			for _, w := range data {
 				if matches(f, w) {
@@ -231,13 +231,13 @@ func catalogueFilters(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueShares tests a process group of several users, which is one row that each of these users finds. Without a
+// testCatalogueShares tests a process group of several users, which is one row that each of these users finds. Without a
 // filter, or with all its owners selected, the row has the full amounts. Otherwise it has the amounts of the selected
 // owners, and the figures of the group that cannot be divided.
-func catalogueShares(t *testing.T, c store.Catalogue) {
+func testCatalogueShares(t *testing.T, c store.Catalogue) {
 	shared, own := Row(1), Row(2)
 	shared.ID, shared.Kind, shared.Owner, shared.Command = "group/n1/1-1", "group", "root", "bash"
-	shared.CPUSeconds, shared.CoresMean, shared.MemoryPeakBytes, shared.ReadBytes = num(40), num(4), num(9), num(7)
+	shared.CPUSeconds, shared.CoresMean, shared.MemoryPeakBytes, shared.ReadBytes = pointerTo(40), pointerTo(4), pointerTo(9), pointerTo(7)
 	shared.Shares = map[string]store.Share{"root": {Command: "bash", Amounts: map[string]float64{"cpu_seconds": 10, "io_read_bytes": 7}},
 		"user1": {Command: "cc", Amounts: map[string]float64{"cpu_seconds": 30}}}
 	own.Owner = "user1"
@@ -245,24 +245,24 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	other.Owner = "user"
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{shared, own, other}))
 	for i := range 2 { // check after the first write and after rewriting the rows
-		if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Sort: "kind"}); n != 2 || len(rows) != 2 {
+		if rows, n := listWorkloads(t, c, store.Filter{Owners: []string{"user1"}, Sort: "kind"}); n != 2 || len(rows) != 2 {
 			t.Errorf("%d rows of %d of user1, want 2", len(rows), n)
 		} else if w := rows[0]; w.ID != shared.ID || w.Owner != "user1" || w.Command != "cc" || !w.Partial || len(w.Shares) != 1 ||
 			*w.CPUSeconds != 30 ||
 			*w.CoresMean != 3 || w.ReadBytes != nil || *w.MemoryPeakBytes != 9 {
-			t.Errorf("the share is %s", rowText(w))
+			t.Errorf("the share is %s", formatRow(w))
 		}
 		for _, f := range []store.Filter{{}, {Owners: []string{"root", "user1", "nobody"}}, {IDs: []string{shared.ID}}} {
-			rows, _ := list(t, c, f)
+			rows, _ := listWorkloads(t, c, f)
 			if at := slices.IndexFunc(rows, func(w store.Workload) bool { return w.ID == shared.ID }); at < 0 ||
-				rowText(rows[at]) != rowText(shared) {
+				formatRow(rows[at]) != formatRow(shared) {
 				t.Errorf("%+v: the row of several users is not as it was", f)
 			}
 		}
-		if _, n := list(t, c, store.Filter{Owners: []string{"root"}, Limit: 1}); n != 1 {
+		if _, n := listWorkloads(t, c, store.Filter{Owners: []string{"root"}, Limit: 1}); n != 1 {
 			t.Errorf("%d rows of root", n)
 		}
-		if _, n := list(t, c, store.Filter{Owners: []string{"ser1", "u"}}); n != 0 {
+		if _, n := listWorkloads(t, c, store.Filter{Owners: []string{"ser1", "u"}}); n != 0 {
 			t.Errorf("%d rows of nobody", n)
 		}
 		if i == 0 {
@@ -271,14 +271,14 @@ func catalogueShares(t *testing.T, c store.Catalogue) {
 	}
 	shared.Shares = nil
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{shared}))
-	if rows, n := list(t, c, store.Filter{Owners: []string{"user1"}, Limit: 5}); n != 1 || len(rows) != 1 || rows[0].ID != own.ID {
+	if rows, n := listWorkloads(t, c, store.Filter{Owners: []string{"user1"}, Limit: 5}); n != 1 || len(rows) != 1 || rows[0].ID != own.ID {
 		t.Errorf("%d rows of user1 without a share, want 1", n)
 	}
 }
 
-// catalogueFamily tests that a query for an array or heterogeneous job also finds its members, but no ids that only
+// testCatalogueFamily tests that a query for an array or heterogeneous job also finds its members, but no ids that only
 // have the same prefix.
-func catalogueFamily(t *testing.T, c store.Catalogue) {
+func testCatalogueFamily(t *testing.T, c store.Catalogue) {
 	var rows []store.Workload
 	for i, id := range []string{"slurm/4", "slurm/4_0", "slurm/4_10", "slurm/4+1", "slurm/40", "slurm/40_1", "slurm/4.x", "slurm/4`",
 		"slurm/4,", "slurm/3_4", "unit/4_1"} {
@@ -297,7 +297,7 @@ func catalogueFamily(t *testing.T, c store.Catalogue) {
 		{store.Filter{Family: "slurm/9"}, nil},
 	} {
 		f.of.Sort = "id"
-		got, n := list(t, c, f.of)
+		got, n := listWorkloads(t, c, f.of)
 		var ids []string
 		for _, w := range got {
 			ids = append(ids, w.ID)
@@ -367,38 +367,38 @@ func orderOf(field string) func(a, b store.Workload) int {
 	return by
 }
 
-// catalogueReplace tests that a later row replaces all of the earlier one, including nodes and counts.
-func catalogueReplace(t *testing.T, c store.Catalogue) {
+// testCatalogueReplace tests that a later row replaces all of the earlier one, including nodes and counts.
+func testCatalogueReplace(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.End = time.Time{}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	w.End, w.Nodes, w.Owner, w.CPUSeconds, w.Kind = w.Seen, []string{"moved"}, "other", nil, "job"
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w, w}))
-	if rows, n := list(t, c, store.Filter{}); n != 1 || rowText(rows[0]) != rowText(w) {
-		t.Errorf("%d rows, %s", n, rowText(rows[0]))
+	if rows, n := listWorkloads(t, c, store.Filter{}); n != 1 || formatRow(rows[0]) != formatRow(w) {
+		t.Errorf("%d rows, %s", n, formatRow(rows[0]))
 	}
 	yes := true
 	for _, f := range []store.Filter{{Nodes: []string{"n1"}}, {Owners: []string{"user1"}}, {Running: &yes}, {Kinds: []string{"slurm"}}} {
-		if rows, n := list(t, c, f); n != 0 || len(rows) != 0 {
+		if rows, n := listWorkloads(t, c, f); n != 0 || len(rows) != 0 {
 			t.Errorf("%+v still finds the old row", f)
 		}
 	}
-	if _, n := list(t, c, store.Filter{Nodes: []string{"moved"}, Owners: []string{"other"}}); n != 1 {
+	if _, n := listWorkloads(t, c, store.Filter{Nodes: []string{"moved"}, Owners: []string{"other"}}); n != 1 {
 		t.Error("new row is not found by its node")
 	}
 }
 
-func cataloguePaging(t *testing.T, c store.Catalogue) {
+func testCataloguePaging(t *testing.T, c store.Catalogue) {
 	var data []store.Workload
 	for i := range 25 {
 		w := Row(i)
-		w.CPUSeconds = num(float64(i / 5)) // ties
+		w.CPUSeconds = pointerTo(float64(i / 5)) // ties
 		data = append(data, w)
 	}
 	requireNoError(t, c.Upsert(t.Context(), data))
 	seen := map[string]bool{}
 	for off := 0; off < 30; off += 10 {
-		rows, n := list(t, c, store.Filter{Sort: "-cpu_seconds", Limit: 10, Offset: off})
+		rows, n := listWorkloads(t, c, store.Filter{Sort: "-cpu_seconds", Limit: 10, Offset: off})
 		if n != 25 || len(rows) != min(10, max(0, 25-off)) {
 			t.Errorf("offset %d: %d rows of %d", off, len(rows), n)
 		}
@@ -412,12 +412,12 @@ func cataloguePaging(t *testing.T, c store.Catalogue) {
 	if len(seen) != 25 {
 		t.Errorf("pages hold %d rows, want 25", len(seen))
 	}
-	if rows, _ := list(t, c, store.Filter{Offset: 20}); len(rows) != 5 {
+	if rows, _ := listWorkloads(t, c, store.Filter{Offset: 20}); len(rows) != 5 {
 		t.Errorf("offset without limit: %d rows", len(rows))
 	}
 }
 
-func catalogueWatermark(t *testing.T, c store.Catalogue) {
+func testCatalogueWatermark(t *testing.T, c store.Catalogue) {
 	w, err := c.Watermark(t.Context())
 	if err != nil || !w.IsZero() {
 		t.Errorf("new catalogue: %s %v", w, err)
@@ -429,12 +429,12 @@ func catalogueWatermark(t *testing.T, c store.Catalogue) {
 	}
 }
 
-func catalogueDrop(t *testing.T, c store.Catalogue) {
+func testCatalogueDrop(t *testing.T, c store.Catalogue) {
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{Row(1), Row(2)}))
 	requireNoError(t, c.SetWatermark(t.Context(), epoch))
 	requireNoError(t, c.Drop(t.Context()))
 	for _, f := range []store.Filter{{}, {Kinds: []string{"slurm"}}, {Nodes: []string{"n1"}}} {
-		if rows, n := list(t, c, f); n != 0 || len(rows) != 0 {
+		if rows, n := listWorkloads(t, c, f); n != 0 || len(rows) != 0 {
 			t.Errorf("%+v: %d rows after drop", f, n)
 		}
 	}
@@ -442,32 +442,32 @@ func catalogueDrop(t *testing.T, c store.Catalogue) {
 		t.Errorf("watermark after drop: %s %v", w, err)
 	}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{Row(1)}))
-	if _, n := list(t, c, store.Filter{}); n != 1 {
+	if _, n := listWorkloads(t, c, store.Filter{}); n != 1 {
 		t.Error("a dropped catalogue takes no rows")
 	}
 }
 
-func catalogueHostile(t *testing.T, c store.Catalogue) {
+func testCatalogueHostile(t *testing.T, c store.Catalogue) {
 	w := Row(1)
 	w.Name, w.Owner, w.Nodes = "'; DROP TABLE workloads; -- \x00 \U0001F980", `%_"\`, []string{`["n"]`, "\u202e"}
 	requireNoError(t, c.Upsert(t.Context(), []store.Workload{w}))
 	for _, f := range []store.Filter{{Owners: []string{w.Owner}}, {Nodes: []string{`["n"]`}}, {IDs: []string{w.ID}}} {
-		if rows, n := list(t, c, f); n != 1 || rowText(rows[0]) != rowText(w) {
+		if rows, n := listWorkloads(t, c, f); n != 1 || formatRow(rows[0]) != formatRow(w) {
 			t.Errorf("%+v: %d rows", f, n)
 		}
 	}
-	if _, n := list(t, c, store.Filter{Owners: []string{"' OR 1=1 --"}}); n != 0 {
+	if _, n := listWorkloads(t, c, store.Filter{Owners: []string{"' OR 1=1 --"}}); n != 0 {
 		t.Error("a filter was taken as code")
 	}
 	if err := c.Upsert(t.Context(), []store.Workload{Row(2), {ID: "no/start"}}); err == nil {
 		t.Error("a row without a start was taken")
 	}
-	if _, n := list(t, c, store.Filter{}); n != 1 {
+	if _, n := listWorkloads(t, c, store.Filter{}); n != 1 {
 		t.Error("half of a refused batch was kept")
 	}
 }
 
-func catalogueUnknownSort(t *testing.T, c store.Catalogue) {
+func testCatalogueUnknownSort(t *testing.T, c store.Catalogue) {
 	for _, s := range []string{"nonsense", "cpu_seconds; DROP TABLE workloads", "-", "--start"} {
 		if _, _, err := c.Workloads(t.Context(), store.Filter{Sort: s}); err == nil || !strings.Contains(err.Error(), "cpu_seconds") {
 			t.Errorf("%q: %v; want an error that lists the fields", s, err)
@@ -475,10 +475,10 @@ func catalogueUnknownSort(t *testing.T, c store.Catalogue) {
 	}
 }
 
-// catalogueSortUnknown: rows with an unknown figure come last, whether the least or the most is first.
-func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
+// testCatalogueSortUnknown: rows with an unknown figure come last, whether the least or the most is first.
+func testCatalogueSortUnknown(t *testing.T, c store.Catalogue) {
 	rows := []store.Workload{Row(1), Row(2), Row(3), Row(4)}
-	for i, v := range []*float64{num(3), nil, num(0), num(-2)} {
+	for i, v := range []*float64{pointerTo(3), nil, pointerTo(0), pointerTo(-2)} {
 		rows[i].NetworkBytes = v
 	}
 	rows[0].ExitCode, rows[3].Submit = nil, time.Time{}
@@ -490,7 +490,7 @@ func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
 			"submit": "1 2 3 4", "-submit": "3 2 1 4",
 		} {
 			var got []string
-			list, _ := list(t, c, store.Filter{Sort: by, Limit: limit})
+			list, _ := listWorkloads(t, c, store.Filter{Sort: by, Limit: limit})
 			for _, w := range list {
 				got = append(got, strings.TrimPrefix(w.ID, "slurm/"))
 			}
@@ -501,7 +501,7 @@ func catalogueSortUnknown(t *testing.T, c store.Catalogue) {
 	}
 }
 
-func catalogueConcurrent(t *testing.T, c store.Catalogue) {
+func testCatalogueConcurrent(t *testing.T, c store.Catalogue) {
 	var wg sync.WaitGroup
 	errs := make(chan error, 100)
 	for g := range 4 {
@@ -519,7 +519,7 @@ func catalogueConcurrent(t *testing.T, c store.Catalogue) {
 	for err := range errs {
 		requireNoError(t, err)
 	}
-	if _, n := list(t, c, store.Filter{}); n != 40 {
+	if _, n := listWorkloads(t, c, store.Filter{}); n != 40 {
 		t.Errorf("%d rows, want 40", n)
 	}
 }

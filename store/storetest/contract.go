@@ -59,7 +59,8 @@ func testAppender(t *testing.T, s store.Series) {
 	}
 	requireNoError(t, back.Rollback())
 	t0 := now.UnixMilli()
-	equal(t, s, readAll(t, s, "suite_appended"), map[string][]Point{l.String(): {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}})
+	want := []Point{{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}}
+	requireEqual(t, s, readAll(t, s, "suite_appended"), map[string][]Point{l.String(): want})
 }
 
 // testChunks tests that a chunk querier, which remote read uses, returns the samples of a querier.

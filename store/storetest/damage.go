@@ -19,9 +19,9 @@ import (
 const DamagesVariable = "RECKON_DAMAGES"
 
 // Damages returns the seeds of the random damages that a test tries: the seeds of the variable, or the first few.
-func Damages(tb testing.TB, variable string, few uint64) iter.Seq[uint64] {
+func Damages(tb testing.TB, variable string, defaultCount uint64) iter.Seq[uint64] {
 	tb.Helper()
-	first, end := uint64(0), few
+	first, end := uint64(0), defaultCount
 	if variable != "" {
 		var err error
 		if first, end, err = parseSeeds(variable); err != nil {
@@ -90,7 +90,7 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		kinds[kindOf(rel)] = append(kinds[kindOf(rel)], rel)
+		kinds[fileKind(rel)] = append(kinds[fileKind(rel)], rel)
 		return err
 	})
 	if err != nil {
@@ -109,8 +109,8 @@ func Hurt(tb testing.TB, dir string, seed uint64) Damage {
 	return d
 }
 
-// kindOf returns the path of a file without block names and numbers.
-func kindOf(rel string) string {
+// fileKind returns the path of a file without block names and numbers, so that files of one type have the same result.
+func fileKind(rel string) string {
 	parts := strings.Split(rel, string(filepath.Separator))
 	for i, p := range parts {
 		_, err := strconv.Atoi(strings.TrimPrefix(p, "checkpoint."))

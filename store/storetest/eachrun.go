@@ -10,8 +10,8 @@ import (
 	"reckon/store"
 )
 
-// factsEachRun: EachRun has the runs that the lists have, with the facts and figures that it promises.
-func factsEachRun(t *testing.T, c store.Facts) {
+// testEachRun: EachRun has the runs that the lists have, with the facts and figures that it promises.
+func testEachRun(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 40 {
 		w := Row(i)

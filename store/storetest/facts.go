@@ -20,18 +20,18 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 		name string
 		test func(*testing.T, store.Facts)
 	}{
-		{"Findings", factsFindings},
-		{"Forecasts", factsForecasts},
-		{"MetricRuns", factsMetricRuns},
-		{"State", factsState},
-		{"Forget", factsForget},
-		{"Past", factsPast},
-		{"Waits", factsWaits},
-		{"Steps", factsSteps},
-		{"Passed", factsPassed},
-		{"Least", factsLeast},
-		{"Began", factsBegan},
-		{"EachRun", factsEachRun},
+		{"Findings", testFindings},
+		{"Forecasts", testForecasts},
+		{"MetricRuns", testMetricRuns},
+		{"State", testState},
+		{"Forget", testForget},
+		{"Past", testTrim},
+		{"Waits", testWaits},
+		{"Steps", testSteps},
+		{"Passed", testPassed},
+		{"Least", testLeast},
+		{"Began", testBegan},
+		{"EachRun", testEachRun},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := open(t)
@@ -41,9 +41,9 @@ func Facts(t *testing.T, open func(testing.TB) store.Facts) {
 	}
 }
 
-// factsFindings tests that acknowledged and muted findings survive a drop of the catalogue, which
+// testFindings tests that acknowledged and muted findings survive a drop of the catalogue, which
 // is derived from the series.
-func factsFindings(t *testing.T, c store.Facts) {
+func testFindings(t *testing.T, c store.Facts) {
 	Findings(t, c)
 	requireNoError(t, c.Drop(t.Context()))
 	if _, n, err := c.Findings(t.Context(), store.FindingFilter{}); err != nil || n != 12 {
@@ -51,8 +51,8 @@ func factsFindings(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsForecasts: forecasts survive dropping the catalogue too.
-func factsForecasts(t *testing.T, c store.Facts) {
+// testForecasts: forecasts survive dropping the catalogue too.
+func testForecasts(t *testing.T, c store.Facts) {
 	Forecasts(t, c)
 	requireNoError(t, c.Drop(t.Context()))
 	if list, err := c.Forecasts(t.Context(), store.ForecastFilter{}); err != nil || len(list) != 8 {
@@ -60,8 +60,8 @@ func factsForecasts(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsState tests that keys are independent of each other and of the watermark, and are removed by Drop.
-func factsState(t *testing.T, c store.Facts) {
+// testState tests that keys are independent of each other and of the watermark, and are removed by Drop.
+func testState(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(key string, want []byte) {
 		t.Helper()
@@ -81,8 +81,8 @@ func factsState(t *testing.T, c store.Facts) {
 	check("b", nil)
 }
 
-// factsForget tests that one run, or all of an id at a site, can be removed, and that counts follow.
-func factsForget(t *testing.T, c store.Facts) {
+// testForget tests that one run, or all of an id at a site, can be removed, and that counts follow.
+func testForget(t *testing.T, c store.Facts) {
 	var rows []store.Workload
 	for i := range 6 {
 		w := Row(i)
@@ -118,8 +118,8 @@ func factsForget(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsPast: DropSince keeps data that cannot be rebuilt, and Trim removes only that.
-func factsPast(t *testing.T, c store.Facts) {
+// testTrim: DropSince keeps data that cannot be rebuilt, and Trim removes only that.
+func testTrim(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	check := func(what string, err error) {
 		t.Helper()
@@ -191,8 +191,8 @@ func factsPast(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsWaits: completed and ongoing waits, by requested resources.
-func factsWaits(t *testing.T, c store.Facts) {
+// testWaits: completed and ongoing waits, by requested resources.
+func testWaits(t *testing.T, c store.Facts) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	four, forty := 4.0, 40.0
 	job := func(id string, submit, start, end time.Duration, cores *float64) store.Workload {

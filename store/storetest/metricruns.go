@@ -15,8 +15,8 @@ func MetricRuns(t *testing.T, s store.MetricRuns) {
 	for i := range 4 {
 		requireNoError(t, s.PutMetricRun(t.Context(), metricRun(i), nil, nil))
 	}
-	metricRunSamples(t, s)
-	metricRunLists(t, s)
+	testMetricRunSamples(t, s)
+	testMetricRunLists(t, s)
 }
 
 // hostile is a namespace that would harm a database without quoting.
@@ -28,8 +28,8 @@ func metricRun(i int) store.MetricRun {
 		Started: epoch.Add(time.Duration(i) * time.Hour), Document: fmt.Appendf(nil, `{"n":%d,"text":"it's \"so\""}`, i)}
 }
 
-// metricRunSamples: repeated writes create no duplicates and undo nothing.
-func metricRunSamples(t *testing.T, s store.MetricRuns) {
+// testMetricRunSamples: repeated writes create no duplicates and undo nothing.
+func testMetricRunSamples(t *testing.T, s store.MetricRuns) {
 	t.Helper()
 	ctx, first := t.Context(), metricRun(0)
 	sample := func(pod string, seq int64) store.MetricRunSample {
@@ -66,8 +66,8 @@ func metricRunSamples(t *testing.T, s store.MetricRuns) {
 	}
 }
 
-// metricRunLists: filters, pages, and trimming.
-func metricRunLists(t *testing.T, s store.MetricRuns) {
+// testMetricRunLists: filters, pages, and trimming.
+func testMetricRunLists(t *testing.T, s store.MetricRuns) {
 	t.Helper()
 	ctx, first := t.Context(), metricRun(0)
 	count := func(what string, f store.MetricRunFilter, page, total int) []store.MetricRun {
@@ -104,8 +104,8 @@ func metricRunLists(t *testing.T, s store.MetricRuns) {
 	count("after that", store.MetricRunFilter{}, 3, 3)
 }
 
-// factsMetricRuns: runs of MetricSets survive dropping the catalogue.
-func factsMetricRuns(t *testing.T, c store.Facts) {
+// testMetricRuns: runs of MetricSets survive dropping the catalogue.
+func testMetricRuns(t *testing.T, c store.Facts) {
 	MetricRuns(t, c)
 	requireNoError(t, c.Drop(t.Context()))
 	if _, n, err := c.MetricRuns(t.Context(), store.MetricRunFilter{}); err != nil || n != 3 {

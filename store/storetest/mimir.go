@@ -44,12 +44,12 @@ type mimirSettings struct {
 
 // MimirArgs returns the arguments for a Mimir that separates tenants by X-Scope-OrgID and rejects requests without it.
 func MimirArgs(tb testing.TB) func(addr, dir string) []string {
-	return mimirArgs(tb, mimirSettings{Name: "alone", Gossip: port(tb, FreeAddress(tb)), Ring: "inmemory", Copies: 1})
+	return mimirArgsWith(tb, mimirSettings{Name: "alone", Gossip: portOf(tb, FreeAddress(tb)), Ring: "inmemory", Copies: 1})
 }
 
-func mimirArgs(tb testing.TB, s mimirSettings) func(addr, dir string) []string {
+func mimirArgsWith(tb testing.TB, s mimirSettings) func(addr, dir string) []string {
 	return func(addr, dir string) []string {
-		s.HTTP, s.GRPC, s.Dir = port(tb, addr), port(tb, FreeAddress(tb)), dir
+		s.HTTP, s.GRPC, s.Dir = portOf(tb, addr), portOf(tb, FreeAddress(tb)), dir
 		if s.Shared == "" {
 			s.Shared = dir
 		}
@@ -65,7 +65,7 @@ func mimirArgs(tb testing.TB, s mimirSettings) func(addr, dir string) []string {
 	}
 }
 
-func port(tb testing.TB, addr string) string {
+func portOf(tb testing.TB, addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		tb.Fatal(err)
@@ -90,7 +90,7 @@ func MimirRing(tb testing.TB) (out []MimirMember) {
 	var gossip []string
 	for i := range 3 {
 		addr := FreeAddress(tb)
-		gossip = append(gossip, port(tb, addr))
+		gossip = append(gossip, portOf(tb, addr))
 		if i > 0 {
 			join += ", "
 		}
@@ -99,7 +99,7 @@ func MimirRing(tb testing.TB) (out []MimirMember) {
 	for i := range 3 {
 		addr := FreeAddress(tb)
 		p, _ := PeerProcess(tb, addr, tb.TempDir(), "mimir", "/ready",
-			mimirArgs(tb, mimirSettings{Name: fmt.Sprintf("m%d", i), Gossip: gossip[i], Join: join, Shared: shared, Ring: "memberlist",
+			mimirArgsWith(tb, mimirSettings{Name: fmt.Sprintf("m%d", i), Gossip: gossip[i], Join: join, Shared: shared, Ring: "memberlist",
 				Copies: 3}))
 		out = append(out, MimirMember{addr, p})
 	}

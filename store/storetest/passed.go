@@ -11,9 +11,9 @@ import (
 	"reckon/store"
 )
 
-// factsPassed tests that short process groups are summed by site, owner and nodes, including groups at the edges of the
+// testPassed tests that short process groups are summed by site, owner and nodes, including groups at the edges of the
 // interval. Lasting must return every other workload, except short process groups that still run.
-func factsPassed(t *testing.T, c store.Facts) {
+func testPassed(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload
 	add := func(kind, owner, node string, from, seconds int, cpu *float64, running bool) {
@@ -62,8 +62,8 @@ func factsPassed(t *testing.T, c store.Facts) {
 	}
 }
 
-// factsLeast tests that process groups are listed if they used enough CPU time, memory or a GPU, or if that was not measured.
-func factsLeast(t *testing.T, c store.Facts) {
+// testLeast tests that process groups are listed if they used enough CPU time, memory or a GPU, or if that was not measured.
+func testLeast(t *testing.T, c store.Facts) {
 	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	var rows []store.Workload
 	add := func(kind string, cpu, memory, gpu *float64) {

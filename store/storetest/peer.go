@@ -49,8 +49,8 @@ func PeerProcess(tb testing.TB, addr, dir, program, ready string, args func(addr
 		tb.Skip("starts " + program)
 	}
 	cmd := exec.Command(path, args(addr, dir)...)
-	stop = run(tb, cmd)
-	await(tb, program, func() bool {
+	stop = startCommand(tb, cmd)
+	waitUntil(tb, program, func() bool {
 		resp, err := http.Get("http://" + addr + ready)
 		if err != nil {
 			return false
@@ -91,7 +91,7 @@ func FreeAddress(tb testing.TB) string {
 	return ln.Addr().String()
 }
 
-func run(tb testing.TB, cmd *exec.Cmd) func() {
+func startCommand(tb testing.TB, cmd *exec.Cmd) func() {
 	tb.Helper()
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -115,8 +115,8 @@ func run(tb testing.TB, cmd *exec.Cmd) func() {
 	return stop
 }
 
-// await polls until ok returns true; there is no event to wait for.
-func await(tb testing.TB, what string, ok func() bool) {
+// waitUntil polls until ok returns true, because a server reports no event to wait for.
+func waitUntil(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -219,13 +219,13 @@ func Postgres(tb testing.TB, driver string) (fresh func(testing.TB) string, rest
 			"listen_addresses=127.0.0.1",
 			"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB", "-c", "max_connections=50")
 		cmd.SysProcAttr, cmd.Dir = as, dir
-		stop := run(tb, cmd)
+		stop := startCommand(tb, cmd)
 		db, err := sql.Open(driver, dsn("postgres"))
 		if err != nil {
 			tb.Fatal(err)
 		}
 		defer db.Close()
-		await(tb, "PostgreSQL", func() bool { return db.PingContext(tb.Context()) == nil })
+		waitUntil(tb, "PostgreSQL", func() bool { return db.PingContext(tb.Context()) == nil })
 		return stop
 	}
 	n := 0

@@ -13,8 +13,8 @@ import (
 	"reckon/store"
 )
 
-// rolling is a catalogue that stores roll-ups too.
-type rolling interface {
+// rollupCatalogue is a catalogue that stores roll-ups too.
+type rollupCatalogue interface {
 	store.Catalogue
 	store.Rollups
 }
@@ -22,12 +22,12 @@ type rolling interface {
 // Rollups runs the tests of [store.Rollups]. open returns an empty store, which the suite closes.
 func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 	t.Helper()
-	for name, test := range map[string]func(*testing.T, rolling){
-		"Sums": rollupSums, "Replace": rollupReplace, "Unknown": rollupUnknown, "Exactness": rollupExactness, "Refused": rollupRefused,
-		"Drop": rollupDrop, "Nodes": rollupNodes,
+	for name, test := range map[string]func(*testing.T, rollupCatalogue){
+		"Sums": testRollupSums, "Replace": testRollupReplace, "Unknown": testRollupUnknown, "Exactness": testRollupExactness,
+		"Refused": testRollupRefused, "Drop": testRollupDrop, "Nodes": testRollupNodes,
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, ok := open(t).(rolling)
+			c, ok := open(t).(rollupCatalogue)
 			if !ok {
 				t.Fatal("the store keeps no roll-ups")
 			}
@@ -39,7 +39,7 @@ func Rollups(t *testing.T, open func(testing.TB) store.Catalogue) {
 
 var rollEpoch = time.Date(2025, 12, 29, 0, 0, 0, 0, time.UTC) // a Monday, in the last days of a year
 
-func mustUse(t *testing.T, c rolling, q store.RollupQuery) []store.Use {
+func mustUse(t *testing.T, c rollupCatalogue, q store.RollupQuery) []store.Use {
 	t.Helper()
 	rows, err := c.Use(t.Context(), q)
 	if err != nil {
@@ -48,8 +48,8 @@ func mustUse(t *testing.T, c rolling, q store.RollupQuery) []store.Use {
 	return rows
 }
 
-// rollupSums compares every span and grouping with a straightforward computation.
-func rollupSums(t *testing.T, c rolling) {
+// testRollupSums compares every span and grouping with a straightforward computation.
+func testRollupSums(t *testing.T, c rollupCatalogue) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const hours = 24 * 40
 	end := rollEpoch.Add(hours * time.Hour)
@@ -61,9 +61,9 @@ func rollupSums(t *testing.T, c rolling) {
 				Owner:   fmt.Sprintf("user%d", i%3),
 				Account: fmt.Sprintf("a%d", i%2), Partition: "p", Command: []string{"python3", "R"}[rng.IntN(2)],
 			}
-			u.CPUSeconds = num(float64(rng.IntN(3600)))
+			u.CPUSeconds = pointerTo(float64(rng.IntN(3600)))
 			if rng.IntN(3) == 0 {
-				u.GPUSeconds = num(float64(rng.IntN(3600)))
+				u.GPUSeconds = pointerTo(float64(rng.IntN(3600)))
 			}
 			rows = append(rows, u)
 		}
@@ -122,10 +122,10 @@ func rollupSums(t *testing.T, c rolling) {
 	}
 }
 
-// rollupReplace tests that an hour written again replaces the earlier one in every span.
-func rollupReplace(t *testing.T, c rolling) {
+// testRollupReplace tests that an hour written again replaces the earlier one in every span.
+func testRollupReplace(t *testing.T, c rollupCatalogue) {
 	row := func(owner string, cpu float64) []store.Use {
-		return []store.Use{{At: rollEpoch, Owner: owner, Used: store.Used{CPUSeconds: num(cpu)}}}
+		return []store.Use{{At: rollEpoch, Owner: owner, Used: store.Used{CPUSeconds: pointerTo(cpu)}}}
 	}
 	next := rollEpoch.Add(time.Hour)
 	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, next, append(row("a", 1), row("a", 2)...), nil))
@@ -144,11 +144,11 @@ func rollupReplace(t *testing.T, c rolling) {
 	}
 }
 
-// rollupUnknown: unmeasured figures stay unknown in every sum.
-func rollupUnknown(t *testing.T, c rolling) {
+// testRollupUnknown: unmeasured figures stay unknown in every sum.
+func testRollupUnknown(t *testing.T, c rollupCatalogue) {
 	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(2*time.Hour), []store.Use{
-		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: num(1)}},
-		{At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: num(0)}},
+		{At: rollEpoch, Owner: "a", Used: store.Used{CPUSeconds: pointerTo(1)}},
+		{At: rollEpoch.Add(time.Hour), Owner: "a", Used: store.Used{CPUSeconds: pointerTo(0)}},
 	}, nil))
 	for _, span := range []store.Span{store.SpanHour, store.SpanWhole, store.SpanMonth} {
 		for _, u := range mustUse(t, c, store.RollupQuery{From: rollEpoch, To: rollEpoch.Add(48 * time.Hour), Span: span}) {
@@ -164,12 +164,12 @@ func rollupUnknown(t *testing.T, c rolling) {
 	}
 }
 
-// rollupExactness tests that a sum is as exact as its least exact row, in every span, and that one group does not
+// testRollupExactness tests that a sum is as exact as its least exact row, in every span, and that one group does not
 // affect another.
-func rollupExactness(t *testing.T, c rolling) {
+func testRollupExactness(t *testing.T, c rollupCatalogue) {
 	row := func(hour int, owner string, d figure.Degrees) store.Use {
 		return store.Use{At: rollEpoch.Add(time.Duration(hour) * time.Hour), Owner: owner,
-			Used: store.Used{CPUSeconds: num(1), ReadBytes: num(1), GPUSeconds: num(1), Exactness: d}}
+			Used: store.Used{CPUSeconds: pointerTo(1), ReadBytes: pointerTo(1), GPUSeconds: pointerTo(1), Exactness: d}}
 	}
 	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(3*time.Hour), []store.Use{
 		row(0, "a", figure.Degrees{"cpu_seconds": figure.AtLeast}), row(1, "a", nil),
@@ -204,7 +204,7 @@ func rollupExactness(t *testing.T, c rolling) {
 	}
 }
 
-func rollupRefused(t *testing.T, c rolling) {
+func testRollupRefused(t *testing.T, c rollupCatalogue) {
 	for _, iv := range [][2]time.Time{{rollEpoch, rollEpoch}, {rollEpoch.Add(time.Minute), rollEpoch.Add(time.Hour)},
 		{rollEpoch.Add(time.Hour), rollEpoch}} {
 		if c.ReplaceHours(t.Context(), iv[0], iv[1], nil, nil) == nil {
@@ -229,10 +229,10 @@ func rollupRefused(t *testing.T, c rolling) {
 	}
 }
 
-func rollupDrop(t *testing.T, c rolling) {
+func testRollupDrop(t *testing.T, c rollupCatalogue) {
 	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(time.Hour),
-		[]store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: num(1)}}},
-		[]store.NodeUse{{At: rollEpoch, Node: "n", Capacity: figure.Capacity{UpSeconds: num(1)}}}))
+		[]store.Use{{At: rollEpoch, Used: store.Used{CPUSeconds: pointerTo(1)}}},
+		[]store.NodeUse{{At: rollEpoch, Node: "n", Capacity: figure.Capacity{UpSeconds: pointerTo(1)}}}))
 	requireNoError(t, c.Drop(t.Context()))
 	q := store.RollupQuery{From: rollEpoch.AddDate(0, -1, 0), To: rollEpoch.AddDate(0, 1, 0), Span: store.SpanWhole}
 	if got := mustUse(t, c, q); len(got) != 0 {
@@ -243,13 +243,13 @@ func rollupDrop(t *testing.T, c rolling) {
 	}
 }
 
-func rollupNodes(t *testing.T, c rolling) {
+func testRollupNodes(t *testing.T, c rollupCatalogue) {
 	var rows []store.NodeUse
 	for h := range 30 {
 		for _, n := range []string{"n1", "n2"} {
 			rows = append(rows, store.NodeUse{At: rollEpoch.Add(time.Duration(h) * time.Hour), Site: "s", Node: n,
-				Capacity: figure.Capacity{UpSeconds: num(3600), CoreSeconds: num(7200), CoreUsedSeconds: num(float64(h))},
-				Used:     store.Used{CPUSeconds: num(1)}})
+				Capacity: figure.Capacity{UpSeconds: pointerTo(3600), CoreSeconds: pointerTo(7200), CoreUsedSeconds: pointerTo(float64(h))},
+				Used:     store.Used{CPUSeconds: pointerTo(1)}})
 		}
 	}
 	requireNoError(t, c.ReplaceHours(t.Context(), rollEpoch, rollEpoch.Add(30*time.Hour), nil, rows))

@@ -135,16 +135,16 @@ func Series(t *testing.T, open func(testing.TB) store.Series, limits ...Limits) 
 		name string
 		test func(*testing.T, store.Series)
 	}{
-		{"RoundTrip", roundTrip},
-		{"LabelsAreWhole", wholeLabels},
-		{"SameBatchTwice", sameBatchTwice},
+		{"RoundTrip", testRoundTrip},
+		{"LabelsAreWhole", testLabels},
+		{"SameBatchTwice", testSameBatchTwice},
 		{"Conflict", testConflict},
-		{"OutOfOrder", outOfOrder},
-		{"LastIsStale", lastIsStale},
-		{"CreatedIsZero", createdIsZero},
-		{"NativeHistogram", nativeHistogram},
+		{"OutOfOrder", testOutOfOrder},
+		{"LastIsStale", testStaleMarker},
+		{"CreatedIsZero", testInitialZero},
+		{"NativeHistogram", testNativeHistogram},
 		{"Concurrent", testConcurrent},
-		{"ManyShortSeries", manyShortSeries},
+		{"ManyShortSeries", testManyShortSeries},
 		{"Cancelled", testCancelled},
 		{"Described", testDescriptions},
 		{"Appender", testAppender},
@@ -176,7 +176,7 @@ func readAll(t *testing.T, s store.Series, name string) map[string][]Point {
 	return Read(t, s, Now().Add(-24*time.Hour), Now().Add(24*time.Hour), MatchName(name))
 }
 
-func equal(t *testing.T, s store.Series, got map[string][]Point, want map[string][]Point) {
+func requireEqual(t *testing.T, s store.Series, got map[string][]Point, want map[string][]Point) {
 	t.Helper()
 	if limitsOf(s).Staleness != "" {
 		for k, points := range want {
@@ -195,7 +195,7 @@ func equal(t *testing.T, s store.Series, got map[string][]Point, want map[string
 	}
 }
 
-func roundTrip(t *testing.T, s store.Series) {
+func testRoundTrip(t *testing.T, s store.Series) {
 	now := Now()
 	a, b := metric.NewSeries(gauge, "sda"), metric.NewSeries(gauge, "sdb")
 	var batch metric.Batch
@@ -208,15 +208,15 @@ func roundTrip(t *testing.T, s store.Series) {
 		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`: {{T: t0}, {T: t0 + 15000, V: 1}, {T: t0 + 30000, V: 2}},
 		`{__name__="suite_gauge_bytes", device="sdb", node="n1", site="here"}`: {{T: t0}, {T: t0 + 30000, V: -2 * math.Pi}},
 	})
 }
 
-// wholeLabels tests the labels of stored series. Empty values are absent, labels of the series override external
+// testLabels tests the labels of stored series. Empty values are absent, labels of the series override external
 // labels, hostile values are read back unchanged, and invalid UTF-8 is replaced.
-func wholeLabels(t *testing.T, s store.Series) {
+func testLabels(t *testing.T, s store.Series) {
 	plain := limitsOf(s).Text != ""
 	hostile := "a\"b\\c\n{}🦀 \u202e" + string(make([]byte, 0)) + "x"
 	if plain {
@@ -229,10 +229,10 @@ func wholeLabels(t *testing.T, s store.Series) {
 	batch.Add(metric.NewSeries(d, hostile, "", "own", "\xff\xfe"), 1)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	want := labels.FromStrings(model.MetricNameLabel, d.Name, "name", hostile, "node", "own", "site", "here", "bad", "\ufffd").String()
-	equal(t, s, readAll(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
+	requireEqual(t, s, readAll(t, s, d.Name), map[string][]Point{want: {{T: now.UnixMilli(), V: 1}}})
 }
 
-func sameBatchTwice(t *testing.T, s store.Series) {
+func testSameBatchTwice(t *testing.T, s store.Series) {
 	now := Now()
 	var h metric.Histogram
 	h.Observe(2)
@@ -254,7 +254,7 @@ func sameBatchTwice(t *testing.T, s store.Series) {
 		}
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="sda", node="n1", site="here"}`:  {{T: t0, V: 7}, {T: t0 + 60000, V: 7}},
 		`{__name__="suite_gauge_bytes", device="gone", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true}},
 	})
@@ -286,13 +286,13 @@ func testConflict(t *testing.T, s store.Series) {
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("second value for one time: %v, want ErrConflict", err)
 	}
-	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 1}},
 		`{__name__="suite_gauge_bytes", device="b", node="n1", site="here"}`: {{T: now.UnixMilli(), V: 3}},
 	})
 }
 
-func outOfOrder(t *testing.T, s store.Series) {
+func testOutOfOrder(t *testing.T, s store.Series) {
 	now := Now()
 	a := metric.NewSeries(gauge, "a")
 	for _, sec := range []int{300, 0, 150, 310, 60} {
@@ -302,13 +302,13 @@ func outOfOrder(t *testing.T, s store.Series) {
 		requireNoError(t, s.Append(t.Context(), node1, &batch))
 	}
 	t0 := now.UnixMilli()
-	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {
 			{T: t0}, {T: t0 + 60000, V: 60}, {T: t0 + 150000, V: 150}, {T: t0 + 300000, V: 300}, {T: t0 + 310000, V: 310}},
 	})
 }
 
-func lastIsStale(t *testing.T, s store.Series) {
+func testStaleMarker(t *testing.T, s store.Series) {
 	now := Now()
 	g, n := metric.NewSeries(gauge, "a"), metric.NewSeries(native, "unit/a")
 	var h metric.Histogram
@@ -323,7 +323,7 @@ func lastIsStale(t *testing.T, s store.Series) {
 	batch.Add(metric.NewSeries(gauge, "a"), 2)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
 	t0 := now.UnixMilli()
-	equal(t, s, readAll(t, s, gauge.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, gauge.Name), map[string][]Point{
 		`{__name__="suite_gauge_bytes", device="a", node="n1", site="here"}`: {{T: t0, V: 1}, {T: t0 + 1, Stale: true},
 			{T: t0 + 60000, V: 2}},
 	})
@@ -340,7 +340,7 @@ func lastIsStale(t *testing.T, s store.Series) {
 	}
 }
 
-func createdIsZero(t *testing.T, s store.Series) {
+func testInitialZero(t *testing.T, s store.Series) {
 	now := Now()
 	t0 := now.UnixMilli()
 	c := metric.NewSeries(counter, "unit/a")
@@ -369,14 +369,14 @@ func createdIsZero(t *testing.T, s store.Series) {
 	batch.Reset(now.Add(3 * time.Minute))
 	batch.Add(anew, 1)
 	requireNoError(t, s.Append(t.Context(), node1, &batch))
-	equal(t, s, readAll(t, s, counter.Name), map[string][]Point{
+	requireEqual(t, s, readAll(t, s, counter.Name), map[string][]Point{
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/a"}`: {
 			{T: t0 - 10000}, {T: t0, V: 5}, {T: t0 + 60000, V: 6}, {T: t0 + 120000, V: 7}, {T: t0 + 150000}, {T: t0 + 180000, V: 1}},
 		`{__name__="suite_counter_seconds_total", node="n1", site="here", workload="unit/late"}`: {{T: t0, V: 1}},
 	})
 }
 
-func nativeHistogram(t *testing.T, s store.Series) {
+func testNativeHistogram(t *testing.T, s store.Series) {
 	now := Now()
 	n := metric.NewSeries(native, "unit/a")
 	var h metric.Histogram
@@ -488,8 +488,8 @@ func testConcurrent(t *testing.T, s store.Series) {
 	}
 }
 
-// manyShortSeries: series that come and go, with new pointers each time.
-func manyShortSeries(t *testing.T, s store.Series) {
+// testManyShortSeries: series that come and go, with new pointers each time.
+func testManyShortSeries(t *testing.T, s store.Series) {
 	now := Now()
 	var b metric.Batch
 	for k := range 200 {

@@ -8,14 +8,14 @@ import (
 	"reckon/store"
 )
 
-// factsSteps tests that steps belong to one run, are replaced as a whole, and are removed with it.
-func factsSteps(t *testing.T, c store.Facts) {
+// testSteps tests that steps belong to one run, are replaced as a whole, and are removed with it.
+func testSteps(t *testing.T, c store.Facts) {
 	ctx := t.Context()
 	code, cpu, peak := 125, 12.5, 3e8
 	w := Row(1)
 	solve := store.Step{ID: "1", Name: "so\"lve", State: "out_of_memory", Nodes: "n[1-2]", Start: w.Start.Add(time.Second),
 		End:      w.Start.Add(3 * time.Second),
-		ExitCode: &code, CPUSeconds: &cpu, MemoryPeakBytes: &peak, Cores: num(2)}
+		ExitCode: &code, CPUSeconds: &cpu, MemoryPeakBytes: &peak, Cores: pointerTo(2)}
 	bare := store.Step{ID: "batch", Name: "batch", State: "completed"}
 	w.Steps = []store.Step{solve, bare}
 	other := Row(1) // of the same id at another time
@@ -25,8 +25,8 @@ func factsSteps(t *testing.T, c store.Facts) {
 	check := func(when string, of *store.Workload, want ...store.Step) {
 		t.Helper()
 		got, err := c.Steps(ctx, store.Run{Site: of.Site, ID: of.ID, Start: of.Start})
-		if err != nil || stepsText(got) != stepsText(want) {
-			t.Errorf("%s: %s, %v\nwant %s", when, stepsText(got), err, stepsText(want))
+		if err != nil || formatSteps(got) != formatSteps(want) {
+			t.Errorf("%s: %s, %v\nwant %s", when, formatSteps(got), err, formatSteps(want))
 		}
 	}
 	check("written", &w, bare, solve)
@@ -82,7 +82,7 @@ func factsSteps(t *testing.T, c store.Facts) {
 	check("dropped", &other)
 }
 
-func stepsText(list []store.Step) string {
+func formatSteps(list []store.Step) string {
 	text := ""
 	for _, s := range list {
 		var code any

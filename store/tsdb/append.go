@@ -44,12 +44,13 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 	tn.mu.Lock()
 	defer tn.mu.Unlock()
 
-	w := writer{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: oldest{b.Time.UnixMilli(), b.Time.UnixMilli()},
+	w := batchWriter{app: db.AppenderV2(ctx), tenant: tn, t: b.Time.UnixMilli(), oldest: oldestTimes{b.Time.UnixMilli(),
+		b.Time.UnixMilli()},
 		headMax: db.Head().MaxTime(), ooo: s.ooo.Load()}
 	tn.round++
 	known := true
 	for i := range b.Samples {
-		known = w.sample(&b.Samples[i], &s.meta) && known
+		known = w.appendSample(&b.Samples[i], &s.meta) && known
 	}
 	var late dirty.Late
 	if w.t < lateBefore(max(w.headMax, s.opts.Clock().UnixMilli())) {
@@ -66,11 +67,11 @@ func (s *Store) Append(ctx context.Context, external map[string]string, b *metri
 		s.torn.Store(true)
 		clear(tn.refs)
 		if isDiskFull(err) {
-			return fullDisk(s.opts.Dir, err)
+			return diskFullError(s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}
-	tn.forget(&w)
+	tn.forgetEnded(&w)
 	s.appended.Add(uint64(w.stored))
 	if !known {
 		if err := s.meta.save(); err != nil {
@@ -95,7 +96,7 @@ func (s *Store) checkTime(t time.Time) error {
 	}
 	if s.opts.Reserve > 0 {
 		if free, err := freeBytes(s.opts.Dir); err == nil && free < uint64(s.opts.Reserve) {
-			if free < leastSpace { // the database ends the process if it cannot write its chunks
+			if free < minOpenSpace { // the database ends the process if it cannot write its chunks
 				_ = s.dropBallast() // it is tried with the next batch, too
 			}
 			return fmt.Errorf("%w: %s free on the disk of %s, %s are kept free; free space, or lower the retention",
@@ -112,12 +113,12 @@ func (s *Store) checkTime(t time.Time) error {
 	return nil
 }
 
-// writer holds the state of one Append.
-type writer struct {
+// batchWriter holds the state of one Append.
+type batchWriter struct {
 	app     storage.AppenderV2
 	tenant  *tenant
 	t       int64
-	oldest  oldest // oldest appended time
+	oldest  oldestTimes // oldest appended time
 	headMax int64
 	ooo     int64
 	stored  int
@@ -125,36 +126,36 @@ type writer struct {
 	refused *AppendError
 }
 
-// sample appends one sample. It returns false if its metric was not known before.
-func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
+// appendSample appends one sample. It returns false if its metric was not known before.
+func (w *batchWriter) appendSample(sample *metric.Sample, meta *metadataTable) (known bool) {
 	known = true
-	r := w.tenant.refs[sm.Series]
+	r := w.tenant.refs[sample.Series]
 	if r == nil {
-		r = w.tenant.add(sm.Series)
-		known = meta.add(sm.Series.Desc)
-		if c := sm.Series.Created; c != 0 && sm.Series.Desc.Kind == metric.Counter {
+		r = w.tenant.add(sample.Series)
+		known = meta.add(sample.Series.Desc)
+		if c := sample.Series.Created; c != 0 && sample.Series.Desc.Kind == metric.Counter {
 			w.writeInitialZero(r, c)
 		}
 	}
 	r.round = w.tenant.round
 	var err error
-	if sm.Series.Desc.Kind == metric.NativeHistogram {
-		if sm.Histogram == nil {
-			w.addRefused(sm, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
+	if sample.Series.Desc.Kind == metric.NativeHistogram {
+		if sample.Histogram == nil {
+			w.addRefused(sample, fmt.Errorf("%w: histogram series without a histogram", store.ErrInvalid))
 			return known
 		}
-		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, series.ToNative(sm.Histogram), nil, storage.AOptions{})
+		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, 0, series.ToNative(sample.Histogram), nil, storage.AOptions{})
 	} else {
-		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, sm.Value, nil, nil, storage.AOptions{})
+		r.ref, err = w.app.Append(r.ref, r.labels, 0, w.t, sample.Value, nil, nil, storage.AOptions{})
 	}
 	if err != nil {
-		w.addRefused(sm, err)
+		w.addRefused(sample, err)
 		r.ref = 0
 	} else {
 		w.stored++
 	}
-	if sm.Last {
-		w.ended = append(w.ended, sm.Series)
+	if sample.Last {
+		w.ended = append(w.ended, sample.Series)
 		if err == nil {
 			// The marker may fail where the sample was old; the series then ends by itself.
 			_, _ = w.app.Append(r.ref, r.labels, 0, w.t+1, math.Float64frombits(value.StaleNaN), nil, nil, storage.AOptions{})
@@ -166,7 +167,7 @@ func (w *writer) sample(sm *metric.Sample, meta *metadataTable) (known bool) {
 // writeInitialZero writes the initial zero of a counter at the time created, so that the first sample counts as an
 // increase. A series that is already in memory has had its zero. It gets another one only if created is newer than all
 // of its samples, which means that the counter was reset.
-func (w *writer) writeInitialZero(r *ref, created int64) {
+func (w *batchWriter) writeInitialZero(r *seriesRef, created int64) {
 	if created >= w.t || w.t-created > (blockRange/2).Milliseconds() || (w.headMax != math.MinInt64 && created < w.headMax-w.ooo) {
 		return
 	}
@@ -177,12 +178,12 @@ func (w *writer) writeInitialZero(r *ref, created int64) {
 	}
 	if got, err := w.app.Append(0, r.labels, 0, created, 0, nil, nil, opts); err == nil {
 		r.ref = got
-		w.oldest.sample(created, true)
+		w.oldest.addSample(created, true)
 	}
 }
 
 // addRefused records why a sample was not stored, with the remedy.
-func (w *writer) addRefused(sm *metric.Sample, err error) {
+func (w *batchWriter) addRefused(sm *metric.Sample, err error) {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds):
 		behind := time.Duration(w.headMax-w.t) * time.Millisecond

@@ -35,7 +35,7 @@ func (s *Store) AppenderV2(ctx context.Context) storage.AppenderV2 {
 		return failedAppender{err}
 	}
 	return &gatedAppender{
-		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, oldest: none, generation: s.generation.Load(),
+		AppenderV2: db.AppenderV2(ctx), ctx: ctx, db: db, s: s, oldest: noSamples, generation: s.generation.Load(),
 		lateBefore: lateBefore(max(db.Head().MaxTime(), now.UnixMilli())),
 	}
 }
@@ -48,7 +48,7 @@ type gatedAppender struct {
 
 	s      *Store
 	late   dirty.Late
-	oldest oldest // oldest appended time
+	oldest oldestTimes // oldest appended time
 	stored uint64
 	done   bool
 
@@ -121,7 +121,7 @@ func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t in
 	ref, err := a.AppenderV2.Append(ref, ls, st, t, v, h, fh, o)
 	if err == nil {
 		a.stored++
-		a.oldest.sample(t, begins)
+		a.oldest.addSample(t, begins)
 		if t < a.lateBefore {
 			a.late.Add(t)
 		}
@@ -149,7 +149,7 @@ func (a *gatedAppender) Commit() error {
 	if err != nil {
 		a.s.torn.Store(true)
 		if isDiskFull(err) {
-			return fullDisk(a.s.opts.Dir, err)
+			return diskFullError(a.s.opts.Dir, err)
 		}
 		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
 	}

@@ -25,7 +25,7 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 		return fmt.Errorf("copy the series: %w", err)
 	}
 	for _, b := range db.Blocks() { // imported before this file was written with a block
-		if err := nothingDeleted(b.Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) { // joined with others meanwhile
+		if err := ensureTombstones(b.Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) { // joined with others meanwhile
 			return fmt.Errorf("copy the series: block %s: %w", b.Meta().ULID, err)
 		}
 	}

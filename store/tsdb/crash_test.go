@@ -163,7 +163,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 
 func fleetLabels(i int) string {
 	s := fleet(i + 1)[i]
-	tn := &tenant{external: external, refs: map[*metric.Series]*ref{}}
+	tn := &tenant{external: external, refs: map[*metric.Series]*seriesRef{}}
 	return tn.add(s).labels.String()
 }
 

@@ -8,10 +8,10 @@ import (
 	"reckon/store"
 )
 
-// dirtyFile is the journal of hours that got samples late. It is no file of the database.
+// dirtyFile is our journal of hours with late samples. It does not belong to the database.
 const dirtyFile = "dirty.json"
 
-// lateBefore returns the time before which samples are late when the newest one is of the given time.
+// lateBefore returns the time before which samples are late, if the newest sample has the given time.
 func lateBefore(newest int64) int64 {
 	if newest == math.MinInt64 {
 		return newest
@@ -29,12 +29,12 @@ func (s *Store) Clean(d store.DirtyHours) error { return s.dirty.Clean(d) }
 func (s *Store) noteLate(l *dirty.Late) (end func(), err error) {
 	end, err = s.dirty.Begin(l)
 	if err != nil && isDiskFull(err) {
-		return nil, fullDisk(s.opts.Dir, err)
+		return nil, diskFullError(s.opts.Dir, err)
 	}
 	return end, err
 }
 
-// fullDisk returns an error about a full disk with the remedy.
-func fullDisk(dir string, err error) error {
+// diskFullError returns an error that says that the disk is full and what to do.
+func diskFullError(dir string, err error) error {
 	return fmt.Errorf("%w: %w (free space on the disk of %s)", store.ErrFull, err, dir)
 }

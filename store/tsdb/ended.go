@@ -23,22 +23,22 @@ import (
 // there are so many that a dozen is joined. Each sample is thus written to a block once within the two hours, or twice
 // with hundreds of thousands of ended series. It is written once more with the block of the two hours.
 const (
-	// evictEvery is the shortest time between two such blocks, unless memory is short.
-	evictEvery = 15 * time.Minute
-	// fewEnded is the number of ended series below which no block is worth its files.
-	fewEnded = 4096
-	// manyEnded is the number of ended series, about 16 MB, at which memory requires a block at once. If more series
+	// minEvictInterval is the shortest time between two such blocks, unless memory is short.
+	minEvictInterval = 15 * time.Minute
+	// minEndedSeries is the number of ended series below which a block is not worth its files.
+	minEndedSeries = 4096
+	// maxEndedSeries is the number of ended series, about 16 MB, at which memory requires a block at once. If more series
 	// than that are alive, the limit is a quarter of the live ones.
-	manyEnded = 8192
-	// apartEnded is the maximum number of small blocks for the current two hours. Each has one or two megabytes. If
-	// there are more, the oldest joinEnded blocks are joined.
-	apartEnded = 48
-	joinEnded  = 12
-	// holdQueries is the longest time that new queries wait for an eviction. If running queries take longer, the
-	// eviction is tried again after holdAgain, up to holdTries times.
-	holdQueries = 2 * time.Second
-	holdAgain   = 5 * time.Second
-	holdTries   = 12
+	maxEndedSeries = 8192
+	// maxEndedBlocks is the maximum number of small blocks for the current two hours. Each has one or two megabytes. If
+	// there are more, the oldest joinedEndedBlocks blocks are joined.
+	maxEndedBlocks    = 48
+	joinedEndedBlocks = 12
+	// maxQueryPause is the longest time that new queries wait for an eviction. If running queries take longer, the
+	// eviction is tried again after pauseRetryInterval, up to maxPauseTries times.
+	maxQueryPause      = 2 * time.Second
+	pauseRetryInterval = 5 * time.Second
+	maxPauseTries      = 12
 )
 
 // evictEnded writes ended series to a block when due, and drops them from memory.
@@ -47,11 +47,11 @@ func (s *Store) evictEnded(db *promtsdb.DB) {
 		return
 	}
 	now, ended, all := s.opts.Clock(), db.Head().NumStaleSeries(), db.Head().NumSeries()
-	due := ended >= fewEnded && now.Sub(s.evicted) >= evictEvery
-	if s.noRoom && now.Sub(s.evicted) < evictEvery {
+	due := ended >= minEndedSeries && now.Sub(s.evicted) >= minEvictInterval
+	if s.noRoom && now.Sub(s.evicted) < minEvictInterval {
 		return
 	}
-	if alive := all - min(ended, all); !due && ended < max(manyEnded, alive/4) {
+	if alive := all - min(ended, all); !due && ended < max(maxEndedSeries, alive/4) {
 		return
 	}
 	if s.evictNow(db) {
@@ -74,7 +74,7 @@ func (s *Store) Evict() error {
 }
 
 // evictNow writes and drops ended series. It returns false if it must be retried.
-func (s *Store) evictNow(db *promtsdb.DB) bool {
+func (s *Store) evictNow(db *promtsdb.DB) (done bool) {
 	s.evictMu.Lock()
 	defer s.evictMu.Unlock()
 	s.evicting = db.Head().MaxTime()
@@ -86,7 +86,7 @@ func (s *Store) evictNow(db *promtsdb.DB) bool {
 		return false
 	case isDiskFull(err):
 		if !s.noRoom {
-			s.log.Error("series that ended stay in memory until the disk has room; logged once", "err", fullDisk(s.opts.Dir, err))
+			s.log.Error("series that ended stay in memory until the disk has room; logged once", "err", diskFullError(s.opts.Dir, err))
 		}
 		s.noRoom = true
 		return true
@@ -106,25 +106,25 @@ var errBusy = errors.New("queries under way take longer than an eviction waits f
 
 // pauseQueries blocks new queries and waits until no query runs. A query that began while the database removes series from memory would
 // look for chunks that no longer exist. Queries stay blocked until [Store.resumeQueries]. If running queries take longer than
-// holdQueries, pauseQueries lets new queries run and tries again later. It returns an error after holdTries attempts.
+// maxQueryPause, pauseQueries lets new queries run and tries again later. It returns an error after maxPauseTries attempts.
 func (s *Store) pauseQueries() error {
 	if s.held {
 		return nil
 	}
-	for range holdTries {
+	for range maxPauseTries {
 		s.starting.Lock()
-		for wait := time.Duration(0); wait < holdQueries && !s.gate.closing(); wait += holdQueries / 200 {
+		for wait := time.Duration(0); wait < maxQueryPause && !s.gate.isClosing(); wait += maxQueryPause / 200 {
 			if s.queries.Load() == 0 {
 				s.held = true
 				return nil
 			}
-			time.Sleep(holdQueries / 200)
+			time.Sleep(maxQueryPause / 200)
 		}
 		s.starting.Unlock()
-		for wait := time.Duration(0); wait < holdAgain && !s.gate.closing(); wait += holdAgain / 20 {
-			time.Sleep(holdAgain / 20)
+		for wait := time.Duration(0); wait < pauseRetryInterval && !s.gate.isClosing(); wait += pauseRetryInterval / 20 {
+			time.Sleep(pauseRetryInterval / 20)
 		}
-		if s.gate.closing() {
+		if s.gate.isClosing() {
 			return store.ErrClosed
 		}
 	}
@@ -143,7 +143,7 @@ func (s *Store) resumeQueries() {
 	}
 }
 
-// compactor is the database's compactor with its own plan for blocks of ended series.
+// compactor is the compactor of the database. Its plan also includes blocks of ended series.
 type compactor struct {
 	promtsdb.Compactor
 	s *Store
@@ -157,8 +157,8 @@ func (s *Store) newCompactor(ctx context.Context, r prometheus.Registerer, l *sl
 	return compactor{c, s}, err
 }
 
-// newest returns the time of the newest sample in memory, milliseconds; the largest number before the database is open.
-func (s *Store) newest() int64 {
+// newestTime returns the time of the newest sample in memory, milliseconds; the largest number before the database is open.
+func (s *Store) newestTime() int64 {
 	if h := s.head.Load(); h != nil {
 		return h.MaxTime()
 	}
@@ -177,7 +177,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 		return c.Compactor.Write(dest, b, mint, maxt, base)
 	}
 	end := maxt
-	if newest := c.s.newest(); newest < maxt {
+	if newest := c.s.newestTime(); newest < maxt {
 		end = max(mint, newest) + 1
 	}
 	ids, err := c.Compactor.Write(dest, b, mint, end, base)
@@ -193,7 +193,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 	return ids, nil
 }
 
-// recentlyEnded reports whether a block holds ended series of a time with samples in the head: more such blocks may come.
+// recentlyEnded reports whether a block holds ended series from a time of which samples are still in the head. More such blocks may come.
 func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	if !m.Compaction.FromStaleSeries() {
 		return false
@@ -237,8 +237,8 @@ func (c compactor) Plan(dir string) ([]string, error) {
 		if m.Compaction.Level > 1 || !c.s.recentlyEnded(&m) {
 			continue
 		}
-		if small[m.MinTime] = append(small[m.MinTime], path); len(small[m.MinTime]) > apartEnded {
-			return small[m.MinTime][:joinEnded], nil
+		if small[m.MinTime] = append(small[m.MinTime], path); len(small[m.MinTime]) > maxEndedBlocks {
+			return small[m.MinTime][:joinedEndedBlocks], nil
 		}
 	}
 	return nil, nil

@@ -48,11 +48,11 @@ func TestEndedSeriesLeaveMemoryInTime(t *testing.T) {
 		left  uint64
 		why   string
 	}{
-		{0, fewEnded - 1, fewEnded - 1, "too few for a block"},
+		{0, minEndedSeries - 1, minEndedSeries - 1, "too few for a block"},
 		{time.Minute, 1, 0, "enough"},
-		{time.Minute, manyEnded - 1, manyEnded - 1, "15 minutes are not over"},
+		{time.Minute, maxEndedSeries - 1, maxEndedSeries - 1, "15 minutes are not over"},
 		{time.Minute, 1, 0, "memory asks for a block"},
-		{evictEvery - time.Minute, fewEnded, fewEnded, "still not over"},
+		{minEvictInterval - time.Minute, minEndedSeries, minEndedSeries, "still not over"},
 		{time.Minute, 0, 0, "over"},
 	} {
 		now = clock.Set(now.Add(step.wait))
@@ -81,14 +81,14 @@ func TestBlocksOfEndedSeriesAreJoined(t *testing.T) {
 		}
 		return len(s.db.Blocks())
 	}
-	const times, each = apartEnded + 3, 20
+	const times, each = maxEndedBlocks + 3, 20
 	for i := range times {
 		now = clock.Set(now.Add(time.Minute))
 		ended(t, s, now, fmt.Sprint(i), each)
 		s.evictNow(s.db)
 		want := i + 1
-		if want > apartEnded {
-			want -= joinEnded - 1
+		if want > maxEndedBlocks {
+			want -= joinedEndedBlocks - 1
 		}
 		if got := compact(); got != want {
 			t.Errorf("%d blocks after %d evictions, want %d", got, i+1, want)
@@ -178,7 +178,7 @@ func TestEvictionBesideALongQuery(t *testing.T) {
 			if err := readAll(s, now); err != nil {
 				t.Fatal(err)
 			}
-			if first && time.Since(waited) > holdQueries+holdQueries/4 {
+			if first && time.Since(waited) > maxQueryPause+maxQueryPause/4 {
 				first = false
 				if err := long.Close(); err != nil {
 					t.Fatal(err)
@@ -231,16 +231,16 @@ func TestNoQueryWhileSeriesLeaveMemory(t *testing.T) {
 			write(newest, newest+1)
 			last.Store(true)
 		}()
-		<-time.After(holdQueries - time.Millisecond)
+		<-time.After(maxQueryPause - time.Millisecond)
 		if free() || last.Load() {
 			t.Errorf("soon after the last block: a query may begin %v, done %v", free(), last.Load())
 		}
-		<-time.After(holdAgain)
+		<-time.After(pauseRetryInterval)
 		if last.Load() {
 			t.Error("series are dropped while a query is under way")
 		}
 		s.queries.Store(0)
-		<-time.After(holdAgain)
+		<-time.After(pauseRetryInterval)
 		if free() || !last.Load() {
 			t.Errorf("after the last query: another may begin %v, done %v", free(), last.Load())
 		}
@@ -261,7 +261,7 @@ func TestEvictionIsPutOff(t *testing.T) {
 		if err := s.pauseQueries(); !errors.Is(err, errBusy) || s.held {
 			t.Errorf("%v, held %v", err, s.held)
 		}
-		if got, want := time.Since(begin), holdTries*(holdQueries+holdAgain); got != want {
+		if got, want := time.Since(begin), maxPauseTries*(maxQueryPause+pauseRetryInterval); got != want {
 			t.Errorf("given up after %s, want %s", got, want)
 		}
 		s.queries.Store(0)
@@ -313,17 +313,17 @@ func TestBlocksOnASmallDisk(t *testing.T) {
 func TestBlockOfEndedSeriesEndsWithThem(t *testing.T) {
 	now := time.Now().Truncate(blockRange).Add(time.Minute)
 	s := open(t, Options{Clock: func() time.Time { return now }})
-	ended(t, s, now, "first", fewEnded)
+	ended(t, s, now, "first", minEndedSeries)
 	s.evictEnded(s.db)
 	blocks := s.db.Blocks()
 	if len(blocks) != 1 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	m := blocks[0].Meta()
-	if newest := now.UnixMilli() + 1; m.MaxTime != newest+1 || m.Stats.NumSeries != fewEnded || m.Stats.NumSamples != 2*fewEnded {
+	if newest := now.UnixMilli() + 1; m.MaxTime != newest+1 || m.Stats.NumSeries != minEndedSeries || m.Stats.NumSamples != 2*minEndedSeries {
 		t.Errorf("it ends %d ms after the newest sample, with %d series and %d samples", m.MaxTime-newest, m.Stats.NumSeries, m.Stats.NumSamples)
 	}
-	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.MatchName(cpuDesc.Name))); got != fewEnded {
+	if got := len(storetest.Read(t, s, now.Add(-time.Minute), now.Add(time.Second), storetest.MatchName(cpuDesc.Name))); got != minEndedSeries {
 		t.Errorf("%d series are left", got)
 	}
 }

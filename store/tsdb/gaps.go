@@ -62,12 +62,12 @@ func (g *gaps) add(dir string, gap store.Gap) error {
 	return g.save(dir)
 }
 
-// dropRestored drops gaps before a time, and gaps of blocks that exist again, by their names.
-func (g *gaps) dropRestored(dir string, before time.Time, back func(file string) bool) error {
+// dropRestored drops the gaps that end before a time, and those of files that exist again.
+func (g *gaps) dropRestored(dir string, before time.Time, isRestored func(file string) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := len(g.list)
-	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool { return o.To.Before(before) || back(o.File) })
+	g.list = slices.DeleteFunc(g.list, func(o store.Gap) bool { return o.To.Before(before) || isRestored(o.File) })
 	if len(g.list) == n {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (g *gaps) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, gapsFile), g.list, 0o640)
 }
 
-// Gaps returns which samples of a time were lost to damage of files, the oldest first.
+// Gaps returns the ranges between from and to in which damaged files lost samples, the oldest first.
 func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	s.gaps.mu.Lock()
 	defer s.gaps.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *Store) Gaps(from, to time.Time) (out []store.Gap) {
 	return out
 }
 
-// gapWarnings returns the gaps of a time, both ends included, as warnings of PromQL.
+// gapWarnings returns the gaps from mint to maxt, both inclusive, as warnings of PromQL.
 func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
 	var w annotations.Annotations
 	for _, g := range s.Gaps(time.UnixMilli(mint), time.UnixMilli(maxt).Add(time.Millisecond)) {
@@ -100,8 +100,8 @@ func (s *Store) gapWarnings(mint, maxt int64) annotations.Annotations {
 	return w
 }
 
-// incomplete is a set of series over a time range that may have lost samples.
-type incomplete struct {
+// incompleteSet is a set of series over a time range that may have lost samples.
+type incompleteSet struct {
 	storage.SeriesSet
 	warnings annotations.Annotations
 	suspect  func(error)
@@ -109,7 +109,7 @@ type incomplete struct {
 }
 
 // At returns a series with only the histograms that [series.Sound] allows, because older versions stored others.
-func (s incomplete) At() storage.Series { return soundSeries{s.SeriesSet.At(), s.unsound} }
+func (s incompleteSet) At() storage.Series { return soundSeries{s.SeriesSet.At(), s.unsound} }
 
 type soundSeries struct {
 	storage.Series
@@ -148,13 +148,13 @@ func (i *soundIterator) AtFloatHistogram(spare *histogram.FloatHistogram) (int64
 	return t, &histogram.FloatHistogram{Sum: math.Float64frombits(value.StaleNaN)}
 }
 
-func (s incomplete) Warnings() annotations.Annotations {
+func (s incompleteSet) Warnings() annotations.Annotations {
 	w := s.SeriesSet.Warnings()
 	w.Merge(s.warnings)
 	return w
 }
 
-func (s incomplete) Err() error {
+func (s incompleteSet) Err() error {
 	err := s.SeriesSet.Err()
 	s.suspect(err)
 	return err

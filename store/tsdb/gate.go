@@ -41,7 +41,7 @@ func (g *gate) release() {
 	g.mu.Unlock()
 }
 
-// tryShut blocks other users if there is none now.
+// tryShut blocks new users and returns true if there are no users now.
 func (g *gate) tryShut() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,9 +59,9 @@ func (g *gate) open() {
 	g.mu.Unlock()
 }
 
-// close rejects new users and waits up to longest for current ones. first is false if the gate was closed before.
-// inside is the number of users that are left.
-func (g *gate) close(longest time.Duration) (first bool, inside int) {
+// close rejects new users and waits up to maxWait for current ones. first is false if the gate was closed before.
+// usersLeft is the number of users that did not leave.
+func (g *gate) close(maxWait time.Duration) (first bool, usersLeft int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -70,7 +70,7 @@ func (g *gate) close(longest time.Duration) (first bool, inside int) {
 	g.closed = true
 	g.change.Broadcast()
 	over := false
-	defer time.AfterFunc(longest, func() {
+	defer time.AfterFunc(maxWait, func() {
 		g.mu.Lock()
 		over = true
 		g.change.Broadcast()
@@ -82,8 +82,8 @@ func (g *gate) close(longest time.Duration) (first bool, inside int) {
 	return true, g.users
 }
 
-// closing reports whether the gate is being closed or is closed.
-func (g *gate) closing() bool {
+// isClosing reports whether the gate is being closed or is closed.
+func (g *gate) isClosing() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.closed

@@ -65,7 +65,7 @@ func (s *HistorySeries) Add(t int64, v float64) error {
 	if n > 0 && t <= s.chunks[n-1].MaxTime {
 		return nil
 	}
-	if n == 0 || s.chunks[n-1].Chunk.NumSamples() >= chunkSamples || rangeOf(s.chunks[n-1].MinTime) != rangeOf(t) {
+	if n == 0 || s.chunks[n-1].Chunk.NumSamples() >= chunkSamples || historyBlockStart(s.chunks[n-1].MinTime) != historyBlockStart(t) {
 		c, err := chunkenc.FromData(chunkenc.EncXOR, make([]byte, 2, 32)) // empty: most have a sample or two
 		if err != nil {
 			return err
@@ -93,7 +93,7 @@ func (s *HistorySeries) AddHistogram(t int64, h *metric.Histogram) error {
 		return nil
 	}
 	packed := series.ToNative(h)
-	if n > 0 && s.chunks[n-1].Chunk.NumSamples() < chunkSamples && rangeOf(s.chunks[n-1].MinTime) == rangeOf(t) {
+	if n > 0 && s.chunks[n-1].Chunk.NumSamples() < chunkSamples && historyBlockStart(s.chunks[n-1].MinTime) == historyBlockStart(t) {
 		// It is refused where its buckets do not fit the chunk's.
 		if _, _, app, err := s.app.AppendHistogram(nil, 0, t, packed, true); err == nil {
 			s.app, s.chunks[n-1].MaxTime = app, t
@@ -118,10 +118,10 @@ func (h *History) Join(o *History) {
 	o.series = nil
 }
 
-// rangeOf returns the begin of the block that a time lies in.
-func rangeOf(t int64) int64 { return dirty.Floor(t, historyRange) }
+// historyBlockStart returns the start of the imported block that contains the time t.
+func historyBlockStart(t int64) int64 { return dirty.Floor(t, historyRange) }
 
-// chunksIn returns the chunks of the series in a range.
+// chunksIn returns the chunks of the series in the block that starts at a time.
 func (s *HistorySeries) chunksIn(at int64) []chunks.Meta {
 	from := 0
 	for from < len(s.chunks) && s.chunks[from].MinTime < at {
@@ -156,14 +156,14 @@ func (h *History) sort() {
 	}
 }
 
-// parts returns the hours with samples, and the series with samples in the range of each block.
-func (h *History) parts() (*dirty.Late, map[int64][]*HistorySeries) {
+// splitByBlock returns the hours with samples, and the series of each block by the start of the block.
+func (h *History) splitByBlock() (*dirty.Late, map[int64][]*HistorySeries) {
 	seen, newest, parts := map[int64]bool{}, int64(-1), map[int64][]*HistorySeries{}
 	for _, s := range h.series {
 		before := int64(math.MinInt64)
 		for i := range s.chunks {
 			c := &s.chunks[i]
-			if at := rangeOf(c.MinTime); at != before {
+			if at := historyBlockStart(c.MinTime); at != before {
 				parts[at], before = append(parts[at], s), at
 			}
 			for at := dirty.HourOf(c.MinTime); at <= c.MaxTime; at += time.Hour.Milliseconds() {
@@ -205,7 +205,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 	}
 	defer s.gate.release()
 	h.sort()
-	late, parts := h.parts()
+	late, parts := h.splitByBlock()
 	noted, err := s.noteLate(late)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (s *Store) ImportBlocks(ctx context.Context, h *History) error {
 		}
 		if err := writeBlock(ctx, s.opts.Dir, id, parts[at], at); err != nil {
 			if isDiskFull(err) {
-				err = fullDisk(s.opts.Dir, err)
+				err = diskFullError(s.opts.Dir, err)
 			}
 			return fmt.Errorf("write block %s: %w", id, err)
 		}
@@ -259,8 +259,8 @@ func writeBlock(ctx context.Context, dir string, id ulid.ULID, list []*HistorySe
 	})
 }
 
-// nothingDeleted creates the file of deletions that a copy of a block expects, if it is missing.
-func nothingDeleted(dir string) error {
+// ensureTombstones creates an empty file of deletions if it is missing, because a backup expects one in each block.
+func ensureTombstones(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, tombstones.TombstonesFilename)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -323,9 +323,9 @@ func (i *importedSet) save(dir string) error {
 	return durable.WriteJSON(filepath.Join(dir, importedFile), list, 0o666)
 }
 
-// includes reports whether a block is an imported block or was compacted from one. If the list of imported blocks
+// contains reports whether a block is an imported block or was compacted from one. If the list of imported blocks
 // cannot be read, it returns true, so that no block is deleted because of its age.
-func (i *importedSet) includes(dir string, m promtsdb.BlockMeta) bool {
+func (i *importedSet) contains(dir string, m promtsdb.BlockMeta) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.load(dir); err != nil {

@@ -193,7 +193,7 @@ func TestDamagedListOfImportedBlocks(t *testing.T) {
 				t.Errorf("the log has %s", &log)
 			}
 			for _, m := range s.db.BlockMetas() {
-				if !s.imported.includes(dir, m) {
+				if !s.imported.contains(dir, m) {
 					t.Errorf("the block of %s is deleted for its age", time.UnixMilli(m.MinTime))
 				}
 			}

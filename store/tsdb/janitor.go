@@ -18,8 +18,8 @@ import (
 const (
 	janitorEvery = time.Minute
 	// endedEvery is the interval at which ended series are counted, because thousands may end in a minute.
-	endedEvery = 15 * time.Second
-	idleTenant = 30 * time.Minute
+	endedEvery     = 15 * time.Second
+	tenantIdleTime = 30 * time.Minute
 )
 
 // janitor runs until Close. It evicts ended series ([Store.evictEnded]), verifies the blocks that were not verified at
@@ -35,16 +35,16 @@ func (s *Store) janitor() {
 		case <-s.stop:
 			return
 		case <-s.suspected:
-			s.verifyAll()
+			s.verifyAllBlocks()
 		case <-ended.C:
 			s.withDB(s.evictEnded)
 			if s.bulk.Load() {
 				s.withDB(s.unmapEnded)
 			}
 		case <-tick.C:
-			s.dropIdle(idleTenant)
+			s.dropIdleTenants(tenantIdleTime)
 			s.keepBallast()
-			s.withDB(func(db *promtsdb.DB) { s.verifyOne(db, checked) })
+			s.withDB(func(db *promtsdb.DB) { s.verifyNextBlock(db, checked) })
 			s.withDB(s.unmapEnded)
 			s.withDB(s.noteSize)
 			s.withDB(s.noteOpen)
@@ -60,19 +60,19 @@ func (s *Store) withDB(f func(*promtsdb.DB)) {
 	}
 }
 
-// verifyAll reads all blocks, the newest first.
-func (s *Store) verifyAll() {
+// verifyAllBlocks reads all blocks, the newest first.
+func (s *Store) verifyAllBlocks() {
 	s.withDB(func(db *promtsdb.DB) {
 		for _, m := range slices.Backward(db.BlockMetas()) {
-			if s.stopped() {
+			if s.isStopped() {
 				return
 			}
-			s.verify(db, m.ULID)
+			s.verifyBlock(db, m.ULID)
 		}
 	})
 }
 
-func (s *Store) stopped() bool {
+func (s *Store) isStopped() bool {
 	select {
 	case <-s.stop:
 		return true
@@ -81,29 +81,29 @@ func (s *Store) stopped() bool {
 	}
 }
 
-// verifyOne reads one block that was not checked before.
-func (s *Store) verifyOne(db *promtsdb.DB, checked map[ulid.ULID]bool) {
+// verifyNextBlock reads one block that was not checked before.
+func (s *Store) verifyNextBlock(db *promtsdb.DB, checked map[ulid.ULID]bool) {
 	for _, m := range db.BlockMetas() {
 		if checked[m.ULID] {
 			continue
 		}
 		checked[m.ULID] = true
-		s.verify(db, m.ULID)
+		s.verifyBlock(db, m.ULID)
 		return
 	}
 }
 
-func (s *Store) verify(db *promtsdb.DB, id ulid.ULID) {
+func (s *Store) verifyBlock(db *promtsdb.DB, id ulid.ULID) {
 	path := filepath.Join(s.opts.Dir, id.String())
 	if _, err := block.Verify(path); err != nil && isDamage(err) && durable.Exists(path) {
-		s.leaveOut(db, id, err)
+		s.excludeBlock(db, id, err)
 	}
 }
 
-// leaveOut moves a damaged block out of the way of a database that is open.
-func (s *Store) leaveOut(db *promtsdb.DB, id ulid.ULID, cause error) {
+// excludeBlock moves a damaged block aside while the database is open.
+func (s *Store) excludeBlock(db *promtsdb.DB, id ulid.ULID, cause error) {
 	s.manifest.mu.Lock()
-	err := s.loseBlock(id, cause)
+	err := s.setBlockAside(id, cause)
 	s.manifest.mu.Unlock()
 	if err == nil {
 		// The database looks at its directory when it has written samples out of order, and once a minute.
@@ -139,7 +139,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 	if s.opts.Retention > 0 {
 		limit := min(newest, s.opts.Clock().UnixMilli()) - s.opts.Retention.Milliseconds()
 		for _, b := range blocks {
-			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit && !s.imported.includes(s.opts.Dir, b.Meta()) {
+			if _, gone := out[b.Meta().ULID]; !gone && b.Meta().MaxTime < limit && !s.imported.contains(s.opts.Dir, b.Meta()) {
 				out[b.Meta().ULID] = struct{}{}
 				bytes -= b.Size()
 			}
@@ -159,7 +159,7 @@ func (s *Store) blocksToDelete(blocks []*promtsdb.Block) map[ulid.ULID]struct{} 
 		bytes -= oldest.Size()
 	}
 	if err := s.manifest.update(s.opts.Dir, blocks, out,
-		func(m promtsdb.BlockMeta) bool { return s.imported.includes(s.opts.Dir, m) }); err != nil {
+		func(m promtsdb.BlockMeta) bool { return s.imported.contains(s.opts.Dir, m) }); err != nil {
 		s.log.Warn("the list of blocks could not be written", "err", err)
 	}
 	return out

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// quieter lowers some log messages of the database to level debug:
+// noiseFilter lowers some log messages of the database to level debug:
 //   - overlapping blocks, which are normal here (ended series, out-of-order samples, imports);
 //   - the steps that cut a torn end off the log, which [Store.openDB] reports in one sentence;
 //   - samples of lost series, if parts of the log were lost and reported;
 //   - cancellations by the caller, such as a compaction when the store closes.
-type quieter struct {
+type noiseFilter struct {
 	slog.Handler
 	lost bool // parts of the log
 }
 
-// isNoise reports whether a message of the database is one of these.
-func (h quieter) isNoise(r slog.Record) (cancelled bool) {
+// isNoise reports whether a message of the database is one of those that noiseFilter lowers.
+func (h noiseFilter) isNoise(r slog.Record) (cancelled bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, _ := a.Value.Any().(error)
 		cancelled = errors.Is(err, context.Canceled)
@@ -35,7 +35,7 @@ func (h quieter) isNoise(r slog.Record) (cancelled bool) {
 	return cancelled || h.lost && strings.HasPrefix(r.Message, "Unknown series references")
 }
 
-func (h quieter) Handle(ctx context.Context, r slog.Record) error {
+func (h noiseFilter) Handle(ctx context.Context, r slog.Record) error {
 	if h.isNoise(r) {
 		if !h.Enabled(ctx, slog.LevelDebug) {
 			return nil
@@ -45,10 +45,10 @@ func (h quieter) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h quieter) WithAttrs(a []slog.Attr) slog.Handler {
-	return quieter{h.Handler.WithAttrs(a), h.lost}
+func (h noiseFilter) WithAttrs(a []slog.Attr) slog.Handler {
+	return noiseFilter{h.Handler.WithAttrs(a), h.lost}
 }
 
-func (h quieter) WithGroup(name string) slog.Handler {
-	return quieter{h.Handler.WithGroup(name), h.lost}
+func (h noiseFilter) WithGroup(name string) slog.Handler {
+	return noiseFilter{h.Handler.WithGroup(name), h.lost}
 }

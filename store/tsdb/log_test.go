@@ -23,7 +23,7 @@ func TestLogOfDatabase(t *testing.T) {
 		{"Unknown series references", nil, true},
 	} {
 		var out bytes.Buffer
-		slog.New(quieter{slog.NewTextHandler(&out, nil), false}).Error(c.message, "err", c.err)
+		slog.New(noiseFilter{slog.NewTextHandler(&out, nil), false}).Error(c.message, "err", c.err)
 		if got := strings.Contains(out.String(), c.message); got != c.shown {
 			t.Errorf("%s, %v: shown %v, want %v", c.message, c.err, got, c.shown)
 		}

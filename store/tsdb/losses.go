@@ -40,7 +40,7 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 		s := &all[i]
 		if s.log == "wbl" && (i == 0 || all[i-1].log != "wbl") { // samples out of order start again
 			if i > 0 {
-				l.closeOpen(newestIn(dir, all[i-1], noted))
+				l.endOpenLosses(newestPossibleTime(dir, all[i-1], noted))
 			}
 			l.newest, l.outOfOrder = since, true
 		}
@@ -50,8 +50,7 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 		}
 		before := len(l.list)
 		if _, err := eachRecord(filepath.Join(dir, s.file), l.addRecord, func(b badRecord) error {
-			l.addBad(s,
-				b)
+			l.addBad(s, b)
 			return nil
 		}); err != nil {
 			return nil, err
@@ -61,8 +60,8 @@ func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log
 		}
 	}
 	if len(all) > 0 {
-		newest := newestIn(dir, all[len(all)-1], noted)
-		l.closeOpen(newest)
+		newest := newestPossibleTime(dir, all[len(all)-1], noted)
+		l.endOpenLosses(newest)
 		l.widenOutOfOrder(noted, newest)
 	}
 	return l.list, nil
@@ -82,10 +81,10 @@ func (l *losses) widenOutOfOrder(noted *notedLogs, newest int64) {
 	}
 }
 
-// newestIn returns the latest possible time of a sample in a log, in milliseconds. If the store was closed properly, it
+// newestPossibleTime returns the latest possible time of a sample in a log, in milliseconds. If the store was closed properly, it
 // is the noted time of the newest sample. Otherwise it is the modification time of the last segment, or the current
 // time if that segment is missing.
-func newestIn(dir string, last logSegment, noted *notedLogs) int64 {
+func newestPossibleTime(dir string, last logSegment, noted *notedLogs) int64 {
 	if noted != nil && !noted.Open {
 		return noted.Newest
 	}
@@ -106,14 +105,14 @@ func (l *losses) addBad(s *logSegment, b badRecord) {
 // unknownEnd is the end of a loss after which no sample was found yet.
 const unknownEnd = math.MaxInt64
 
-// closeOpen ends the losses that have no end yet.
-func (l *losses) closeOpen(t int64) {
+// endOpenLosses ends the losses that have no end yet.
+func (l *losses) endOpenLosses(t int64) {
 	for i := len(l.list) - 1; i >= 0 && l.list[i].to == unknownEnd; i-- {
 		l.list[i].to = max(t, l.list[i].from)
 	}
 }
 
-// addRecord notes the series and the times of a record.
+// addRecord notes the series and the sample times in a record.
 func (l *losses) addRecord(rec []byte) error {
 	switch l.dec.Type(rec) {
 	case record.Series:
@@ -149,17 +148,17 @@ func (l *losses) addSample(ref chunks.HeadSeriesRef, t int64) {
 		l.oldestOOO = min(l.oldestOOO, t)
 	}
 	if n := len(l.list); n > 0 && !l.known[ref] { // the definition of the series was lost
-		l.closeOpen(t)
+		l.endOpenLosses(t)
 		last := &l.list[n-1]
 		last.from, last.to = min(last.from, t), max(last.to, t)
 		return
 	}
-	l.closeOpen(t)
+	l.endOpenLosses(t)
 	l.newest = max(l.newest, t)
 }
 
-// gap describes a loss for people. Its end is after the last lost sample.
-func (l loss) gap(kept string, now time.Time) store.Gap {
+// toGap returns a loss as a gap, which ends after the last lost sample.
+func (l loss) toGap(kept string, now time.Time) store.Gap {
 	g := store.Gap{To: time.UnixMilli(l.to + 1), File: l.segment.file, Why: l.bad.why, Kept: kept, Noticed: now}
 	if l.bad.at >= 0 {
 		g.Why = fmt.Sprintf("at byte %d: %s", l.bad.at, l.bad.why)

@@ -63,7 +63,7 @@ func loadManifest(dir string, log *slog.Logger) map[ulid.ULID]blockEntry {
 	return known
 }
 
-// update is called with all blocks after each change, and with those to be deleted next.
+// update records all blocks after each change of them. deleted contains the blocks that are deleted next.
 func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid.ULID]struct{},
 	imported func(promtsdb.BlockMeta) bool) error {
 	m.mu.Lock()
@@ -78,7 +78,7 @@ func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid
 			now[meta.ULID] = e
 			continue
 		}
-		sum, err := metaSum(b.Dir())
+		sum, err := metaChecksum(b.Dir())
 		if err != nil {
 			return err
 		}
@@ -95,8 +95,8 @@ func (m *manifest) update(dir string, blocks []*promtsdb.Block, deleted map[ulid
 	return nil
 }
 
-// metaSum returns the checksum of the meta.json of a block.
-func metaSum(block string) (uint32, error) {
+// metaChecksum returns the checksum of the meta.json of a block.
+func metaChecksum(block string) (uint32, error) {
 	raw, err := os.ReadFile(filepath.Join(block, "meta.json"))
 	return crc32.Checksum(raw, crc32.MakeTable(crc32.Castagnoli)), err
 }

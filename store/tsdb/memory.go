@@ -36,7 +36,7 @@ func newMemoryQuerier(head *promtsdb.RangeHead, mint, maxt int64) (storage.Queri
 	return &memoryQuerier{q, opened}, nil
 }
 
-// openedHead is the part in memory, with the readers that a querier opened last, and closes.
+// openedHead is the part of the store in memory. It keeps the readers that its querier opened last, so that the querier can close them.
 type openedHead struct {
 	*promtsdb.RangeHead
 	index      promtsdb.IndexReader
@@ -145,7 +145,7 @@ func (m *memorySet) Err() error {
 // Warnings implements storage.SeriesSet.
 func (*memorySet) Warnings() annotations.Annotations { return nil }
 
-// memorySeries is one series, until its reader is done with it.
+// memorySeries is one series in memory. It is reused when its reader is done with it.
 type memorySeries struct {
 	chunks  promtsdb.ChunkReader
 	labels  labels.Labels
@@ -177,8 +177,8 @@ type memoryIterator struct {
 	err     error
 }
 
-// open goes to the next chunk.
-func (i *memoryIterator) open() bool {
+// openNextChunk goes to the next chunk.
+func (i *memoryIterator) openNextChunk() bool {
 	if i.err != nil || i.next >= len(i.series.metas) {
 		return false
 	}
@@ -220,7 +220,7 @@ func (i *memoryIterator) Next() chunkenc.ValueType {
 			return chunkenc.ValNone
 		}
 	}
-	for i.open() {
+	for i.openNextChunk() {
 		if vt := i.current.Next(); vt != chunkenc.ValNone {
 			return vt
 		}

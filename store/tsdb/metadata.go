@@ -60,7 +60,7 @@ func (t *metadataTable) load(path string, log *slog.Logger) {
 	t.path, t.byName = path, map[string]metadata.Metadata{}
 	err := durable.ReadJSON(path, &t.byName)
 	if errors.Is(err, fs.ErrNotExist) {
-		if holdsBytes(filepath.Join(filepath.Dir(path), "wal")) {
+		if hasContents(filepath.Join(filepath.Dir(path), "wal")) {
 			log.Warn("descriptions of metrics are missing; they come again with the samples", "file", path)
 		}
 		t.dirty = true

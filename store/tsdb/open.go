@@ -23,7 +23,7 @@ import (
 func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)
-	ooo := crashed && holdsBytes(filepath.Join(s.opts.Dir, "wbl"))
+	ooo := crashed && hasContents(filepath.Join(s.opts.Dir, "wbl"))
 	db, err := s.openWithoutChunks(ooo)
 	if err == nil && s.logWasRepaired() {
 		s.log.Warn("the write-ahead log ended in the middle of a record, as after a crash; it was cut there", "dir", s.opts.Dir)
@@ -42,7 +42,7 @@ func (s *Store) openDB(crashed bool) error {
 	}
 	if err != nil {
 		if isDiskFull(err) {
-			return fullDisk(s.opts.Dir, err)
+			return diskFullError(s.opts.Dir, err)
 		}
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Store) openDB(crashed bool) error {
 	return nil
 }
 
-// openWithoutChunks opens the database, ignoring chunk files that cannot be trusted.
+// openWithoutChunks opens the database. If drop is set, it first removes the chunk files, which cannot be trusted then.
 func (s *Store) openWithoutChunks(drop bool) (*promtsdb.DB, error) {
 	if drop {
 		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {
@@ -70,10 +70,10 @@ func (s *Store) openWithoutChunks(drop bool) (*promtsdb.DB, error) {
 
 func (s *Store) openOnce() (*promtsdb.DB, error) {
 	s.wal, s.own = promtsdb.NewDBStats(), prometheus.NewRegistry()
-	return promtsdb.Open(s.opts.Dir, slog.New(quieter{s.log.Handler(), s.lost}), s.own, s.dbOptions(), s.wal)
+	return promtsdb.Open(s.opts.Dir, slog.New(noiseFilter{s.log.Handler(), s.lost}), s.own, s.dbOptions(), s.wal)
 }
 
-// logWasRepaired reports whether the last opening cut a log.
+// logWasRepaired reports whether the database cut a log when it was last opened.
 func (s *Store) logWasRepaired() bool {
 	families, err := s.own.Gather()
 	if err != nil {
@@ -98,8 +98,8 @@ func (s *Store) Gather() ([]*dto.MetricFamily, error) {
 	return s.own.Gather()
 }
 
-// holdsBytes reports whether any file of dir has contents.
-func holdsBytes(dir string) bool {
+// hasContents reports whether any file of dir has contents.
+func hasContents(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false

@@ -104,7 +104,7 @@ func (s *Store) Since() (time.Time, bool) {
 	defer s.gate.release()
 	oldest := db.Head().MinTime()
 	for _, m := range db.BlockMetas() {
-		if m.MinTime < oldest && !s.imported.includes(s.opts.Dir, m) {
+		if m.MinTime < oldest && !s.imported.contains(s.opts.Dir, m) {
 			oldest = m.MinTime
 		}
 	}

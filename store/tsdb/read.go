@@ -21,11 +21,11 @@ var (
 
 // Querier reads samples from mint to maxt, both in milliseconds and inclusive.
 func (s *Store) Querier(mint, maxt int64) (storage.Querier, error) {
-	return s.querierOf(nil, mint, maxt)
+	return s.querierWithout(nil, mint, maxt)
 }
 
-// querierOf returns a querier without the blocks that were read before, if that is not nil.
-func (s *Store) querierOf(read *readBefore, mint, maxt int64) (storage.Querier, error) {
+// querierWithout returns a querier that skips the blocks in read, which the caller has read before. read may be nil.
+func (s *Store) querierWithout(read *readBefore, mint, maxt int64) (storage.Querier, error) {
 	db, err := s.acquire()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Store) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	return &gatedChunkQuerier{ChunkQuerier: q, s: s, warnings: s.gapWarnings(mint, maxt)}, nil
 }
 
-// beginQuery waits while no query may begin, and counts it. It has entered the gate.
+// beginQuery waits while new queries are blocked, and then counts the query. The caller must have entered the gate.
 func (s *Store) beginQuery() {
 	s.starting.RLock()
 	s.queries.Add(1)
@@ -74,7 +74,7 @@ type gatedQuerier struct {
 }
 
 func (q *gatedQuerier) Select(ctx context.Context, sorted bool, h *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
-	return incomplete{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.recheckBlocks, series.Unsound(ctx)}
+	return incompleteSet{q.Querier.Select(ctx, sorted, h, ms...), q.warnings, q.s.recheckBlocks, series.Unsound(ctx)}
 }
 
 func (q *gatedQuerier) Close() error {

@@ -12,34 +12,34 @@ import (
 // keptMarks is the number of calls of [Store.Appended] whose marks are remembered.
 const keptMarks = 64
 
-// recent stores the time of the oldest sample that was appended between marks.
-type recent struct {
+// recentAppends stores the time of the oldest sample that was appended between two marks.
+type recentAppends struct {
 	mu     sync.Mutex
-	oldest []oldest // since each of the last marks
-	before uint64   // number of the marks before these
+	oldest []oldestTimes // since each of the last marks
+	before uint64        // number of the marks before these
 
 	blocks map[ulid.ULID]uint64 // the first mark at which a block was there
 }
 
-// oldest holds the time of the oldest sample, in milliseconds, and that of the oldest one that is not the initial zero of a series.
-type oldest struct{ all, counts int64 }
+// oldestTimes holds the time of the oldest sample, and of the oldest one that is not the initial zero of a series, in milliseconds.
+type oldestTimes struct{ all, counts int64 }
 
-// none is the oldest of no samples.
-var none = oldest{math.MaxInt64, math.MaxInt64}
+// noSamples is the value of oldestTimes without any sample.
+var noSamples = oldestTimes{math.MaxInt64, math.MaxInt64}
 
-func (o *oldest) merge(p oldest) {
+func (o *oldestTimes) merge(p oldestTimes) {
 	o.all, o.counts = min(o.all, p.all), min(o.counts, p.counts)
 }
 
-// sample records a sample, which may be the initial zero of a series.
-func (o *oldest) sample(t int64, zero bool) {
-	if o.all = min(o.all, t); !zero {
+// addSample records a sample, which may be the initial zero of a series.
+func (o *oldestTimes) addSample(t int64, initialZero bool) {
+	if o.all = min(o.all, t); !initialZero {
 		o.counts = min(o.counts, t)
 	}
 }
 
 // markReadable records that samples can be read now.
-func (r *recent) markReadable(o oldest) {
+func (r *recentAppends) markReadable(o oldestTimes) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n := len(r.oldest); n > 0 {
@@ -47,11 +47,11 @@ func (r *recent) markReadable(o oldest) {
 	}
 }
 
-// oldestSince returns the oldest sample appended after a mark, and the mark of now.
-func (r *recent) oldestSince(mark uint64) (since oldest, now uint64, known bool) {
+// oldestSince returns the times of the oldest samples appended after a mark, and a new mark.
+func (r *recentAppends) oldestSince(mark uint64) (since oldestTimes, now uint64, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	since, known = none, mark > r.before && mark <= r.before+uint64(len(r.oldest))
+	since, known = noSamples, mark > r.before && mark <= r.before+uint64(len(r.oldest))
 	if known {
 		for _, o := range r.oldest[mark-r.before-1:] {
 			since.merge(o)
@@ -61,12 +61,12 @@ func (r *recent) oldestSince(mark uint64) (since oldest, now uint64, known bool)
 		r.oldest = append(r.oldest[:0], r.oldest[1:]...)
 		r.before++
 	}
-	r.oldest = append(r.oldest, none)
+	r.oldest = append(r.oldest, noSamples)
 	return since, r.before + uint64(len(r.oldest)), known
 }
 
-// recordBlocks records the blocks that were there when a mark was made.
-func (r *recent) recordBlocks(mark uint64, there []ulid.ULID) {
+// recordBlocks records the blocks that existed when a mark was made.
+func (r *recentAppends) recordBlocks(mark uint64, there []ulid.ULID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := make(map[ulid.ULID]uint64, len(there))
@@ -78,8 +78,8 @@ func (r *recent) recordBlocks(mark uint64, there []ulid.ULID) {
 	r.blocks = known
 }
 
-// hadBlock reports whether a block was there when a mark was made.
-func (r *recent) hadBlock(id ulid.ULID, mark uint64) bool {
+// hadBlock reports whether a block existed when a mark was made.
+func (r *recentAppends) hadBlock(id ulid.ULID, mark uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first, ok := r.blocks[id]
@@ -123,5 +123,5 @@ type readBefore struct {
 
 // Querier implements storage.Queryable.
 func (n newer) Querier(mint, maxt int64) (storage.Querier, error) {
-	return n.s.querierOf(n.read, mint, maxt)
+	return n.s.querierWithout(n.read, mint, maxt)
 }

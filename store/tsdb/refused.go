@@ -23,19 +23,19 @@ type Cause struct {
 	Count  int
 }
 
-var reasons = []error{store.ErrTooOld, store.ErrConflict, store.ErrInvalid}
+var refusalReasons = []error{store.ErrTooOld, store.ErrConflict, store.ErrInvalid}
 
 func (e *AppendError) add(s *metric.Series, err error) {
 	e.Refused++
 	for i := range e.Causes {
-		for _, r := range reasons {
+		for _, r := range refusalReasons {
 			if errors.Is(err, r) && errors.Is(e.Causes[i].Err, r) {
 				e.Causes[i].Count++
 				return
 			}
 		}
 	}
-	e.Causes = append(e.Causes, Cause{Err: err, Series: describe(s), Count: 1})
+	e.Causes = append(e.Causes, Cause{Err: err, Series: describeSeries(s), Count: 1})
 }
 
 // Error names the number, the reasons and the first series of each.
@@ -57,7 +57,7 @@ func (e *AppendError) Unwrap() []error {
 	return errs
 }
 
-func describe(s *metric.Series) string {
+func describeSeries(s *metric.Series) string {
 	var b strings.Builder
 	b.WriteString(s.Desc.Name)
 	for i, v := range s.Values {

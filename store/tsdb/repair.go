@@ -109,7 +109,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 		}
 	}
 	for id, err := range damaged {
-		if err := s.loseBlock(id, err); err != nil {
+		if err := s.setBlockAside(id, err); err != nil {
 			return 0, err
 		}
 		delete(metas, id)
@@ -123,7 +123,7 @@ func (s *Store) checkBlocks() (since int64, err error) {
 			replaced = replaced || e.replacedBy(id, &m)
 		}
 		if !replaced {
-			if err := s.loseBlock(id, errors.New("it is missing")); err != nil {
+			if err := s.setBlockAside(id, errors.New("it is missing")); err != nil {
 				return 0, err
 			}
 		}
@@ -140,11 +140,11 @@ func (s *Store) checkBlocks() (since int64, err error) {
 	})
 }
 
-// checkBlock returns the fault of a block. It reads all of it if all is set.
-func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info, err error) {
+// checkBlock returns an error if a block is damaged. It reads the whole block if readAll is set.
+func (s *Store) checkBlock(id ulid.ULID, path string, readAll bool) (info block.Info, err error) {
 	info.From, info.To = math.MaxInt64, math.MinInt64
 	if e, ok := s.manifest.known[id]; ok {
-		sum, err := metaSum(path)
+		sum, err := metaChecksum(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return info, err
 		}
@@ -152,12 +152,12 @@ func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info
 			return info, &block.Damage{File: filepath.Join(path, "meta.json"), At: -1, What: "it is not as it was written"}
 		}
 	}
-	if all {
+	if readAll {
 		if info, err = block.Verify(path); err != nil {
 			return info, err
 		}
 	}
-	if err := s.checkDeleted(id, path); err != nil {
+	if err := s.checkTombstones(id, path); err != nil {
 		return info, err
 	}
 	b, err := promtsdb.OpenBlock(nil, path, nil, nil)
@@ -167,8 +167,8 @@ func (s *Store) checkBlock(id ulid.ULID, path string, all bool) (info block.Info
 	return info, b.Close()
 }
 
-// checkDeleted reads a block's list of deletions. An unreadable one is moved aside if nothing was deleted.
-func (s *Store) checkDeleted(id ulid.ULID, path string) error {
+// checkTombstones reads a block's list of deletions. An unreadable one is moved aside if nothing was deleted.
+func (s *Store) checkTombstones(id ulid.ULID, path string) error {
 	err := block.VerifyDeleted(path)
 	var d *block.Damage
 	if !errors.As(err, &d) {
@@ -183,8 +183,8 @@ func (s *Store) checkDeleted(id ulid.ULID, path string) error {
 	return err
 }
 
-// loseBlock moves a block aside, if it exists, and records the resulting gap.
-func (s *Store) loseBlock(id ulid.ULID, cause error) error {
+// setBlockAside moves a block to corrupt/, if it exists, and records the resulting gap.
+func (s *Store) setBlockAside(id ulid.ULID, cause error) error {
 	e := s.manifest.known[id]
 	gap := store.Gap{File: id.String(), Why: cause.Error(), To: s.opts.Clock(), Noticed: s.opts.Clock()}
 	if e.From < e.To {
@@ -225,7 +225,7 @@ func formatTime(t time.Time) string {
 
 // checkLogs removes unreadable parts of the logs.
 func (s *Store) checkLogs(since int64) error {
-	noted := s.readNote()
+	noted := s.takeLogsNote()
 	all, damaged, err := readLogs(s.opts.Dir, noted)
 	if err != nil || !damaged {
 		return err
@@ -242,7 +242,7 @@ func (s *Store) checkLogs(since int64) error {
 		s.lock.died = true // Chunks of lost records may be on the disk: see openDB.
 		if kept[all[i].file], err = all[i].rewrite(s.opts.Dir, s.setAside); err != nil {
 			if isDiskFull(err) {
-				return fullDisk(s.opts.Dir, err)
+				return diskFullError(s.opts.Dir, err)
 			}
 			return fmt.Errorf("repair %s: %w", all[i].file, err)
 		}
@@ -262,19 +262,19 @@ func (s *Store) checkLogs(since int64) error {
 				l.bad.why)
 			continue
 		}
-		if err := s.reportGap(l.gap(kept[l.segment.file], s.opts.Clock())); err != nil {
+		if err := s.reportGap(l.toGap(kept[l.segment.file], s.opts.Clock())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readNote returns the note of noteLogs, and removes it: from now on the logs grow.
-func (s *Store) readNote() *notedLogs {
+// takeLogsNote returns the note that noteLogs wrote, and removes it, because the logs grow from now on.
+func (s *Store) takeLogsNote() *notedLogs {
 	path := filepath.Join(s.opts.Dir, notedLogsFile)
 	var noted notedLogs
 	err := durable.ReadJSON(path, &noted)
-	if errors.Is(err, fs.ErrNotExist) && !holdsBytes(filepath.Join(s.opts.Dir, "wal")) {
+	if errors.Is(err, fs.ErrNotExist) && !hasContents(filepath.Join(s.opts.Dir, "wal")) {
 		return nil // it is new, or was restored
 	}
 	_ = os.Remove(path) // it is rewritten
@@ -347,7 +347,7 @@ func (s *Store) segmentSizes(log string) (sizes map[string]int64, newest string,
 	return sizes, newest, err
 }
 
-// noteOpen records a lower bound of the logs.
+// noteOpen writes a note with the present sizes of the logs as a lower bound.
 func (s *Store) noteOpen(db *promtsdb.DB) {
 	_, newest := extent(db)
 	if err := s.noteLogs(newest, db.Head().MinOOOTime(), true); err != nil {
@@ -382,7 +382,7 @@ func (s *Store) setAside(name string) (kept string, err error) {
 	return to, os.Rename(filepath.Join(s.opts.Dir, name), to)
 }
 
-// setHeadAside moves the head's files aside, and the logs if that is not enough. Blocks stay.
+// setHeadAside moves the named files of the head to corrupt/, and the logs as well if that is not enough. Blocks stay.
 func (s *Store) setHeadAside(cause error, names ...string) error {
 	for _, name := range names {
 		if !durable.Exists(filepath.Join(s.opts.Dir, name)) {
@@ -417,7 +417,7 @@ func (s *Store) blocksEnd() (t time.Time, ok bool) {
 	return t, ok
 }
 
-// freeBytes returns the room that a user without privilege may still write.
+// freeBytes returns the space on disk that is left for users without privileges.
 func freeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

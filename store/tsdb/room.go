@@ -18,17 +18,17 @@ import (
 const (
 	ballastFile  = "ballast"
 	ballastBytes = 8 << 20
-	// lowSpace is the free space below which opening makes room first.
-	lowSpace = 64 << 20
-	// leastSpace is the space that opening needs besides the chunks of the log.
-	leastSpace = 2 << 20
+	// lowDiskSpace is the free space below which opening makes room first.
+	lowDiskSpace = 64 << 20
+	// minOpenSpace is the space that opening needs besides the chunks of the log.
+	minOpenSpace = 2 << 20
 )
 
 // makeRoom frees space to open the database on a full disk. It removes the ballast and the head chunks, which are only
 // a cache of the log. The store then answers queries, and rejects samples until there is more space (Options.Reserve).
 func (s *Store) makeRoom() error {
 	free, err := freeBytes(s.opts.Dir)
-	if err != nil || free >= lowSpace || s.opts.Reserve <= 0 {
+	if err != nil || free >= lowDiskSpace || s.opts.Reserve <= 0 {
 		return nil //nolint:nilerr // who does not know the free space goes on
 	}
 	log, err := dirBytes(filepath.Join(s.opts.Dir, "wal"))
@@ -42,7 +42,7 @@ func (s *Store) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	need := uint64(leastSpace + log/2) // a chunk takes about half the space of its log records
+	need := uint64(minOpenSpace + log/2) // a chunk takes about half the space of its log records
 	if free, err = freeBytes(s.opts.Dir); err == nil && free < need {
 		return fmt.Errorf("%w: %s free on the disk of %s, and to read the log of the last hours takes %s: free space and start again",
 			store.ErrFull, format.Bytes(float64(free)), s.opts.Dir, format.Bytes(float64(need)))
@@ -60,7 +60,7 @@ func (s *Store) keepBallast() {
 		s.log.Warn("the file that holds room back for a disk that is full was cut off and is made again; nothing is lost", "file", path,
 			"bytes", st.Size(), "want", ballastBytes)
 	}
-	if err != nil || s.opts.Reserve <= 0 || free < lowSpace+ballastBytes {
+	if err != nil || s.opts.Reserve <= 0 || free < lowDiskSpace+ballastBytes {
 		return
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o640)

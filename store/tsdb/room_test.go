@@ -105,7 +105,7 @@ func TestEndedSeriesOnFullDisk(t *testing.T) {
 	now := clock.Set(time.Now().Truncate(blockRange).Add(time.Minute))
 	var log bytes.Buffer
 	s := open(t, Options{Dir: filepath.Join(disk, "store"), Clock: clock.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	ended(t, s, now, "n", manyEnded+1)
+	ended(t, s, now, "n", maxEndedSeries+1)
 	fillDisk(t, filepath.Join(disk, "others"))
 	tries := func() int { return strings.Count(log.String(), "stay in memory") }
 	s.evictEnded(s.db)
@@ -117,15 +117,15 @@ func TestEndedSeriesOnFullDisk(t *testing.T) {
 	if s.evictEnded(s.db); s.evicted != at {
 		t.Error("it is tried again at once")
 	}
-	clock.Set(now.Add(evictEvery))
+	clock.Set(now.Add(minEvictInterval))
 	if s.evictEnded(s.db); s.evicted == at || tries() != 1 {
 		t.Errorf("it is not tried again, or said twice: %s", &log)
 	}
 	if err := os.Remove(filepath.Join(disk, "others")); err != nil {
 		t.Fatal(err)
 	}
-	clock.Set(now.Add(2 * evictEvery))
-	if s.evictEnded(s.db); s.noRoom || s.db.Head().NumSeries() > manyEnded {
+	clock.Set(now.Add(2 * minEvictInterval))
+	if s.evictEnded(s.db); s.noRoom || s.db.Head().NumSeries() > maxEndedSeries {
 		t.Errorf("with room again %d series are in memory: %s", s.db.Head().NumSeries(), &log)
 	}
 }

@@ -7,16 +7,16 @@ import promtsdb "github.com/prometheus/prometheus/tsdb"
 // the database is opened, so the store records its number of series.
 
 const (
-	// perStripe is the largest average number of series in a map.
-	perStripe = 6
-	// leastStripes and mostStripes limit the number of maps, at 240 bytes each and 290 more with series. They are powers of two.
-	leastStripes, mostStripes = 512, 1 << 19
+	// maxSeriesPerStripe is the largest average number of series in a map.
+	maxSeriesPerStripe = 6
+	// minStripes and maxStripes limit the number of maps, at 240 bytes each and 290 more with series. They are powers of two.
+	minStripes, maxStripes = 512, 1 << 19
 )
 
 // stripeCount returns the number of maps for so many series.
 func stripeCount(series int) int {
-	n := leastStripes
-	for n*perStripe < series && n < mostStripes {
+	n := minStripes
+	for n*maxSeriesPerStripe < series && n < maxStripes {
 		n *= 2
 	}
 	return n

@@ -118,7 +118,7 @@ type Store struct {
 	appended atomic.Uint64
 	refused  atomic.Uint64
 	dirty    *dirty.Hours
-	recent   recent
+	recent   recentAppends
 	imported importedSet
 	born     blockTimes
 	manifest manifest

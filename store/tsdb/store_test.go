@@ -97,7 +97,7 @@ func TestIdleNodesAreForgotten(t *testing.T) {
 	s.tenant(map[string]string{"node": "a"})
 	now = now.Add(time.Hour)
 	s.tenant(map[string]string{"node": "b"})
-	s.dropIdle(idleTenant)
+	s.dropIdleTenants(tenantIdleTime)
 	if n := len(s.tenants); n != 1 {
 		t.Errorf("%d nodes cached, want 1", n)
 	}

@@ -19,12 +19,12 @@ import (
 type tenant struct {
 	mu       sync.Mutex
 	external map[string]string
-	refs     map[*metric.Series]*ref
+	refs     map[*metric.Series]*seriesRef
 	round    uint32 // number of the batch
 	seen     time.Time
 }
 
-type ref struct {
+type seriesRef struct {
 	ref    storage.SeriesRef
 	labels labels.Labels
 	round  uint32 // last batch that held it
@@ -33,13 +33,13 @@ type ref struct {
 // sweepEvery is the number of batches after which series not seen in as many are forgotten; a batch of an agent is one export.
 const sweepEvery = 32
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
 // tenant returns the cache for a set of external labels.
 func (s *Store) tenant(external map[string]string) *tenant {
 	var key uint64
 	for k, v := range external { // in any order: the sum does not mind
-		key += maphash.String(seed, k)*31 + maphash.String(seed, v)
+		key += maphash.String(hashSeed, k)*31 + maphash.String(hashSeed, v)
 	}
 	s.tenantsMu.Lock()
 	defer s.tenantsMu.Unlock()
@@ -50,13 +50,13 @@ func (s *Store) tenant(external map[string]string) *tenant {
 			return t
 		}
 	}
-	t := &tenant{external: maps.Clone(external), refs: map[*metric.Series]*ref{}, seen: now}
+	t := &tenant{external: maps.Clone(external), refs: map[*metric.Series]*seriesRef{}, seen: now}
 	s.tenants[key] = append(s.tenants[key], t)
 	return t
 }
 
-// dropIdle forgets nodes that sent nothing for the given time.
-func (s *Store) dropIdle(idle time.Duration) {
+// dropIdleTenants forgets nodes that sent nothing for the given time.
+func (s *Store) dropIdleTenants(idle time.Duration) {
 	s.tenantsMu.Lock()
 	defer s.tenantsMu.Unlock()
 	now := s.opts.Clock()
@@ -78,7 +78,7 @@ func (s *Store) dropIdle(idle time.Duration) {
 
 // add adds the entry of a series with its full label set. Labels of the series override external labels of the same
 // name. Invalid UTF-8 is replaced.
-func (t *tenant) add(s *metric.Series) *ref {
+func (t *tenant) add(s *metric.Series) *seriesRef {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for k, v := range t.external {
 		b.Set(k, strings.ToValidUTF8(v, "\ufffd"))
@@ -89,13 +89,13 @@ func (t *tenant) add(s *metric.Series) *ref {
 		}
 	}
 	b.Set(model.MetricNameLabel, s.Desc.Name)
-	r := &ref{labels: b.Labels()}
+	r := &seriesRef{labels: b.Labels()}
 	t.refs[s] = r
 	return r
 }
 
-// forget drops series that ended with this batch and, now and then, those that were not seen for long.
-func (t *tenant) forget(w *writer) {
+// forgetEnded drops series that ended with this batch and, now and then, those that were not seen for long.
+func (t *tenant) forgetEnded(w *batchWriter) {
 	for _, s := range w.ended {
 		delete(t.refs, s)
 	}

@@ -53,20 +53,20 @@ func (s *Store) unmapEnded(db *promtsdb.DB) {
 		return // no such file on this system: they stay resident
 	}
 	defer maps.Close()
-	if err := eachMapping(maps, files, dontNeed); err != nil {
+	if err := eachMapping(maps, files, adviseDontNeed); err != nil {
 		s.log.Debug("pages of blocks of ended series stay resident", "err", err)
 	}
 }
 
-func dontNeed(from, length uint64) error {
-	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_DONTNEED); no != 0 {
+func adviseDontNeed(address, length uint64) error {
+	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(address), uintptr(length), unix.MADV_DONTNEED); no != 0 {
 		return no
 	}
 	return nil
 }
 
 // eachMapping calls drop for each file of these blocks that is mapped once, shared and only to be read (proc_pid_maps(5)).
-func eachMapping(maps io.Reader, blocks map[string]bool, drop func(from, length uint64) error) (err error) {
+func eachMapping(maps io.Reader, blocks map[string]bool, yield func(from, length uint64) error) (err error) {
 	type mapping struct {
 		from, to uint64
 		times    int
@@ -94,7 +94,7 @@ func eachMapping(maps io.Reader, blocks map[string]bool, drop func(from, length 
 		if m.times != 1 {
 			continue
 		}
-		if one := drop(m.from, m.to-m.from); one != nil {
+		if one := yield(m.from, m.to-m.from); one != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", path, one))
 		}
 	}

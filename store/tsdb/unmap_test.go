@@ -96,11 +96,11 @@ func TestUnmapOnlyTheBlocksOwn(t *testing.T) {
 func TestNewBlocksOfEndedSeriesAreUnmapped(t *testing.T) {
 	now := time.Now().Truncate(blockRange).Add(time.Minute)
 	s := open(t, Options{Clock: func() time.Time { return now }})
-	ended(t, s, now, "first", fewEnded)
+	ended(t, s, now, "first", minEndedSeries)
 	s.evictNow(s.db)
 	before := residentFiles(t, s.opts.Dir)
 	now = now.Add(time.Minute)
-	ended(t, s, now, "second", fewEnded)
+	ended(t, s, now, "second", minEndedSeries)
 	s.evictEnded(s.db)
 	if n := len(s.db.Blocks()); n != 2 {
 		t.Fatalf("%d blocks", n)

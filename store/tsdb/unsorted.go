@@ -87,7 +87,7 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 	set := &unsortedSet{memory: q.memory.Select(ctx, false, h, ms...), blocks: map[uint64][][]storage.Series{},
 		warnings: annotations.Annotations{}}
 	for _, b := range q.blocks {
-		if !set.read(b.Select(ctx, false, h, ms...), q.most) {
+		if !set.readBlock(b.Select(ctx, false, h, ms...), q.most) {
 			return q.Querier.Select(ctx, true, h, ms...)
 		}
 	}
@@ -97,11 +97,13 @@ func (q *unsortedQuerier) Select(ctx context.Context, sorted bool, h *storage.Se
 // maxMergedSeries returns the number of series in blocks, about 400 bytes each, that a query may hold in memory to
 // merge them. It grows with the number of series in memory, so that a small store takes little memory. If there are
 // more series, they are sorted instead and read one by one.
-func maxMergedSeries(inMemory uint64) int { return int(min(max(fewHeld, inMemory), manyHeld)) }
+func maxMergedSeries(inMemory uint64) int {
+	return int(min(max(minMergedSeries, inMemory), mergedSeriesLimit))
+}
 
 const (
-	fewHeld  = 50_000
-	manyHeld = 250_000
+	minMergedSeries   = 50_000
+	mergedSeriesLimit = 250_000
 )
 
 // unsortedSet returns first the series in memory, each merged with its parts in blocks, and then the series that are
@@ -117,16 +119,16 @@ type unsortedSet struct {
 	err      error
 }
 
-// read handles the series of one block; false if there are more than most.
-func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
+// readBlock handles the series of one block. It returns false if there are more than maxSeries series in all blocks.
+func (u *unsortedSet) readBlock(set storage.SeriesSet, maxSeries int) bool {
 	for set.Next() {
-		if u.held++; u.held > most {
+		if u.held++; u.held > maxSeries {
 			return false
 		}
 		s := set.At()
 		hash := s.Labels().Hash()
 		list := u.blocks[hash]
-		if i := indexOf(list, s.Labels()); i >= 0 {
+		if i := indexOfSeries(list, s.Labels()); i >= 0 {
 			list[i] = append(list[i], s)
 			continue
 		}
@@ -137,8 +139,8 @@ func (u *unsortedSet) read(set storage.SeriesSet, most int) bool {
 	return true
 }
 
-// indexOf finds the parts of a series among the series of one hash; -1 if there are none.
-func indexOf(list [][]storage.Series, ls labels.Labels) int {
+// indexOfSeries returns the index of a series among those with the same hash, or -1.
+func indexOfSeries(list [][]storage.Series, ls labels.Labels) int {
 	return slices.IndexFunc(list, func(parts []storage.Series) bool { return labels.Equal(parts[0].Labels(), ls) })
 }
 
@@ -150,7 +152,7 @@ func (u *unsortedSet) Next() bool {
 	if !u.over && u.memory.Next() {
 		u.at = u.memory.At()
 		if len(u.blocks) > 0 {
-			u.at = u.withBlocks(u.at)
+			u.at = u.mergeWithBlocks(u.at)
 		}
 		return true
 	}
@@ -168,16 +170,16 @@ func (u *unsortedSet) Next() bool {
 	if len(u.rest) == 0 {
 		return false
 	}
-	u.at, u.rest = chained(u.rest[0]), u.rest[1:]
+	u.at, u.rest = chainSeries(u.rest[0]), u.rest[1:]
 	return true
 }
 
-// withBlocks returns a series in memory merged with its samples in blocks. It removes the parts in blocks from the list
+// mergeWithBlocks returns a series in memory merged with its samples in blocks. It removes the parts in blocks from the list
 // of series that are left.
-func (u *unsortedSet) withBlocks(s storage.Series) storage.Series {
+func (u *unsortedSet) mergeWithBlocks(s storage.Series) storage.Series {
 	hash := s.Labels().Hash()
 	list := u.blocks[hash]
-	i := indexOf(list, s.Labels())
+	i := indexOfSeries(list, s.Labels())
 	if i < 0 {
 		return s
 	}
@@ -187,10 +189,10 @@ func (u *unsortedSet) withBlocks(s storage.Series) storage.Series {
 	} else {
 		u.blocks[hash] = slices.Delete(list, i, i+1)
 	}
-	return chained(parts)
+	return chainSeries(parts)
 }
 
-func chained(parts []storage.Series) storage.Series {
+func chainSeries(parts []storage.Series) storage.Series {
 	if len(parts) == 1 {
 		return parts[0]
 	}

@@ -66,7 +66,7 @@ func TestUnsortedIsSorted(t *testing.T) {
 	live(begin.Add(-30 * time.Second)) // late
 	h := &History{}
 	for i := range 5 { // two of them of series in memory
-		tn := &tenant{external: external, refs: map[*metric.Series]*ref{}}
+		tn := &tenant{external: external, refs: map[*metric.Series]*seriesRef{}}
 		one := h.Series(tn.add(metric.NewSeries(cpuDesc, fmt.Sprintf("group/only2/%d", 28+i), "group", "", "alice", "user")).labels)
 		if err := one.Add(begin.Add(-10*time.Minute).UnixMilli(), 7); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestUnsortedIsSorted(t *testing.T) {
 }
 
 func TestMostHeld(t *testing.T) {
-	for in, want := range map[uint64]int{0: fewHeld, fewHeld: fewHeld, fewHeld + 1: fewHeld + 1, manyHeld: manyHeld, manyHeld + 1: manyHeld} {
+	for in, want := range map[uint64]int{0: minMergedSeries, minMergedSeries: minMergedSeries, minMergedSeries + 1: minMergedSeries + 1, mergedSeriesLimit: mergedSeriesLimit, mergedSeriesLimit + 1: mergedSeriesLimit} {
 		if got := maxMergedSeries(in); got != want {
 			t.Errorf("beside %d series in memory %d are held, want %d", in, got, want)
 		}

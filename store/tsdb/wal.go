@@ -41,7 +41,7 @@ type badRecord struct {
 	empty bool // it is the space between the last record of a page and its end
 }
 
-// notedLogs are the sizes of the logs when the store was closed, or at least while it was open. Nil: nothing was noted.
+// notedLogs are the sizes of the logs when the store was closed, or lower bounds while it was open. It is nil without a note.
 type notedLogs struct {
 	Newest    int64            `json:"newest"`              // time of the newest sample, milliseconds
 	OldestOOO int64            `json:"oldestOOO,omitempty"` // of the oldest one out of order that is in no block; 0: not known
@@ -82,10 +82,10 @@ func (c *notedLogs) filesSince(first int) map[string]int64 {
 	return left
 }
 
-// unlessReplaced returns the noted files of a log, or nil if the database may have removed them. The database removes
+// filesUnlessReplaced returns the noted files of a log, or nil if the database may have removed them. The database removes
 // segments after it has written their samples to blocks, and begins a new segment before that. If the newest segment is
 // not a noted one, the noted files may therefore be gone.
-func (c *notedLogs) unlessReplaced(dir, log string) map[string]int64 {
+func (c *notedLogs) filesUnlessReplaced(dir, log string) map[string]int64 {
 	if c == nil || !c.Open {
 		return c.files()
 	}
@@ -130,9 +130,9 @@ func readLogs(dir string, noted *notedLogs) (all []logSegment, damaged bool, err
 		}
 		sizes := noted.filesSince(log.first)
 		if log.name == "wbl" {
-			sizes = noted.unlessReplaced(dir, log.name)
+			sizes = noted.filesUnlessReplaced(dir, log.name)
 		}
-		list, err := segmentsOf(dir, log.name, log.first, sizes)
+		list, err := listSegments(dir, log.name, log.first, sizes)
 		if err != nil {
 			return nil, false, err
 		}
@@ -170,9 +170,9 @@ func newestCheckpoint(dir string, sizes map[string]int64) (name string, number i
 	return name, number, nil
 }
 
-// segmentsOf returns the segments of a log that exist or should exist, from number first to the last one that exists or
+// listSegments returns the segments of a log that exist or should exist, from number first to the last one that exists or
 // was noted. A negative first starts at the lowest number.
-func segmentsOf(dir, log string, first int, sizes map[string]int64) (list []logSegment, err error) {
+func listSegments(dir, log string, first int, sizes map[string]int64) (list []logSegment, err error) {
 	have := map[int]bool{}
 	entries, err := os.ReadDir(filepath.Join(dir, log))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -249,7 +249,7 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 	size = st.Size()
 	rest := int64(0) // bytes at the begin of the page that belong to a record that lost a part
 	for at := int64(0); at < size; {
-		done, why, err := recordsFrom(f, at, rest, size, good)
+		done, why, err := readRecordsFrom(f, at, rest, size, good)
 		if err != nil {
 			return size, err
 		}
@@ -258,23 +258,23 @@ func eachRecord(path string, good func(rec []byte) error, bad func(badRecord) er
 		}
 		at += done
 		next := at/walPage*walPage + walPage
-		empty, err := isEmpty(f, at, min(next, size))
+		empty, err := isZeroed(f, at, min(next, size))
 		if err == nil {
 			err = bad(badRecord{at, why.Error(), empty})
 		}
 		if err != nil {
 			return size, err
 		}
-		if at, rest, err = behindRest(f, next, size); err != nil {
+		if at, rest, err = skipDamagedRecord(f, next, size); err != nil {
 			return size, err
 		}
 	}
 	return size, nil
 }
 
-// recordsFrom calls good for each record from the offset page on. rest is the number of bytes at that offset that belong to an earlier
-// record and are skipped. done is the number of bytes read. why is the reason if a record is unreadable.
-func recordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
+// readRecordsFrom calls good for each record from the offset page on. It skips rest bytes at that offset, which
+// belong to an earlier record. done is the number of bytes read. why is the reason if a record is unreadable.
+func readRecordsFrom(f *os.File, page, rest, size int64, good func(rec []byte) error) (done int64, why, err error) {
 	// The reader begins with a page: in the place of the rest it finds a record of the same size.
 	stand := make([]byte, rest)
 	if rest > 0 {
@@ -318,9 +318,9 @@ const (
 	recordFull, recordMiddle, recordLast = 1, 3, 4
 )
 
-// behindRest returns the offset of the next page on which reading can continue. It starts at the offset at and skips pages that are
-// filled by the middle of a damaged record. rest is the number of bytes at the start of the returned page that belong to that record.
-func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
+// skipDamagedRecord returns the offset of the next page on which reading can continue. It starts at the offset at and skips pages that
+// are filled by the middle of a damaged record. rest is the number of bytes at the start of the returned page that belong to that record.
+func skipDamagedRecord(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	for ; at < size; at += walPage {
 		var head [recordHeader]byte
 		if _, err := f.ReadAt(head[:], at); errors.Is(err, io.EOF) {
@@ -343,9 +343,9 @@ func behindRest(f io.ReaderAt, at, size int64) (page, rest int64, err error) {
 	return at, 0, nil
 }
 
-// isEmpty reports whether the bytes of f from one offset to the other are all zero, except one byte that a flipped bit
-// may have changed. A single changed byte is not a record, because a record header has seven bytes.
-func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
+// isZeroed reports whether the bytes of f from one offset to the other are all zero, except one byte that a flipped
+// bit may have changed. A single changed byte is not a record, because a record header has seven bytes.
+func isZeroed(f io.ReaderAt, from, to int64) (bool, error) {
 	raw := make([]byte, to-from)
 	if _, err := f.ReadAt(raw, from); err != nil {
 		return false, err
@@ -355,7 +355,7 @@ func isEmpty(f io.ReaderAt, from, to int64) (bool, error) {
 
 // rewrite replaces a damaged segment by a segment with its readable records, after aside has moved the damaged file. A
 // missing segment is replaced by an empty one. kept is the new path of the damaged file.
-func (s *logSegment) rewrite(dir string, aside func(name string) (kept string, err error)) (kept string, err error) {
+func (s *logSegment) rewrite(dir string, setAside func(name string) (kept string, err error)) (kept string, err error) {
 	path := filepath.Join(dir, s.file)
 	if s.bad[0].at < 0 {
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
@@ -380,7 +380,7 @@ func (s *logSegment) rewrite(dir string, aside func(name string) (kept string, e
 	if err = errors.Join(err, w.Close()); err != nil {
 		return "", err
 	}
-	if kept, err = aside(s.file); err != nil {
+	if kept, err = setAside(s.file); err != nil {
 		return "", err
 	}
 	return kept, os.Rename(filepath.Join(tmp, "00000000"), path)

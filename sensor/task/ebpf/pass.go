@@ -286,8 +286,7 @@ func (s *Source) addThreads() {
 				continue // its process began or ended meanwhile
 			}
 		}
-		if !w.full || int32(th.Seq-w.total.seq) < 0 ||
-			th.Harvested > 0 && th.Harvested != w.total.harvested {
+		if !w.full || int32(th.Seq-w.total.seq) < 0 || th.Harvested > 0 && th.Harvested != w.total.harvested {
 			// It was read before a thread of the process ended, possibly that one, which is in the
 			// total already. Or it began after the process was read as one without threads that has
 			// not run.

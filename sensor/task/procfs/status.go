@@ -49,8 +49,7 @@ func parseStatus(b []byte, s *status) {
 				}
 			}
 		case 'R':
-			if parseKB(l, "RssAnon:", &s.anon) || parseKB(l, "RssFile:", &s.file) ||
-				parseKB(l, "RssShmem:", &s.shmem) {
+			if parseKB(l, "RssAnon:", &s.anon) || parseKB(l, "RssFile:", &s.file) || parseKB(l, "RssShmem:", &s.shmem) {
 				types++
 			}
 		case 'H':
