@@ -25,10 +25,10 @@ type Command struct {
 	Words []string // the program without its folder, subcommands, flags, arguments
 }
 
-// Commands returns the calls of program in a Markdown page, in code spans and in code blocks, fenced or indented by
+// FindCommands returns the calls of program in a Markdown page, in code spans and in code blocks, fenced or indented by
 // four spaces. In a code block, a call is a line that starts with the program, or with `$`, sudo or a pipe before it.
 // All other lines are output.
-func Commands(page, program string) (out []Command) {
+func FindCommands(page, program string) (out []Command) {
 	fenced := false
 	span := regexp.MustCompile("`([^`]+)`")
 	for i, line := range strings.Split(page, "\n") {
@@ -45,8 +45,8 @@ func Commands(page, program string) (out []Command) {
 			}
 		}
 		for _, text := range texts {
-			for _, words := range simpleCommands(text) {
-				if words = cutPrefix(words, program); words != nil {
+			for _, words := range splitCommands(text) {
+				if words = cutToProgram(words, program); words != nil {
 					out = append(out, Command{i + 1, strings.TrimSpace(text), block, words})
 				}
 			}
@@ -55,8 +55,8 @@ func Commands(page, program string) (out []Command) {
 	return out
 }
 
-// cutPrefix removes the words in front of the program; nil if words call another one.
-func cutPrefix(words []string, program string) []string {
+// cutToProgram drops the words in front of the program, such as sudo. It returns nil if words call another program.
+func cutToProgram(words []string, program string) []string {
 	if len(words) > 0 && words[0] == "$" {
 		words = words[1:]
 	}
@@ -72,9 +72,9 @@ func cutPrefix(words []string, program string) []string {
 	return append([]string{program}, words[1:]...)
 }
 
-// simpleCommands splits a shell line into simple commands, each a list of words. It handles quotes, comments, pipes, &&
+// splitCommands splits a shell line into simple commands, each a list of words. It handles quotes, comments, pipes, &&
 // and ;, and drops redirections. A command substitution stays one word.
-func simpleCommands(line string) (out [][]string) {
+func splitCommands(line string) (out [][]string) {
 	var words []string
 	var word strings.Builder
 	inWord, redirect := false, false
@@ -163,9 +163,9 @@ func Check(root *cobra.Command, c Command) error {
 	return nil
 }
 
-// Settings checks that page, the reference of settings, has the table of program's keys under the program's name. If
+// CheckSettings checks that page, the reference of settings, has the table of program's keys under the program's name. If
 // update is set, it writes the table.
-func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bool) {
+func CheckSettings(t *testing.T, page, program string, keys *pflag.FlagSet, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -195,8 +195,9 @@ func Settings(t *testing.T, page, program string, keys *pflag.FlagSet, update bo
 	}
 }
 
-// Registrations returns the number of flags that a command tree registers: one that commands inherit or share counts once.
-func Registrations(root *cobra.Command, others ...*pflag.FlagSet) int {
+// CountFlags returns the number of flags that a command tree registers. A flag that commands inherit or share counts
+// once.
+func CountFlags(root *cobra.Command, others ...*pflag.FlagSet) int {
 	seen := map[*pflag.Flag]bool{}
 	count := func(f *pflag.Flag) {
 		if f.Name != "help" && f.Name != "version" {
@@ -218,8 +219,8 @@ func Registrations(root *cobra.Command, others ...*pflag.FlagSet) int {
 	return len(seen)
 }
 
-// Limit returns a limit of internal/archtest/gates.txt; file is the path to it.
-func Limit(t *testing.T, file, name string) int {
+// ReadLimit returns the limit with this name from internal/archtest/gates.txt; file is the path to gates.txt.
+func ReadLimit(t *testing.T, file, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {

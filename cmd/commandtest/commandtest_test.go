@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		"```",
 	}, "\n")
 	var got []string
-	for _, c := range Commands(page, "tool") {
+	for _, c := range FindCommands(page, "tool") {
 		result := "ok"
 		if err := Check(tree(), c); err != nil {
 			result = "refused"

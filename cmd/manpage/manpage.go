@@ -3,6 +3,7 @@
 package manpage
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,53 +27,51 @@ func Command() *cobra.Command {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("write the manual pages: %w", err)
 			}
-			return writeMan(cmd.Root(), args[0])
+			return writePages(cmd.Root(), args[0])
 		},
 	}
 }
 
-// writeMan writes the pages of a command and those below it, in the format of man(7).
-func writeMan(cmd *cobra.Command, dir string) error {
+// writePages writes the pages of a command and those below it, in the format of man(7).
+func writePages(cmd *cobra.Command, dir string) error {
 	if cmd.Hidden || cmd.IsAdditionalHelpTopicCommand() {
 		return nil
 	}
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(manPage(cmd, name)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".1"), []byte(formatPage(cmd, name)), 0o644); err != nil {
 		return fmt.Errorf("write the manual page: %w", err)
 	}
 	for _, sub := range cmd.Commands() {
-		if err := writeMan(sub, dir); err != nil {
+		if err := writePages(sub, dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func manPage(cmd *cobra.Command, name string) string {
+func formatPage(cmd *cobra.Command, name string) string {
 	var b strings.Builder
 	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	put(`.TH "%s" "1" "" "reckon %s" "reckon"`, strings.ToUpper(name), escapeRoff(buildinfo.Get().Version))
 	put(".SH NAME\n%s \\- %s", escapeRoff(name), escapeRoff(cmd.Short))
 	put(".SH SYNOPSIS\n.B %s", escapeRoff(cmd.UseLine()))
 	long := cmd.Long
-	if long == "" {
-		long = cmd.Short
-	}
+	long = cmp.Or(long, cmd.Short)
 	put(".SH DESCRIPTION")
-	manParagraphs(&b, long)
-	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
-	manFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	writeParagraphs(&b, long)
+	writeFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
+	writeFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
 	if cmd.Example != "" {
 		put(".SH EXAMPLES\n.nf\n%s\n.fi", escapeRoff(strings.TrimRight(cmd.Example, "\n")))
 	}
 	put(".SH EXIT STATUS\n0 on success, 1 on failure, 2 on a usage error or an unknown name.")
 	var also []string
 	if cmd.HasParent() {
-		also = append(also, manLink(cmd.Parent()))
+		also = append(also, formatLink(cmd.Parent()))
 	}
 	for _, sub := range cmd.Commands() {
 		if !sub.Hidden && sub.IsAvailableCommand() {
-			also = append(also, manLink(sub))
+			also = append(also, formatLink(sub))
 		}
 	}
 	if len(also) > 0 {
@@ -81,12 +80,12 @@ func manPage(cmd *cobra.Command, name string) string {
 	return b.String()
 }
 
-func manLink(cmd *cobra.Command) string {
+func formatLink(cmd *cobra.Command) string {
 	return `\fB` + escapeRoff(strings.ReplaceAll(cmd.CommandPath(), " ", "-")) + `\fR(1)`
 }
 
-// manParagraphs writes text with its layout: indented paragraphs stay unchanged.
-func manParagraphs(b *strings.Builder, text string) {
+// writeParagraphs writes text with its layout: indented paragraphs stay unchanged.
+func writeParagraphs(b *strings.Builder, text string) {
 	for _, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(part, "  ") {
 			fmt.Fprintf(b, ".PP\n.nf\n%s\n.fi\n", escapeRoff(part))
@@ -96,7 +95,7 @@ func manParagraphs(b *strings.Builder, text string) {
 	}
 }
 
-func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
+func writeFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	if !flags.HasAvailableFlags() {
 		return
 	}

@@ -43,7 +43,7 @@ compares the charged with the measured use.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	o.set.Attach(cmd, usageErrorOf)
+	o.set.Attach(cmd, asUsageError)
 	cmd.Flags().BoolVar(&gpus, "gpu-report", false,
 		"compute on the first GPU for half a minute and print what is charged for it, a line for the table of the guide")
 	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
@@ -51,7 +51,7 @@ compares the charged with the measured use.`,
 }
 
 func runCheck(ctx context.Context, out io.Writer, o *options) error {
-	if err := o.push.read(); err != nil {
+	if err := o.push.buildEndpoints(); err != nil {
 		return err
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -62,8 +62,8 @@ func runCheck(ctx context.Context, out io.Writer, o *options) error {
 	}
 	defer a.Close()
 	broken := checkSensors(ctx, out, a, notes)
-	broken += checkOwn(out, a)
-	findings, err := push.Check(ctx, o.push.config(a.Node(), log))
+	broken += checkExternal(out, a)
+	findings, err := push.Check(ctx, o.push.pusherConfig(a.Node(), log))
 	if err != nil {
 		return &usageError{err}
 	}
@@ -119,9 +119,9 @@ func checkSensors(ctx context.Context, out io.Writer, a *agent.Agent, notes []ag
 	return broken
 }
 
-// checkOwn writes the status of each file and address with external figures to out. It returns how many of them have
+// checkExternal writes the status of each file and address with external figures to out. It returns how many of them have
 // errors or figures that were not accepted.
-func checkOwn(out io.Writer, a *agent.Agent) (broken int) {
+func checkExternal(out io.Writer, a *agent.Agent) (broken int) {
 	inputs := a.Inputs()
 	if len(inputs) > 0 {
 		fmt.Fprintln(out, "\nOwn metrics:")

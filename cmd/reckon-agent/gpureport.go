@@ -23,10 +23,10 @@ import (
 	"reckon/sensor/task"
 )
 
-// gpuKnown lists the loads of a GPU report. share is the used share of the device, seconds the duration of a process,
-// times the number of processes in a group, one after the other, and groups the number of simultaneous groups. most is
-// the largest relative difference allowed between the accounts and the CUDA events of the loads.
-var gpuKnown = []struct {
+// knownLoads lists the loads of a GPU report. share is the used share of the device. seconds is the duration of each
+// of the times consecutive processes of a group, and groups the number of simultaneous groups. most is the largest
+// relative difference allowed between the accounts and the CUDA events of the loads.
+var knownLoads = []struct {
 	name           string
 	share, seconds float64
 	times, groups  int
@@ -72,7 +72,7 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 		return err
 	}
 	defer r.tasks.Close()
-	if err := errors.Join(r.tick(), r.tick()); err != nil || len(r.gpu.Devices) == 0 {
+	if err := errors.Join(r.takeReading(), r.takeReading()); err != nil || len(r.gpu.Devices) == 0 {
 		return errors.Join(errors.New("no report of GPUs: the driver shows none"), err)
 	}
 	d := r.gpu.Devices[0]
@@ -81,9 +81,9 @@ func reportGPUs(ctx context.Context, out io.Writer, root string) error {
 	}
 	var found []string
 	var wrong []error
-	for _, k := range gpuKnown {
+	for _, k := range knownLoads {
 		fmt.Fprintf(out, "Load: %s ...\n", k.name)
-		got, mark, truth, err := r.load(ctx, k.groups, fmt.Sprint(k.share), fmt.Sprint(k.seconds), strconv.Itoa(k.times))
+		got, mark, truth, err := r.runLoad(ctx, k.groups, fmt.Sprint(k.share), fmt.Sprint(k.seconds), strconv.Itoa(k.times))
 		if err != nil {
 			return fmt.Errorf("no report of GPUs: load %q: %w", k.name, err)
 		}
@@ -111,8 +111,8 @@ func gpuSeconds(a *energy.Account) (seconds float64) {
 	return seconds
 }
 
-// tick takes one reading, a second after the previous one, like an agent.
-func (r *gpuReporter) tick() error {
+// takeReading takes one reading, a second after the previous one, like an agent.
+func (r *gpuReporter) takeReading() error {
 	time.Sleep(time.Second)
 	if s, ok := r.source.(sensor.GPUStarter); ok {
 		s.StartGPU(true, true)
@@ -138,9 +138,9 @@ func (r *gpuReporter) tick() error {
 	return err
 }
 
-// load runs one of the known loads. got is the GPU time in seconds charged to its groups, and mark shows whether it is
+// runLoad runs one of the known loads. got is the GPU time in seconds charged to its groups, and mark shows whether it is
 // estimated. truth is the GPU time that the groups measured themselves.
-func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got float64, mark string, truth float64, err error) {
+func (r *gpuReporter) runLoad(ctx context.Context, groups int, args ...string) (got float64, mark string, truth float64, err error) {
 	var accounts []*energy.Account
 	found := ""
 	type end struct {
@@ -149,7 +149,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 	}
 	done := make(chan end, groups)
 	for range groups {
-		c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{gpuLoad}, args...)...)
+		c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{gpuLoadCommand}, args...)...)
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		text := new(bytes.Buffer)
 		c.Stdout, c.Stderr = text, text
@@ -165,7 +165,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		}()
 	}
 	for left := groups; left > 0; {
-		err = errors.Join(err, r.tick())
+		err = errors.Join(err, r.takeReading())
 		select {
 		case e := <-done:
 			left, found, err = left-1, found+e.text, errors.Join(err, e.err)
@@ -173,7 +173,7 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 		}
 	}
 	for range 3 { // late reports of the driver
-		err = errors.Join(err, r.tick())
+		err = errors.Join(err, r.takeReading())
 	}
 	if err != nil {
 		return 0, "", 0, fmt.Errorf("%w: %s", err, strings.TrimSpace(found))
@@ -190,23 +190,23 @@ func (r *gpuReporter) load(ctx context.Context, groups int, args ...string) (got
 	return got, mark, truth, err
 }
 
-// gpuLoad is the hidden command that a report runs.
-const gpuLoad = "gpu-load"
+// gpuLoadCommand is the hidden command that a report runs.
+const gpuLoadCommand = "gpu-load"
 
 // newGPULoad returns a command that puts a load on the first GPU. Its arguments are a share, a duration and a number of
 // consecutive processes. It prints the computing seconds of each process, measured by CUDA events.
 func newGPULoad() *cobra.Command {
 	return &cobra.Command{
-		Use: gpuLoad + " SHARE SECONDS TIMES", Hidden: true, Args: cobra.ExactArgs(3),
+		Use: gpuLoadCommand + " SHARE SECONDS TIMES", Hidden: true, Args: cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			share, e1 := strconv.ParseFloat(args[0], 64)
 			seconds, e2 := strconv.ParseFloat(args[1], 64)
 			times, e3 := strconv.Atoi(args[2])
 			if err := errors.Join(e1, e2, e3); err != nil {
-				return usageErrorOf(err)
+				return asUsageError(err)
 			}
 			for ; times > 1; times-- { // the last one is this process
-				c := exec.CommandContext(cmd.Context(), "/proc/self/exe", gpuLoad, args[0], args[1], "1")
+				c := exec.CommandContext(cmd.Context(), "/proc/self/exe", gpuLoadCommand, args[0], args[1], "1")
 				c.Stdout, c.Stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 				if err := c.Run(); err != nil {
 					return err

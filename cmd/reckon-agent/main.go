@@ -48,7 +48,7 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usageErrorOf(err error) error { return &usageError{err} }
+func asUsageError(err error) error { return &usageError{err} }
 
 func newRoot() *cobra.Command {
 	o := newOptions()
@@ -87,7 +87,7 @@ Unreadable sources are reported at start, with the reason, and in reckon_sensor_
 		return &usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
 	})
 	root.Flags().SortFlags = false
-	o.set.Attach(root, usageErrorOf)
+	o.set.Attach(root, asUsageError)
 	// This is not cobra's Version, because its template would link text/template, which makes the
 	// linker keep every exported method (2 MB).
 	root.Flags().BoolVar(&version, "version", false, "print the version")

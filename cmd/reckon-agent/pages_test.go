@@ -20,7 +20,7 @@ func TestPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range commandtest.Commands(string(text), "reckon-agent") {
+		for _, c := range commandtest.FindCommands(string(text), "reckon-agent") {
 			found++
 			if err := commandtest.Check(newRoot(), c); err != nil {
 				t.Errorf("%s:%d: %s: %v", page, c.Line, c.Text, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -43,7 +44,7 @@ application has ended.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Commands, err = commandsOf(o.commands, o.index); err != nil {
+			if o.Commands, err = selectCommands(o.commands, o.index); err != nil {
 				return &usageError{err}
 			}
 			p, err := probe.New(o.Options)
@@ -85,9 +86,9 @@ func (o *probeOptions) serve(ctx context.Context, p *probe.Probe, run func(conte
 	return p.Serve(ctx, l, o.ending, run)
 }
 
-// commandsOf returns the commands for the pod with an index. given has elements of the forms INDEX=COMMAND, all=COMMAND
+// selectCommands returns the commands for the pod with an index. given has elements of the forms INDEX=COMMAND, all=COMMAND
 // and COMMAND. INDEX=COMMAND takes precedence over all=COMMAND. A command without an index applies to every pod.
-func commandsOf(given []string, index string) (out []string, err error) {
+func selectCommands(given []string, index string) (out []string, err error) {
 	all, own := "", ""
 	for _, text := range given {
 		name, command, indexed := strings.Cut(text, "=")
@@ -104,9 +105,7 @@ func commandsOf(given []string, index string) (out []string, err error) {
 			out = append(out, text)
 		}
 	}
-	if own == "" {
-		own = all
-	}
+	own = cmp.Or(own, all)
 	if own != "" {
 		out = append(out, own)
 	}
@@ -130,7 +129,7 @@ func newProbeStorage() *cobra.Command {
 			if s.Block, err = parseBytes(block); err != nil {
 				return &usageError{fmt.Errorf("--block: %w", err)}
 			}
-			return o.program(cmd, func(ctx context.Context) (*client.ProbeResult, error) { return probe.Storage(ctx, s) })
+			return o.runProgram(cmd, func(ctx context.Context) (*client.ProbeResult, error) { return probe.Storage(ctx, s) })
 		},
 	}
 	f := cmd.Flags()
@@ -164,7 +163,7 @@ first, it has each pair measured, one after the other, and ends with the result.
 				return probe.ServeNetwork(cmd.Context(), l, n.Port)
 			}
 			go func() { _ = probe.ServeNetwork(cmd.Context(), l, n.Port) }()
-			return o.program(cmd, func(ctx context.Context) (*client.ProbeResult, error) { return probe.Network(ctx, n) })
+			return o.runProgram(cmd, func(ctx context.Context) (*client.ProbeResult, error) { return probe.Network(ctx, n) })
 		},
 	}
 	f := cmd.Flags()
@@ -178,8 +177,8 @@ first, it has each pair measured, one after the other, and ends with the result.
 	return cmd
 }
 
-// program serves the result of a program that measures by itself, prints it, and exits with it.
-func (o *probeOptions) program(cmd *cobra.Command, measure func(context.Context) (*client.ProbeResult, error)) error {
+// runProgram serves the result of a program that measures by itself, prints it, and exits with it.
+func (o *probeOptions) runProgram(cmd *cobra.Command, measure func(context.Context) (*client.ProbeResult, error)) error {
 	o.Rate = time.Second
 	p, err := probe.New(o.Options)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 func TestCommandsOf(t *testing.T) {
 	given := []string{"0=python train.py --lr=1", "1=sh", "all=mpirun", "perf=fast"}
 	for index, want := range map[string][]string{"0": {"perf=fast", "python train.py --lr=1"}, "1": {"perf=fast", "sh"}, "2": {"perf=fast", "mpirun"}, "": {"perf=fast", "mpirun"}} {
-		got, err := commandsOf(given, index)
+		got, err := selectCommands(given, index)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %q, %v; want %q", index, got, err, want)
 		}
 	}
-	if _, err := commandsOf([]string{""}, "0"); err == nil {
+	if _, err := selectCommands([]string{""}, "0"); err == nil {
 		t.Error("an empty command is taken")
 	}
 }

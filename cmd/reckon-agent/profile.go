@@ -45,7 +45,7 @@ func (o *profileOptions) apply(to *options) error {
 }
 
 // report prints the data volume of pushing after some exports.
-func (r *pushing) report(ctx context.Context, stderr io.Writer, export time.Duration) {
+func (r *runningPusher) report(ctx context.Context, stderr io.Writer, export time.Duration) {
 	const exports = 4
 	wait := time.NewTimer(exports*export + export/2)
 	defer wait.Stop()

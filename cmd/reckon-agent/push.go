@@ -61,8 +61,8 @@ func defaultQueue() string {
 	return "reckon-agent.queue"
 }
 
-// read builds the list of endpoints. It returns usage errors and errors in the file.
-func (o *pushOptions) read() error {
+// buildEndpoints sets the endpoints from the flags and the file. It returns errors of both.
+func (o *pushOptions) buildEndpoints() error {
 	o.endpoints = nil
 	if o.queue == "" {
 		o.queue = defaultQueue()
@@ -140,8 +140,8 @@ func readEndpoints(file string) ([]push.Endpoint, error) {
 	return c.Push, nil
 }
 
-// labels returns the labels of every series of this node.
-func (o *pushOptions) labels(node string) map[string]string {
+// nodeLabels returns the labels of every series of this node.
+func (o *pushOptions) nodeLabels(node string) map[string]string {
 	l := map[string]string{"node": node}
 	if o.site != "" {
 		l["site"] = o.site
@@ -149,15 +149,15 @@ func (o *pushOptions) labels(node string) map[string]string {
 	return l
 }
 
-func (o *pushOptions) config(node string, log *slog.Logger) push.Config {
+func (o *pushOptions) pusherConfig(node string, log *slog.Logger) push.Config {
 	return push.Config{
-		Endpoints: o.endpoints, Labels: o.labels(node), QueueDir: o.queue, SyncEvery: o.syncEvery,
+		Endpoints: o.endpoints, Labels: o.nodeLabels(node), QueueDir: o.queue, SyncEvery: o.syncEvery,
 		UserAgent: "reckon-agent/" + buildinfo.Get().Version, Logger: log,
 	}
 }
 
-// pushing is a running Pusher.
-type pushing struct {
+// runningPusher is a running Pusher.
+type runningPusher struct {
 	*push.Pusher
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -165,8 +165,8 @@ type pushing struct {
 
 // start opens the queues, starts to send to each endpoint, and writes the status of each to stderr. It returns no error
 // for an unreachable endpoint, because samples wait in its queue.
-func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*pushing, error) {
-	config := o.config(a.Node(), log)
+func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*runningPusher, error) {
+	config := o.pusherConfig(a.Node(), log)
 	var err error
 	if config.Instance, err = instance.Load("", filepath.Dir(o.queue)); err != nil {
 		log.Warn("the next start of this agent may count as another machine of its name", "err", err)
@@ -181,7 +181,7 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 	}
 	a.Attach(p.Reporter())
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the last export is sent after ctx has ended
-	r := &pushing{Pusher: p, cancel: cancel, done: make(chan struct{})}
+	r := &runningPusher{Pusher: p, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)
 		p.Run(run)
@@ -202,7 +202,7 @@ func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Write
 }
 
 // stop sends the remaining samples, for a few seconds, and closes the queues.
-func (r *pushing) stop() {
+func (r *runningPusher) stop() {
 	r.cancel()
 	<-r.done
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)

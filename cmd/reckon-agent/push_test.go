@@ -58,7 +58,7 @@ func TestMistakesInFlags(t *testing.T) {
 		"need --push":              {tokenFile: "x"},
 		"no such file":             {file: "/no/such"},
 	} {
-		err := o.read()
+		err := o.buildEndpoints()
 		var u *usageError
 		if err == nil || !errors.As(err, &u) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

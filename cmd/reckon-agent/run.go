@@ -54,8 +54,8 @@ func (o *options) config(log *slog.Logger) agent.Config {
 // spareMemory is the memory that may be idle in the heap, bytes.
 const spareMemory = 4 << 20
 
-// connections is the number of files needed besides those of sensors, for scrapes, senders and queues.
-const connections = 96
+// reservedFiles is the number of files needed besides those of sensors, for scrapes, senders and queues.
+const reservedFiles = 96
 
 func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	level := slog.LevelWarn
@@ -63,13 +63,13 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	if err := filelimit.Check(filelimit.Need{Least: agent.LeastFiles, Usual: agent.UsualFiles + connections}, log); err != nil {
+	if err := filelimit.Check(filelimit.Need{Least: agent.LeastFiles, Usual: agent.UsualFiles + reservedFiles}, log); err != nil {
 		return err
 	}
-	if err := o.push.read(); err != nil {
+	if err := o.push.buildEndpoints(); err != nil {
 		return err
 	}
-	door, err := o.web.open(o.listen, log)
+	door, err := o.web.openListener(o.listen, log)
 	if err != nil {
 		return err
 	}
@@ -106,13 +106,13 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	fmt.Fprintf(stderr, "reckon-agent: node %s at %s/metrics, reading %s\n", a.Node(), door.address(), a.Reading())
 
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.labels(a.Node()), Keep: door.seriesFilter}))
+	mux.Handle("/metrics", expose.Handler(a.Gather, expose.Options{Labels: o.push.nodeLabels(a.Node()), Keep: door.seriesFilter}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "reckon-agent %s on %s\n\n/metrics  metrics\n/healthz  health check\n", buildinfo.Get().Version, a.Node())
 	})
-	srv := &http.Server{Handler: door.handler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute,
-		IdleTimeout: 2 * time.Minute, ConnContext: door.peer,
+	srv := &http.Server{Handler: door.guardHandler(mux), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute,
+		IdleTimeout: 2 * time.Minute, ConnContext: door.withPeer,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, 1)
 	go func() {

@@ -34,8 +34,8 @@ func (o *webOptions) register(s *settings.Set) {
 	s.Flags.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
 }
 
-// door is the listener for /metrics.
-type door struct {
+// metricsListener is the listener for /metrics.
+type metricsListener struct {
 	net.Listener
 	config *webconfig.Config // nil: plain HTTP without authentication
 	local  bool              // no password is required, and only this machine can connect
@@ -43,8 +43,8 @@ type door struct {
 	all    []string          // users who see all work
 }
 
-func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
-	var d door
+func (o *webOptions) openListener(listen string, log *slog.Logger) (*metricsListener, error) {
+	var d metricsListener
 	var err error
 	if o.config != "" {
 		if d.config, err = webconfig.Open(o.config, log); err != nil {
@@ -64,7 +64,7 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 			"others reach the address %s, and what users run could be read without a password: name users or client certificates in "+
 				"--web-config, push instead (--push URL), or let everybody read with --insecure", at)
 	}
-	if d.byUser() {
+	if d.filtersByUser() {
 		d.names, d.all = users.New("/"), o.users
 	}
 	if d.config != nil {
@@ -73,19 +73,19 @@ func (o *webOptions) open(listen string, log *slog.Logger) (*door, error) {
 	return &d, nil
 }
 
-func (d *door) address() string {
+func (d *metricsListener) address() string {
 	if d.config != nil && d.config.TLS() {
 		return "https://" + d.Addr().String()
 	}
 	return "http://" + d.Addr().String()
 }
 
-func (d *door) handler(h http.Handler) http.Handler {
-	if d.byUser() {
-		h = knownOnly(h)
+func (d *metricsListener) guardHandler(h http.Handler) http.Handler {
+	if d.filtersByUser() {
+		h = requirePeer(h)
 	}
 	if d.local {
-		h = localOnly(h)
+		h = requireLocalHost(h)
 	}
 	if d.config == nil {
 		return h
@@ -93,8 +93,8 @@ func (d *door) handler(h http.Handler) http.Handler {
 	return d.config.Handler(h)
 }
 
-// localOnly rejects requests for host names other than this machine's loopback names.
-func localOnly(h http.Handler) http.Handler {
+// requireLocalHost rejects requests for host names other than this machine's loopback names.
+func requireLocalHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !webconfig.LocalHost(r.Host) {
 			http.Error(
@@ -107,14 +107,16 @@ func localOnly(h http.Handler) http.Handler {
 	})
 }
 
-// byUser reports whether the connection's user determines the visible series. As in ps(1) with hidepid, users see only their own.
-func (d *door) byUser() bool { return d.local && d.config == nil }
+// filtersByUser reports whether the visible series depend on the user of a connection. As in ps(1) with hidepid,
+// users see only their own.
+func (d *metricsListener) filtersByUser() bool { return d.local && d.config == nil }
 
-type peerKey struct{}
+type peerUserKey struct{}
 
-// peer records the user at the other end of a connection while it exists.
-func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
-	if !d.byUser() {
+// withPeer adds the user at the other end of a connection to its context, because the kernel knows the user only
+// while the connection exists.
+func (d *metricsListener) withPeer(ctx context.Context, c net.Conn) context.Context {
+	if !d.filtersByUser() {
 		return ctx
 	}
 	uid, err := peer.UID(c)
@@ -122,13 +124,13 @@ func (d *door) peer(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	d.names.Name(uid) // looked up in the background, where the machine asks a directory
-	return context.WithValue(ctx, peerKey{}, uid)
+	return context.WithValue(ctx, peerUserKey{}, uid)
 }
 
-// knownOnly refuses senders that the kernel cannot identify, such as those in another network namespace.
-func knownOnly(h http.Handler) http.Handler {
+// requirePeer refuses senders that the kernel cannot identify, such as those in another network namespace.
+func requirePeer(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, known := r.Context().Value(peerKey{}).(uint32); !known && r.URL.Path == "/metrics" {
+		if _, known := r.Context().Value(peerUserKey{}).(uint32); !known && r.URL.Path == "/metrics" {
 			http.Error(w, "the kernel does not name the user who asks, as of a container; name users in --web-config", http.StatusForbidden)
 			return
 		}
@@ -139,9 +141,9 @@ func knownOnly(h http.Handler) http.Handler {
 // seriesFilter returns a function that reports whether the sender of a request may see a series. Root, the agent's
 // user, system accounts (such as Prometheus's) and members of metrics-users may see all series. Other users may see
 // their own work and the machine's series.
-func (d *door) seriesFilter(r *http.Request) func(*metric.Series) bool {
-	uid, known := r.Context().Value(peerKey{}).(uint32)
-	if !d.byUser() || known && (uid < firstUser("/etc/login.defs") || int(uid) == os.Geteuid()) {
+func (d *metricsListener) seriesFilter(r *http.Request) func(*metric.Series) bool {
+	uid, known := r.Context().Value(peerUserKey{}).(uint32)
+	if !d.filtersByUser() || known && (uid < firstUserID("/etc/login.defs") || int(uid) == os.Geteuid()) {
 		return nil
 	}
 	v := access.Viewer{Role: access.User, Name: d.names.Name(uid)}
@@ -161,8 +163,8 @@ func (d *door) seriesFilter(r *http.Request) func(*metric.Series) bool {
 	}
 }
 
-// firstUser returns the first id of people (UID_MIN of login.defs(5)), or 1000 if unknown.
-func firstUser(file string) uint32 {
+// firstUserID returns the first id of people (UID_MIN of login.defs(5)), or 1000 if unknown.
+func firstUserID(file string) uint32 {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "UID_MIN" {

@@ -33,7 +33,7 @@ func TestOthersNeedAPassword(t *testing.T) {
 		{":0", webOptions{config: file}, ""},
 		{":0", webOptions{config: file + "x"}, "--web-config"},
 	} {
-		d, err := c.o.open(c.listen, slog.New(slog.DiscardHandler))
+		d, err := c.o.openListener(c.listen, slog.New(slog.DiscardHandler))
 		if c.listen == "[::1]:0" && err != nil {
 			t.Logf("no IPv6 here: %v", err)
 			continue
@@ -48,13 +48,13 @@ func TestOthersNeedAPassword(t *testing.T) {
 			t.Errorf("at %s", d.address())
 		}
 		w := httptest.NewRecorder()
-		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/other", nil))
+		d.guardHandler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost:9000/other", nil))
 		if want := map[bool]int{true: 401, false: 404}[c.o.config != ""]; w.Code != want {
 			t.Errorf("%s %+v answers %d", c.listen, c.o, w.Code)
 		}
 		// A name that a foreign DNS server resolves to 127.0.0.1.
 		w = httptest.NewRecorder()
-		d.handler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.example/metrics", nil))
+		d.guardHandler(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.example/metrics", nil))
 		if want := !c.o.insecure && c.o.config == ""; (w.Code == http.StatusForbidden) != want {
 			t.Errorf("%s %+v answers %d to another name", c.listen, c.o, w.Code)
 		}
@@ -64,19 +64,19 @@ func TestOthersNeedAPassword(t *testing.T) {
 
 // On the loopback address without a password each user sees their own work, and a stranger nothing.
 func TestUsersSeeTheirOwn(t *testing.T) {
-	d, err := (&webOptions{users: []string{"48713"}}).open("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	d, err := (&webOptions{users: []string{"48713"}}).openListener("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cpu := &metric.Desc{Name: "reckon_workload_cpu_seconds_total", Kind: metric.Counter, Labels: []string{"workload", "owner"}}
 	up := &metric.Desc{Name: "reckon_node_cores", Kind: metric.Gauge}
-	h := d.handler(expose.Handler(func(b *metric.Batch) error {
+	h := d.guardHandler(expose.Handler(func(b *metric.Batch) error {
 		b.Add(metric.NewSeries(cpu, "group/n/1", "root"), 1)
 		b.Add(metric.NewSeries(cpu, "group/n/2", "48711"), 2)
 		b.Add(metric.NewSeries(up), 4)
 		return nil
 	}, expose.Options{Keep: d.seriesFilter}))
-	srv := &http.Server{Handler: h, ConnContext: d.peer}
+	srv := &http.Server{Handler: h, ConnContext: d.withPeer}
 	go func() { _ = srv.Serve(d) }()
 	defer srv.Close()
 	ask := func(args ...string) string {

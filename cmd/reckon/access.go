@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -19,8 +20,8 @@ import (
 	"reckon/web/client"
 )
 
-// apiSocket returns the path of the Unix socket to create, empty for none, and whether it was requested explicitly.
-func apiSocket(flag string, getenv func(string) string) (path string, wanted bool) {
+// chooseSocket returns the path of the Unix socket to create, empty for none, and whether it was requested explicitly.
+func chooseSocket(flag string, getenv func(string) string) (path string, requested bool) {
 	switch flag {
 	case "none":
 		return "", false
@@ -38,8 +39,8 @@ func apiSocket(flag string, getenv func(string) string) (path string, wanted boo
 	return "", false
 }
 
-// answeringSocket returns the address of a server on this machine that responds on a Unix socket; "" if there is none.
-func answeringSocket(getenv func(string) string) string {
+// findSocket returns the address of a server on this machine that responds on a Unix socket; "" if there is none.
+func findSocket(getenv func(string) string) string {
 	for _, path := range client.Sockets(getenv("XDG_RUNTIME_DIR")) {
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			_ = c.Close()
@@ -54,7 +55,7 @@ type connection struct {
 	server, tokenFile, caFile string
 }
 
-func (c *connection) flags(cmd *cobra.Command) {
+func (c *connection) addFlags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.server, "server", "",
 		"address of the reckon server, or unix:PATH (default RECKON_SERVER, else a Unix socket of this machine that answers, else "+
@@ -64,10 +65,10 @@ func (c *connection) flags(cmd *cobra.Command) {
 	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides the system's (default RECKON_CA_FILE)")
 }
 
-// options returns the client options for authentication.
-func (g *globals) options() ([]client.Option, error) {
+// clientOptions returns the client options for authentication.
+func (g *globals) clientOptions() ([]client.Option, error) {
 	var out []client.Option
-	token, err := g.token()
+	token, err := g.readToken()
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +76,7 @@ func (g *globals) options() ([]client.Option, error) {
 		out = append(out, client.WithToken(token))
 	}
 	file := g.caFile
-	if file == "" {
-		file = g.getenv("RECKON_CA_FILE")
-	}
+	file = cmp.Or(file, g.getenv("RECKON_CA_FILE"))
 	if file != "" {
 		pem, err := os.ReadFile(file)
 		if err != nil {
@@ -97,13 +96,11 @@ func (g *globals) options() ([]client.Option, error) {
 	return out, nil
 }
 
-// token reads the user's token from a file. It does not accept a token in an argument or an environment variable,
+// readToken reads the user's token from a file. It does not accept a token in an argument or an environment variable,
 // because other users may see these.
-func (g *globals) token() (string, error) {
+func (g *globals) readToken() (string, error) {
 	file, named := g.tokenFile, true
-	if file == "" {
-		file = g.getenv("RECKON_TOKEN_FILE")
-	}
+	file = cmp.Or(file, g.getenv("RECKON_TOKEN_FILE"))
 	if file == "" {
 		named = false
 		dir := g.getenv("XDG_CONFIG_HOME")

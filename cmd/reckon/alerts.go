@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// digestFlag is a choice that is stored in another variable.
+// digestFlag stores the choice of --digest in the options of the list of alerts.
 type digestFlag struct {
 	*choice
 	to *string
@@ -71,18 +71,18 @@ func newAlertsList(g *globals) *cobra.Command {
 			t := term.TableOf("STATE|SEVERITY|ALERT|FOR:r|SENT TO:s10|WHAT:s20w")
 			for _, a := range list {
 				age := g.now().Sub(a.ActiveAt).Seconds()
-				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), sentTo(&a, &receivers),
+				t.Add(a.State, a.Labels["severity"], a.Labels["alertname"], term.Seconds(&age), describeReceivers(&a, &receivers),
 					a.Annotations["summary"])
 			}
 			return t.Print(g.screen())
 		}),
 	}
-	format = g.shared.format(cmd, "table", "json")
+	format = g.shared.addFormatFlag(cmd, "table", "json")
 	return cmd
 }
 
-// sentTo describes the receivers of a firing alert.
-func sentTo(a *client.Alert, r *client.AlertReceivers) string {
+// describeReceivers describes the receivers of a firing alert.
+func describeReceivers(a *client.Alert, r *client.AlertReceivers) string {
 	if r.From == "elsewhere" {
 		return "another Alertmanager"
 	}
@@ -119,7 +119,7 @@ func newAlertsRules(g *globals) *cobra.Command {
 			return t.Print(g.screen())
 		}),
 	}
-	format = g.shared.format(cmd, "table", "json")
+	format = g.shared.addFormatFlag(cmd, "table", "json")
 	return cmd
 }
 
@@ -139,7 +139,7 @@ unless configured).`,
 }
 
 func runAlertsTest(ctx context.Context, g *globals, wait time.Duration) error {
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,10 @@ func runAlertsTest(ctx context.Context, g *globals, wait time.Duration) error {
 			}
 		}
 	}
-	return showTest(g, &test, wait)
+	return printAlertTest(g, &test, wait)
 }
 
-func showTest(g *globals, test *client.AlertTest, wait time.Duration) error {
+func printAlertTest(g *globals, test *client.AlertTest, wait time.Duration) error {
 	t := term.TableOf("ALERTMANAGER:s12|RECEIVER:s8|BY|ARRIVED:s20")
 	missing := 0
 	for _, d := range test.Deliveries {

@@ -26,11 +26,11 @@ Each is one finding: ` + "`reckon findings`" + ` explains, mutes and acknowledge
 		},
 	}
 	f := cmd.Flags()
-	g.shared.list(cmd, "owner", &o.filter.Owners)
+	g.shared.addListFlag(cmd, "owner", &o.filter.Owners)
 	g.shared.addFlag(cmd, "node", &o.filter.Node)
 	g.shared.addFlag(cmd, "since", &o.since)
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }

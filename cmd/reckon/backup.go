@@ -46,16 +46,16 @@ tokens: protect it as you protect those.`,
 	return cmd
 }
 
-func runBackup(ctx context.Context, g *globals, data, file string) error {
+func runBackup(ctx context.Context, g *globals, dataDir, file string) error {
 	if file == "-" {
-		return writeBackup(ctx, g, data, g.stdout)
+		return writeBackup(ctx, g, dataDir, g.stdout)
 	}
 	partial, err := os.OpenFile(file+".partial", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer partial.Close()
-	m, err := writeChecked(ctx, g, data, partial)
+	m, err := writeVerified(ctx, g, dataDir, partial)
 	if err != nil {
 		return errors.Join(err, os.Remove(partial.Name()))
 	}
@@ -73,8 +73,8 @@ func runBackup(ctx context.Context, g *globals, data, file string) error {
 	return nil
 }
 
-func writeChecked(ctx context.Context, g *globals, data string, f *os.File) (m backup.Manifest, err error) {
-	if err := writeBackup(ctx, g, data, f); err != nil {
+func writeVerified(ctx context.Context, g *globals, dataDir string, f *os.File) (m backup.Manifest, err error) {
+	if err := writeBackup(ctx, g, dataDir, f); err != nil {
 		return m, err
 	}
 	if err := f.Sync(); err != nil {
@@ -86,11 +86,11 @@ func writeChecked(ctx context.Context, g *globals, data string, f *os.File) (m b
 	return backup.Check(f)
 }
 
-func writeBackup(ctx context.Context, g *globals, data string, w io.Writer) error {
-	if data != "" {
-		return server.BackupFiles(ctx, data, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})), w)
+func writeBackup(ctx context.Context, g *globals, dataDir string, w io.Writer) error {
+	if dataDir != "" {
+		return server.BackupFiles(ctx, dataDir, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})), w)
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ The server of the directory must be stopped. "-" is standard input.`,
 	return cmd
 }
 
-func runRestore(g *globals, file, data string, replace, check bool) error {
+func runRestore(g *globals, file, dataDir string, replace, check bool) error {
 	in := g.stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -139,21 +139,21 @@ func runRestore(g *globals, file, data string, replace, check bool) error {
 			format.Bytes(float64(m.Bytes)), m.Time.Format("2006-01-02 15:04:05Z"), term.Safe(m.Version))
 		return err
 	}
-	if err := server.Unused(data); err != nil {
+	if err := server.Unused(dataDir); err != nil {
 		return fmt.Errorf("%w; stop the server first", err)
 	}
-	m, aside, err := backup.Restore(in, data, replace, g.now())
+	m, aside, err := backup.Restore(in, dataDir, replace, g.now())
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if aside != "" {
-		fmt.Fprintf(g.stdout, "the previous contents of %s are in %s\n", data, aside)
+		fmt.Fprintf(g.stdout, "the previous contents of %s are in %s\n", dataDir, aside)
 	}
-	full, err := filepath.Abs(data)
+	full, err := filepath.Abs(dataDir)
 	if err != nil {
-		full = data
+		full = dataDir
 	}
-	fmt.Fprintf(g.stdout, "%s now holds the state of %s; start `reckon up` or `reckon serve` with --data %s\n", data,
+	fmt.Fprintf(g.stdout, "%s now holds the state of %s; start `reckon up` or `reckon serve` with --data %s\n", dataDir,
 		m.Time.Format("2006-01-02 15:04:05Z"), full)
 	for _, what := range m.LeftOut {
 		fmt.Fprintf(g.stdout, "not in it: %s\n", term.Safe(what))

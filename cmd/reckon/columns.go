@@ -29,14 +29,14 @@ func columnAliases() map[string]string {
 		"consumedenergyraw": "energy_joules", "maxdiskread": "io_read_bytes", "maxdiskwrite": "io_write_bytes", "cluster": "site",
 		"wall": "wall_seconds", "p95": "cores_p95",
 	}
-	for word, key := range sortWords() {
+	for word, key := range sortAliases() {
 		words[word] = strings.TrimPrefix(key, "-")
 	}
 	return words
 }
 
-// usageWords returns aliases for usage columns: the words of --sort and of sreport.
-func usageWords() map[string]string {
+// usageAliases returns aliases for usage columns: the words of --sort and of sreport.
+func usageAliases() map[string]string {
 	words := usedWords()
 	maps.Copy(words, map[string]string{
 		"login": "owner", "user": "owner", "cluster": "site", "used": "cpu_seconds", "allocated": "held_core_seconds",
@@ -45,8 +45,8 @@ func usageWords() map[string]string {
 	return words
 }
 
-// nodeWords returns aliases for node columns: the words of sinfo.
-func nodeWords() map[string]string {
+// nodeAliases returns aliases for node columns: the words of sinfo.
+func nodeAliases() map[string]string {
 	return map[string]string{
 		"nodelist": "node", "nodename": "node", "nodehost": "node", "cpus": "cores", "cpusload": "load1", "cpuload": "load1",
 		"memory": "memory_bytes", "allocmem": "memory_used_bytes",
@@ -54,14 +54,14 @@ func nodeWords() map[string]string {
 	}
 }
 
-// findingWords returns aliases for finding columns.
-func findingWords() map[string]string {
+// findingAliases returns aliases for finding columns.
+func findingAliases() map[string]string {
 	return map[string]string{"user": "owner", "jobid": "workload", "nodelist": "node", "since": "first", "what": "text", "start": "first",
 		"end": "last"}
 }
 
-// columnsOf resolves the words of --columns to columns of rows.
-func columnsOf[R any](given []string, words map[string]string) ([]string, error) {
+// resolveColumns resolves the words of --columns to columns of rows.
+func resolveColumns[R any](given []string, words map[string]string) ([]string, error) {
 	keys := client.Columns[R]()
 	var out []string
 	for _, word := range given {
@@ -76,28 +76,28 @@ func columnsOf[R any](given []string, words map[string]string) ([]string, error)
 				all = append(all, w)
 			}
 			slices.Sort(all)
-			return nil, &usageError{fmt.Errorf("there is no column %q%s", word, orAll(word, all))}
+			return nil, &usageError{fmt.Errorf("there is no column %q%s", word, suggestWord(word, all))}
 		}
 		out = append(out, name)
 	}
 	return out, nil
 }
 
-// orAll suggests the nearest word, or else lists all words.
-func orAll(word string, all []string) string {
+// suggestWord suggests the most similar word or, without one, lists all words.
+func suggestWord(word string, all []string) string {
 	if near := client.Nearest(word, all, 3); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return "; there are " + strings.Join(slices.Compact(all), ", ")
 }
 
-// columnTable returns a table of the chosen columns.
-func columnTable[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
+// newColumnTable returns a table of the chosen columns.
+func newColumnTable[R any](m marked, rows []R, columns []string, degrees func(*R) figure.Degrees, now time.Time) *term.Table {
 	heads := make([]term.Column, len(columns))
 	figures := make([]*figure.Figure, len(columns))
 	for i, name := range columns {
 		heads[i].Title = strings.ToUpper(strings.ReplaceAll(strings.TrimSuffix(name, "_seconds"), "_", " "))
-		if f := figureOf(name); f != nil {
+		if f := findFigure(name); f != nil {
 			figures[i], heads[i].Title, heads[i].Right = f, strings.ToUpper(f.Heading), true
 		}
 	}
@@ -110,10 +110,10 @@ func columnTable[R any](m marked, rows []R, columns []string, degrees func(*R) f
 		}
 		cells := make([]string, len(columns))
 		for i, name := range columns {
-			if v, err := strconv.ParseFloat(texts[name], 64); err == nil && hours && hourly[name] != nil {
-				cells[i] = hourly[name](v)
+			if v, err := strconv.ParseFloat(texts[name], 64); err == nil && hours && hourFigures[name] != nil {
+				cells[i] = hourFigures[name](v)
 			} else {
-				cells[i] = columnText(name, texts[name], figures[i], now)
+				cells[i] = formatCell(name, texts[name], figures[i], now)
 			}
 			if figures[i] != nil && degrees != nil {
 				cells[i] = m.figure(degrees(&rows[r]), name, cells[i])
@@ -124,14 +124,14 @@ func columnTable[R any](m marked, rows []R, columns []string, degrees func(*R) f
 	return t
 }
 
-// hourly are figures of usage that are displayed in hours.
-var hourly = map[string]func(float64) string{
+// hourFigures are figures of usage that are displayed in hours.
+var hourFigures = map[string]func(float64) string{
 	"cpu_seconds": format.CoreHours, "cpu_wait_seconds": format.CoreHours, "held_core_seconds": format.CoreHours,
 	"gpu_seconds": format.GPUHours, "held_gpu_seconds": format.GPUHours,
 }
 
-// figureOf returns the figure of a column; nil if it is not a figure.
-func figureOf(key string) *figure.Figure {
+// findFigure returns the figure of a column; nil if it is not a figure.
+func findFigure(key string) (found *figure.Figure) {
 	for _, scope := range []figure.Scope{figure.Runs, figure.Hours, figure.Nodes} {
 		if at := figure.Index(scope, key); at >= 0 {
 			return &figure.InScope(scope)[at]
@@ -140,8 +140,8 @@ func figureOf(key string) *figure.Figure {
 	return nil
 }
 
-// columnText formats a CSV cell for people: figures with units, times as local times, lists with commas.
-func columnText(name, text string, f *figure.Figure, now time.Time) string {
+// formatCell formats a CSV cell for people: figures with units, times as local times, lists with commas.
+func formatCell(name, text string, fig *figure.Figure, now time.Time) string {
 	if text == "" {
 		return term.Unknown
 	}
@@ -149,8 +149,8 @@ func columnText(name, text string, f *figure.Figure, now time.Time) string {
 		switch {
 		case name == "core_seconds", name == "core_used_seconds":
 			return format.CoreHours(v)
-		case f != nil:
-			return format.Figure(v, f.Unit)
+		case fig != nil:
+			return format.Figure(v, fig.Unit)
 		case strings.HasSuffix(name, "_bytes_per_second"):
 			return format.Rate(v)
 		case strings.HasSuffix(name, "_bytes"):
@@ -173,7 +173,7 @@ func columnText(name, text string, f *figure.Figure, now time.Time) string {
 // printColumns prints a table of chosen columns and explains its marks.
 func printColumns[R any](g *globals, s term.Screen, rows []R, columns []string, degrees func(*R) figure.Degrees) error {
 	m := marked{}
-	if err := columnTable(m, rows, columns, degrees, g.now()).Print(s); err != nil {
+	if err := newColumnTable(m, rows, columns, degrees, g.now()).Print(s); err != nil {
 		return err
 	}
 	if text := m.legend(); text != "" {

@@ -14,7 +14,7 @@ import (
 // completeIDs completes the ids of workloads in the shell, the latest first.
 func completeIDs(ctx context.Context, g *globals, prefix string) ([]string, cobra.ShellCompDirective) {
 	const flags = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return nil, flags
 	}

@@ -51,7 +51,7 @@ independent points that they are worth; the band of 95 % rests on it.`,
 	f.StringSliceVar(&o.columns, "columns", nil, "only these columns (default: all that hold numbers)")
 	f.IntVar(&o.maxLag, "max-lag", 60, "longest lag to try, in rows; 0 tries none")
 	f.IntVar(&o.limit, "limit", 50, "how many pairs to print, the strongest first; 0 is all")
-	o.format = g.shared.format(cmd, "table", "csv", "svg", "html")
+	o.format = g.shared.addFormatFlag(cmd, "table", "csv", "svg", "html")
 	return cmd
 }
 
@@ -96,17 +96,17 @@ func runCorrelate(cmd *cobra.Command, g *globals, o correlateOptions, name strin
 	}
 	switch o.format.value {
 	case "csv":
-		return pairsCSV(g.stdout, pairs)
+		return writePairsCSV(g.stdout, pairs)
 	case "svg":
 		if n := len(m.Names); n > maxPlotted {
 			return asUsageError(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
-		return matrixSVG(g.stdout, m)
+		return writeMatrixSVG(g.stdout, m)
 	case "html":
 		if n := len(m.Names); n > maxPlotted {
 			return asUsageError(cmd, fmt.Errorf("a plot of %d columns is unreadable; name at most %d with --columns", n, maxPlotted))
 		}
-		return pairsHTML(g.stdout, name, m, pairs, columns)
+		return writePairsHTML(g.stdout, name, m, pairs, columns)
 	}
 	return printPairs(g.screen(), pairs)
 }
@@ -137,13 +137,13 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 }
 
 // labelChanges returns the indexes of the rows that start with a different label.
-func labelChanges(f *dataset.Frame) (at []int) {
+func labelChanges(f *dataset.Frame) (rows []int) {
 	for i := 1; i < f.Rows(); i++ {
 		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
-			at = append(at, i)
+			rows = append(rows, i)
 		}
 	}
-	return at
+	return rows
 }
 
 // rowSpacing returns the time between rows in seconds. It returns 0 if the time varies within a recording. A lag of some
@@ -175,30 +175,30 @@ func printPairs(s term.Screen, pairs []correlate.Pair) error {
 		}
 		band := term.Unknown
 		if !math.IsNaN(p.Low) && !math.IsNaN(p.High) {
-			band = coefficient(p.Low) + " to " + coefficient(p.High)
+			band = formatCoef(p.Low) + " to " + formatCoef(p.High)
 		}
-		t.Add(p.A, p.B, coefficient(p.Pearson), band, coefficient(p.Spearman), strconv.Itoa(p.Points), wholeNumber(p.Effective), lag,
-			coefficient(p.LagPearson))
+		t.Add(p.A, p.B, formatCoef(p.Pearson), band, formatCoef(p.Spearman), strconv.Itoa(p.Points), formatWhole(p.Effective), lag,
+			formatCoef(p.LagPearson))
 	}
 	return t.Print(s)
 }
 
-func coefficient(v float64) string {
+func formatCoef(v float64) string {
 	if math.IsNaN(v) {
 		return term.Unknown
 	}
 	return fmt.Sprintf("%+.2f", v)
 }
 
-func wholeNumber(v float64) string {
+func formatWhole(v float64) string {
 	if math.IsNaN(v) {
 		return term.Unknown
 	}
 	return fmt.Sprintf("%.0f", v)
 }
 
-// pairsCSV writes every figure of the pairs as CSV. Unknown figures are empty.
-func pairsCSV(w io.Writer, pairs []correlate.Pair) error {
+// writePairsCSV writes every figure of the pairs as CSV. Unknown figures are empty.
+func writePairsCSV(w io.Writer, pairs []correlate.Pair) error {
 	out := csv.NewWriter(w)
 	f := func(v float64) string {
 		if math.IsNaN(v) {

@@ -37,9 +37,9 @@ const (
 	top                   = 110
 )
 
-// matrixSVG draws a table of all pairs of columns. Each cell has the coefficient, the lag of the strongest correlation,
+// writeMatrixSVG draws a table of all pairs of columns. Each cell has the coefficient, the lag of the strongest correlation,
 // and the number of points.
-func matrixSVG(w io.Writer, m *correlate.Matrix) error {
+func writeMatrixSVG(w io.Writer, m *correlate.Matrix) error {
 	n := len(m.Names)
 	width, height := max(nameWidth+n*cellWidth+60, 340), top+n*cellHeight+64
 	var b strings.Builder
@@ -50,9 +50,9 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	fmt.Fprintf(&b, `<rect class="bg" width="%d" height="%d"/>`, width, height)
 	for i, name := range m.Names {
 		x, y := nameWidth+i*cellWidth+cellWidth/2, top-8
-		fmt.Fprintf(&b, `<text class="t" transform="translate(%d %d) rotate(-35)">%s</text>`, x, y, plotText(name, 22))
+		fmt.Fprintf(&b, `<text class="t" transform="translate(%d %d) rotate(-35)">%s</text>`, x, y, escapePlot(name, 22))
 		fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="end">%s</text>`, nameWidth-8, top+i*cellHeight+cellHeight/2+4,
-			plotText(name, 26))
+			escapePlot(name, 26))
 	}
 	for i := range n {
 		for j := range n {
@@ -69,11 +69,12 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 					x+1, y+1, cellWidth-2, cellHeight-2, x+cellWidth/2, y+cellHeight/2+4, p.Points)
 				continue
 			}
-			fmt.Fprintf(&b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" %s/>`, plotText(pairText(p), 300), x+1, y+1,
+			fmt.Fprintf(&b, `<g><title>%s</title><rect x="%d" y="%d" width="%d" height="%d" %s/>`, escapePlot(describePair(p), 300), x+1,
+				y+1,
 				cellWidth-2, cellHeight-2, cellColour(p.Pearson))
-			fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="middle">%s</text>`, x+cellWidth/2, y+17, coefficient(p.Pearson))
+			fmt.Fprintf(&b, `<text class="t" x="%d" y="%d" text-anchor="middle">%s</text>`, x+cellWidth/2, y+17, formatCoef(p.Pearson))
 			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">lag %s</text>`, x+cellWidth/2, y+29,
-				html.EscapeString(lagOf(p, p.A == m.Names[i])))
+				html.EscapeString(formatLag(p, p.A == m.Names[i])))
 			fmt.Fprintf(&b, `<text class="s" x="%d" y="%d" text-anchor="middle">n %d</text></g>`, x+cellWidth/2, y+40, p.Points)
 		}
 	}
@@ -86,8 +87,8 @@ func matrixSVG(w io.Writer, m *correlate.Matrix) error {
 	return err
 }
 
-// lagOf formats the lag of a pair as seen from one of its columns.
-func lagOf(p correlate.Pair, forward bool) string {
+// formatLag formats the lag of a pair as seen from one of its columns.
+func formatLag(p correlate.Pair, forward bool) string {
 	if math.IsNaN(p.LagPearson) {
 		return term.Unknown
 	}
@@ -104,20 +105,20 @@ func lagOf(p correlate.Pair, forward bool) string {
 	return strconv.Itoa(int(sign)*p.Lag) + " rows"
 }
 
-func pairText(p correlate.Pair) string {
+func describePair(p correlate.Pair) string {
 	return fmt.Sprintf("%s with %s: %s (95 %% between %s and %s), Spearman %s, %d points worth %s independent ones; at a lag of %s: %s",
-		p.A, p.B, coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High), coefficient(p.Spearman), p.Points,
-		wholeNumber(p.Effective),
-		lagOf(p, true), coefficient(p.LagPearson))
+		p.A, p.B, formatCoef(p.Pearson), formatCoef(p.Low), formatCoef(p.High), formatCoef(p.Spearman), p.Points,
+		formatWhole(p.Effective),
+		formatLag(p, true), formatCoef(p.LagPearson))
 }
 
-// plotText makes text safe for a plot: sanitized, escaped, and cut.
-func plotText(s string, width int) string {
+// escapePlot makes text safe for a plot: sanitized, escaped, and cut.
+func escapePlot(s string, width int) string {
 	return html.EscapeString(term.Cut(term.Safe(s), width, false))
 }
 
-// scatterSVG draws the points of one pair.
-func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
+// writeScatterSVG draws the points of one pair.
+func writeScatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	const w, h, pad = 300, 220, 58
 	low := func(v []float64) (float64, float64) {
 		lo, hi := math.Inf(1), math.Inf(-1)
@@ -132,7 +133,7 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	y0, y1 := low(y)
 	fmt.Fprintf(
 		b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" `+
-			`width="%d" height="%d"/>`, w, h, w, plotText(pairText(p), 300), plotStyle, w, h)
+			`width="%d" height="%d"/>`, w, h, w, escapePlot(describePair(p), 300), plotStyle, w, h)
 	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
 	// At most a few thousand points: more would overlap.
 	step := max(1, len(x)/2000)
@@ -143,8 +144,8 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="2"/>`, pad+4+(x[i]-x0)/(x1-x0)*(w-pad-18),
 			h-pad-4-(y[i]-y0)/(y1-y0)*(h-pad-20))
 	}
-	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, plotText(p.A, 40))
-	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10, plotText(p.B, 30))
+	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, escapePlot(p.A, 40))
+	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10, escapePlot(p.B, 30))
 	for _, l := range []struct {
 		x, y   int
 		anchor string
@@ -156,9 +157,9 @@ func scatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	b.WriteString(`</svg>`)
 }
 
-// pairsHTML writes a self-contained page with the matrix, scatter plots of the strongest pairs, and
+// writePairsHTML writes a self-contained page with the matrix, scatter plots of the strongest pairs, and
 // a table of all pairs.
-func pairsHTML(w io.Writer, title string, m *correlate.Matrix, pairs []correlate.Pair, columns []correlate.Column) error {
+func writePairsHTML(w io.Writer, title string, m *correlate.Matrix, pairs []correlate.Pair, columns []correlate.Column) error {
 	values := map[string][]float64{}
 	for _, c := range columns {
 		values[c.Name] = c.Values
@@ -173,7 +174,7 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 	b.WriteString(
 		`<p>Correlation is not causation. A coefficient based on few independent points means little: look at its confidence ` +
 			`band.</p><div class="wide">`)
-	if err := matrixSVG(&b, m); err != nil {
+	if err := writeMatrixSVG(&b, m); err != nil {
 		return err
 	}
 	b.WriteString(`</div>`)
@@ -186,17 +187,17 @@ table{border-collapse:collapse}th,td{padding:.2rem .6rem;text-align:right;border
 			break
 		}
 		b.WriteString(`<figure>`)
-		scatterSVG(&b, p, values[p.A], values[p.B])
-		fmt.Fprintf(&b, `<figcaption>%s, at lag %s %s; %d points</figcaption></figure>`, coefficient(p.Pearson),
-			html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson), p.Points)
+		writeScatterSVG(&b, p, values[p.A], values[p.B])
+		fmt.Fprintf(&b, `<figcaption>%s, at lag %s %s; %d points</figcaption></figure>`, formatCoef(p.Pearson),
+			html.EscapeString(formatLag(p, true)), formatCoef(p.LagPearson), p.Points)
 	}
 	b.WriteString(
 		`</div><h2>All pairs</h2><div class="wide"><table><thead><tr><th>Column<th>with<th>Pearson<th>95 % ` +
 			`band<th>Spearman<th>Points<th>Effective<th>Lag<th>At lag</tr></thead><tbody>`)
 	for _, p := range pairs {
-		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, plotText(p.A, 60), plotText(p.B, 60),
-			coefficient(p.Pearson), coefficient(p.Low), coefficient(p.High),
-			coefficient(p.Spearman), p.Points, wholeNumber(p.Effective), html.EscapeString(lagOf(p, true)), coefficient(p.LagPearson))
+		fmt.Fprintf(&b, `<tr><td>%s<td>%s<td>%s<td>%s to %s<td>%s<td>%d<td>%s<td>%s<td>%s</tr>`, escapePlot(p.A, 60), escapePlot(p.B, 60),
+			formatCoef(p.Pearson), formatCoef(p.Low), formatCoef(p.High),
+			formatCoef(p.Spearman), p.Points, formatWhole(p.Effective), html.EscapeString(formatLag(p, true)), formatCoef(p.LagPearson))
 	}
 	b.WriteString("</tbody></table></div></body></html>\n")
 	_, err := io.WriteString(w, b.String())

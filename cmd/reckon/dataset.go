@@ -61,7 +61,7 @@ and FILE.md for people.`,
 	f.StringVar(&o.step, "step", "15s", "time between rows, 1ms or more")
 	f.StringVar(&o.gap, "gap", "",
 		"longest time without a sample that is bridged (default: five steps, or five times the spacing of the series)")
-	o.format = g.shared.format(cmd, "csv", "parquet")
+	o.format = g.shared.addFormatFlag(cmd, "csv", "parquet")
 	g.shared.addFlag(cmd, "output", &o.output)
 	return cmd
 }
@@ -91,11 +91,11 @@ func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 		return asUsageError(cmd, fmt.Errorf("--from, --to and --step: give a beginning before the end and 1 to %d steps of 1ms or more",
 			maxDatasetSteps))
 	}
-	selectors, err := o.all()
+	selectors, err := o.readSelectors()
 	if err != nil {
 		return asUsageError(cmd, err)
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func runDataset(cmd *cobra.Command, g *globals, o datasetOptions) error {
 	return writeDataset(g, o, frame)
 }
 
-// all returns the selectors of the flags and of the file.
-func (o *datasetOptions) all() ([]string, error) {
+// readSelectors returns the selectors of the flags and of the file.
+func (o *datasetOptions) readSelectors() ([]string, error) {
 	out := slices.Clone(o.selectors)
 	if o.file != "" {
 		text, err := os.ReadFile(o.file)
@@ -139,8 +139,8 @@ func (o *datasetOptions) all() ([]string, error) {
 	return out, nil
 }
 
-// piece is the time range per query: client and server both limit the size of a response.
-const piece = time.Hour
+// queryRange is the time range per query: client and server both limit the size of a response.
+const queryRange = time.Hour
 
 // fetchSeries reads the stored samples of the selected series. It includes samples before from that the first step
 // needs. A series that matches several selectors is returned once.
@@ -149,8 +149,8 @@ func fetchSeries(ctx context.Context, c *client.Client, selectors []string, from
 	found := map[string]*dataset.Series{}
 	for _, sel := range selectors {
 		mine := map[string]*dataset.Series{} // found by an earlier selector: skip it in later ones
-		for begin := from; begin.Before(to); begin = begin.Add(piece) {
-			end := begin.Add(piece)
+		for begin := from; begin.Before(to); begin = begin.Add(queryRange) {
+			end := begin.Add(queryRange)
 			if end.After(to) {
 				end = to
 			}

@@ -33,8 +33,8 @@ const (
 	demoBy    = "reckon up --demo"
 )
 
-// demoFlags rejects settings of up that a demonstration does not support, and sets its data directory.
-func demoFlags(set *settings.Set, g *globals) error {
+// checkDemoFlags rejects settings of up that a demonstration does not support, and sets its data directory.
+func checkDemoFlags(set *settings.Set, g *globals) error {
 	for _, name := range []string{"site", "node", "source", "exits", "tick", "export", "root", "replay", "slurm"} {
 		if set.Given(name) {
 			return &usageError{fmt.Errorf("--%s has no effect with --demo, which measures no machine; drop one of the two "+
@@ -86,7 +86,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 			"written into %s first, which takes 20 to 40 s of one core: longer where other work shares it ...\n",
 		site.Nodes, len(site.Users), ln.Addr(), o.data)
 	fleet := simulation.New(simulation.Config{Site: site, Version: buildinfo.Get().Version, Slots: 1})
-	show, from := progressLines(g.stderr), now.Add(-demoPast)
+	show, from := progressPrinter(g.stderr), now.Add(-demoPast)
 	// Samples, samples of the last day, and the catalogue took these shares of the time on a quiet machine.
 	turn := func(begin time.Time, low, high float64, span time.Duration) func(simulation.Progress) {
 		return func(p simulation.Progress) {
@@ -97,7 +97,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 			case catalogue.HoursSummed:
 				share = 0.8 + 0.2*built
 			}
-			progress.set(share)
+			progress.setShare(share)
 			show(share, p)
 		}
 	}
@@ -113,7 +113,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	c.Data, c.Site, c.Listener = o.data, demoSite, ln
 	c.Play = func(ctx context.Context, put func(context.Context, string, *metric.Batch) error) error {
 		_, err := fleet.Run(ctx, simulation.Stretch{Until: site.End(), Tick: 5 * time.Second, Export: 15 * time.Second, Live: true},
-			sink(put))
+			sinkFunc(put))
 		return err
 	}
 	s, err := server.Open(ctx, c)
@@ -129,7 +129,7 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	go func() { finished <- s.Run(ctx) }()
 	select {
 	case <-s.First():
-		showFirst(ctx, g, s, time.Time{})
+		printBusiest(ctx, g, s, time.Time{})
 	case err := <-finished:
 		return err
 	case <-time.After(30 * time.Second):
@@ -140,11 +140,13 @@ func runDemo(ctx context.Context, g *globals, o demoOptions) error {
 	return err
 }
 
-// sink adapts a function to simulation.Sink.
-type sink func(ctx context.Context, node string, b *metric.Batch) error
+// sinkFunc adapts a function to simulation.Sink.
+type sinkFunc func(ctx context.Context, node string, b *metric.Batch) error
 
 // Put implements simulation.Sink.
-func (s sink) Put(ctx context.Context, node string, b *metric.Batch) error { return s(ctx, node, b) }
+func (s sinkFunc) Put(ctx context.Context, node string, b *metric.Batch) error {
+	return s(ctx, node, b)
+}
 
 // clearDemo empties the data directory of a demonstration. It returns an error if the directory has any other content
 // or is in use.

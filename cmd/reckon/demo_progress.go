@@ -41,14 +41,14 @@ func startProgress(ln net.Listener) (*demoProgress, error) {
 	p.http.SetKeepAlivesEnabled(false) // the next request goes to the server itself
 	go func() {
 		if err := p.http.Serve(other); !errors.Is(err, http.ErrServerClosed) {
-			fmt.Fprintln(os.Stderr, "reckon: the page of progress: "+oneLine(err))
+			fmt.Fprintln(os.Stderr, "reckon: the page of progress: "+toOneLine(err))
 		}
 	}()
 	return p, nil
 }
 
-// set sets the share of the work that is done, 0 to 1.
-func (p *demoProgress) set(share float64) { p.share.Store(uint64(1000 * min(max(share, 0), 1))) }
+// setShare sets the share of the work that is done, 0 to 1.
+func (p *demoProgress) setShare(share float64) { p.share.Store(uint64(1000 * min(max(share, 0), 1))) }
 
 // stop stops serving the progress before the server uses the address.
 func (p *demoProgress) stop() { _ = p.http.Close() } // interrupted requests are repeated within a second

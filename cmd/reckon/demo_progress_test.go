@@ -20,7 +20,7 @@ func TestDemoProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.set(0.42)
+	p.setShare(0.42)
 	get := func(accept string) (int, string) {
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+ln.Addr().String()+"/", nil)
 		r.Header.Set("Accept", accept)
@@ -41,7 +41,7 @@ func TestDemoProgress(t *testing.T) {
 	if code, text := get("application/json"); code != 503 || !strings.Contains(text, "42 % after") {
 		t.Errorf("%d %s", code, text)
 	}
-	p.set(7) // never more than 1
+	p.setShare(7) // never more than 1
 	if _, text := get("application/json"); !strings.Contains(text, "100 % after") {
 		t.Error(text)
 	}

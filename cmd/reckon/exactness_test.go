@@ -22,7 +22,7 @@ func TestMarks(t *testing.T) {
 	for name, print := range map[string]func(term.Screen) error{
 		"list": func(s term.Screen) error {
 			m := marked{}
-			err := m.jobs([]client.Workload{w}, now).Print(s)
+			err := m.jobTable([]client.Workload{w}, now).Print(s)
 			_, _ = s.Write([]byte(m.legend()))
 			return err
 		},
@@ -59,10 +59,10 @@ func TestUsageMarks(t *testing.T) {
 	m := marked{}
 	var b bytes.Buffer
 	s := term.Screen{Writer: &b}
-	if err := m.usage(list, 0).Print(s); err != nil {
+	if err := m.usageTable(list, 0).Print(s); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.totals(s, list); err != nil {
+	if err := m.printTotals(s, list); err != nil {
 		t.Fatal(err)
 	}
 	for want, n := range map[string]int{">=2": 2, "~10": 1, ">=1": 0, ">= at least": 1, "~ estimated": 1, "1 KiB": 1, ">=-": 0, "~-": 0} {
@@ -91,13 +91,13 @@ func TestTopMarks(t *testing.T) {
 // TestPickedUsage: sums over people are formatted in core-hours and with their marks in chosen columns too.
 func TestPickedUsage(t *testing.T) {
 	rows := []client.Usage{{Owner: "alice", UsageFigures: client.UsageFigures{CPUSeconds: new(7200.0), EnergyJoules: new(1500.0), Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast}}}}
-	columns, err := columnsOf[client.Usage]([]string{"User", "used", "energy", "gpu"}, usageWords())
+	columns, err := resolveColumns[client.Usage]([]string{"User", "used", "energy", "gpu"}, usageAliases())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
 	m := marked{}
-	if err := columnTable(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness },
+	if err := newColumnTable(m, rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness },
 		fixedNow()).Print(term.Screen{Writer: &out}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestUsageUntil(t *testing.T) {
 	}{{nil, "From 2026-11-23 15:00 to 2026-11-23 17:00 UTC"}, {&counted, "From 2026-11-23 15:00 to 2026-11-23 15:51 UTC"}, {&list.Since, "to 2026-11-23 17:00 UTC"}} {
 		var b bytes.Buffer
 		list.AsOf = c.asOf
-		if err := (marked{}).totals(term.Screen{Writer: &b}, list); err != nil || !strings.Contains(b.String(), c.want) {
+		if err := (marked{}).printTotals(term.Screen{Writer: &b}, list); err != nil || !strings.Contains(b.String(), c.want) {
 			t.Errorf("as of %v: %q, %v", c.asOf, b.String(), err)
 		}
 	}

@@ -74,7 +74,7 @@ A plan:
 	g.shared.addFlag(cmd, "domain", &o.domain)
 	f.BoolVar(&o.check, "check", false, "dry run: print the steps and how long they take")
 	f.BoolVar(&o.noData, "no-data", false, "run and mark only; ask no server")
-	o.format = g.shared.format(cmd, "csv", "parquet")
+	o.format = g.shared.addFormatFlag(cmd, "csv", "parquet")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	programs, err := experimentPrograms(cmd, g, p)
+	programs, err := preparePrograms(cmd, g, p)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -103,14 +103,14 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	if o.output == "" {
 		o.output = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name)) + g.now().Format("-20060102-150405")
 	}
-	if err := makeEmpty(o.output); err != nil {
+	if err := makeEmptyDir(o.output); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(o.output, "plan.yaml"), text, 0o644); err != nil {
 		return err
 	}
 	begin := g.now()
-	marks, ran := experimentRunner(g, o.output, programs).Do(cmd.Context(), p)
+	marks, ran := newRunner(g, o.output, programs).Do(cmd.Context(), p)
 	var b bytes.Buffer
 	if err := experiment.WriteMarks(&b, marks); err != nil {
 		return err
@@ -122,7 +122,7 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 		// Also after a signal: the completed part is worth keeping.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 5*time.Minute)
 		defer cancel()
-		if err := m.write(ctx, g, o, marks, begin, g.now()); err != nil {
+		if err := m.saveDataset(ctx, g, o, marks, begin, g.now()); err != nil {
 			return errors.Join(ran, err)
 		}
 	}
@@ -139,8 +139,8 @@ func runExperiment(cmd *cobra.Command, g *globals, o experimentOptions, name str
 	return ran
 }
 
-// makeEmpty creates a folder or accepts an empty one, so that experiments are never mixed.
-func makeEmpty(dir string) error {
+// makeEmptyDir creates a folder or accepts an empty one, so that experiments are never mixed.
+func makeEmptyDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func makeEmpty(dir string) error {
 	return err
 }
 
-// experimentPrograms prepares the programs of all runs before the first one starts.
-func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map[string]load, error) {
+// preparePrograms prepares the programs of all runs before the first one starts.
+func preparePrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map[string]load, error) {
 	out := map[string]load{}
 	for i, r := range p.Runs {
 		if len(r.Stress) == 0 {
@@ -182,7 +182,7 @@ func experimentPrograms(cmd *cobra.Command, g *globals, p *experiment.Plan) (map
 		if err != nil {
 			return nil, fmt.Errorf("run %q: %w", r.Name, err)
 		}
-		if out[r.Name], err = so.load(sub, g, length); err != nil {
+		if out[r.Name], err = so.buildLoad(sub, g, length); err != nil {
 			return nil, fmt.Errorf("run %q: %w", r.Name, err)
 		}
 	}
@@ -224,7 +224,7 @@ func printPlan(g *globals, p *experiment.Plan, programs map[string]load) error {
 	return err
 }
 
-func experimentRunner(g *globals, dir string, programs map[string]load) *experiment.Runner {
+func newRunner(g *globals, dir string, programs map[string]load) *experiment.Runner {
 	file := func(t experiment.Turn, ext string) string {
 		return filepath.Join(dir, fmt.Sprintf("%s-%d%s", t.Run.Name, t.Repetition, ext))
 	}
@@ -270,7 +270,7 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domai
 	if err := checkDomain(domain); err != nil {
 		return nil, err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return nil, err
 	}
@@ -286,12 +286,12 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domai
 		m.columns = append(m.columns, col)
 	}
 	if len(p.Columns) == 0 && len(p.Select) == 0 {
-		if m.columns, err = m.power(ctx, g, domain); err != nil {
+		if m.columns, err = m.powerFeatures(ctx, g, domain); err != nil {
 			return nil, err
 		}
 	}
 	for _, col := range m.columns {
-		got, err := m.query(ctx, col.Expr, g.now().Add(-time.Minute), g.now())
+		got, err := m.querySeries(ctx, col.Expr, g.now().Add(-time.Minute), g.now())
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}
@@ -304,19 +304,19 @@ func newMeasurement(ctx context.Context, g *globals, p experiment.Measure, domai
 	return m, nil
 }
 
-// power returns expressions for the power of the node and its features.
-func (m *measurement) power(ctx context.Context, g *globals, domain string) ([]dataset.PowerFeature, error) {
+// powerFeatures returns expressions for the power of the node and its features.
+func (m *measurement) powerFeatures(ctx context.Context, g *globals, domain string) ([]dataset.PowerFeature, error) {
 	const instead = "name a series under columns: watts: in the measure: of the plan"
 	now := g.now()
 	if m.plan.Node == "" {
 		node, err := meteredNode(ctx, g, m.c, domain, now.Add(-10*time.Minute), now)
 		if err != nil {
-			return nil, orInstead(err, domain, instead)
+			return nil, suggestInstead(err, domain, instead)
 		}
 		m.plan.Node = node
 	}
 	for _, way := range dataset.PowerMeters(domain) {
-		got, err := m.query(ctx, way, now.Add(-10*time.Minute), now)
+		got, err := m.querySeries(ctx, way, now.Add(-10*time.Minute), now)
 		if err != nil {
 			return nil, err
 		}
@@ -324,21 +324,21 @@ func (m *measurement) power(ctx context.Context, g *globals, domain string) ([]d
 			return append([]dataset.PowerFeature{{Name: "watts", Unit: "W", Expr: way}}, dataset.PowerFeatures()...), nil
 		}
 	}
-	return nil, noMeter(domain, instead)
+	return nil, noMeterError(domain, instead)
 }
 
 func (m *measurement) window() time.Duration { return 4 * m.step }
 
-func (m *measurement) query(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
-	return oneSeries(ctx, m.c, dataset.OnNode(expr, m.plan.Node, m.window()), from, to, m.step)
+func (m *measurement) querySeries(ctx context.Context, expr string, from, to time.Time) (map[int64]float64, error) {
+	return querySeries(ctx, m.c, dataset.OnNode(expr, m.plan.Node, m.window()), from, to, m.step)
 }
 
-// write writes the data set to the folder.
-func (m *measurement) write(ctx context.Context, g *globals, o experimentOptions, marks []experiment.Mark, from, to time.Time) error {
+// saveDataset writes the data set to the folder.
+func (m *measurement) saveDataset(ctx context.Context, g *globals, o experimentOptions, marks []experiment.Mark, from, to time.Time) error {
 	if err := m.waitForSamples(ctx, to); err != nil {
 		return err
 	}
-	frame, err := m.frame(ctx, from, to)
+	frame, err := m.fetchFrame(ctx, from, to)
 	if err != nil {
 		return err
 	}
@@ -386,14 +386,14 @@ func (m *measurement) waitForSamples(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-func (m *measurement) frame(ctx context.Context, from, to time.Time) (*dataset.Frame, error) {
+func (m *measurement) fetchFrame(ctx context.Context, from, to time.Time) (*dataset.Frame, error) {
 	f := &dataset.Frame{StepSeconds: m.step.Seconds()}
 	begin := from.Truncate(m.step).Add(m.step)
 	for at := begin; !at.After(to); at = at.Add(m.step) {
 		f.Time = append(f.Time, at.UnixMilli())
 	}
 	for _, col := range m.columns {
-		values, err := m.query(ctx, col.Expr, begin, to)
+		values, err := m.querySeries(ctx, col.Expr, begin, to)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", col.Name, err)
 		}

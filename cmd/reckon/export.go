@@ -88,23 +88,23 @@ func runExportSonar(ctx context.Context, g *globals, o *exportOptions) error {
 	if step < time.Second || !until.After(since) {
 		return &usageError{errors.New("--step must be at least 1s, and --until after --since")}
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(g.stdout)
-	x := &sonarExport{client: c, cluster: o.cluster, totals: map[[3]string]exportTotals{}}
+	x := &sonarExport{client: c, cluster: o.cluster, totals: map[[3]string]jobTotals{}}
 	x.write = func(kind string, attributes any) error {
 		x.written++
 		return sonar.Write(out, buildinfo.Get().Version, kind, attributes)
 	}
 	switch o.kind.value {
 	case "sysinfo":
-		err = x.sysinfo(ctx, now)
+		err = x.exportSysinfo(ctx, now)
 	case "job":
-		err = x.jobs(ctx, since, until, now)
+		err = x.exportJobs(ctx, since, until, now)
 	default:
-		err = x.samples(ctx, since, until, step)
+		err = x.exportSamples(ctx, since, until, step)
 	}
 	if err == nil && x.nameless {
 		fmt.Fprintln(g.stderr, "reckon: nodes without a site were left out: give the name of the cluster by --cluster")
@@ -121,11 +121,11 @@ type sonarExport struct {
 	write    func(kind string, attributes any) error
 	nameless bool
 	written  int // documents
-	totals   map[[3]string]exportTotals
+	totals   map[[3]string]jobTotals
 }
 
-// name returns the name of the cluster; in sonar's format it must not be empty.
-func (x *sonarExport) name(site string) string {
+// clusterName returns the name of the cluster; in sonar's format it must not be empty.
+func (x *sonarExport) clusterName(site string) string {
 	n := cmp.Or(x.cluster, site)
 	x.nameless = x.nameless || n == ""
 	return n
@@ -134,7 +134,7 @@ func (x *sonarExport) name(site string) string {
 // exportChunk is the time range per query.
 const exportChunk = 2 * time.Hour
 
-func (x *sonarExport) samples(ctx context.Context, since, until time.Time, step time.Duration) error {
+func (x *sonarExport) exportSamples(ctx context.Context, since, until time.Time, step time.Duration) error {
 	since = since.Truncate(step)
 	for from := since; !from.After(until); from = from.Add(max(exportChunk.Truncate(step), step)) {
 		to := from.Add(max(exportChunk.Truncate(step), step) - step)
@@ -159,39 +159,39 @@ type readingKey struct {
 // sonarReading is a sample being built: figures by job, and by program of a job.
 type sonarReading struct {
 	sonar.OutSample
-	jobs map[string]*exportJob
+	jobs map[string]*jobFigures
 }
 
-type exportJob struct {
+type jobFigures struct {
 	owner, command         string
 	memory, procs, threads float64
-	exportTotals
+	jobTotals
 	gpus map[string]*[2]float64 // share, bytes
 }
 
-// exportTotals are the counters of a job on a node: of each part, and of each program of a part.
-type exportTotals struct {
+// jobTotals are the counters of a job on a node: of each part, and of each program of a part.
+type jobTotals struct {
 	cpu, rd, wr map[string]float64
 	programs    map[[2]string]float64
 	start       float64 // Unix seconds; 0 if unknown
 	at          int64   // time of the reading
 }
 
-func newExportTotals() exportTotals {
-	return exportTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
+func newJobTotals() jobTotals {
+	return jobTotals{cpu: map[string]float64{}, rd: map[string]float64{}, wr: map[string]float64{}, programs: map[[2]string]float64{}}
 }
 
-// carriedFor is the time in seconds for which a job without new samples keeps its last counters in the readings.
+// carrySeconds is the time in seconds for which a job without new samples keeps its last counters in the readings.
 // Without it, the use of its ended parts would disappear.
-const carriedFor = 3600
+const carrySeconds = 3600
 
 // addEnded adds the use of ended parts to a job's later readings. In sonar's format, a reading includes all use so far,
 // because sonar counts children with their parents.
-func (x *sonarExport) addEnded(k readingKey, id string, j *exportJob) {
+func (x *sonarExport) addEnded(k readingKey, id string, j *jobFigures) {
 	key := [3]string{k.site, k.node, id}
 	old, known := x.totals[key]
-	if !known || k.at-old.at > carriedFor {
-		old = newExportTotals()
+	if !known || k.at-old.at > carrySeconds {
+		old = newJobTotals()
 	}
 	maps.Copy(old.cpu, j.cpu)
 	maps.Copy(old.rd, j.rd)
@@ -202,10 +202,10 @@ func (x *sonarExport) addEnded(k readingKey, id string, j *exportJob) {
 	}
 	old.at = k.at
 	x.totals[key] = old
-	j.exportTotals = old
+	j.jobTotals = old
 }
 
-func sumOf(parts map[string]float64) (sum float64) {
+func sumParts(parts map[string]float64) (sum float64) {
 	for _, part := range slices.Sorted(maps.Keys(parts)) {
 		sum += parts[part]
 	}
@@ -218,16 +218,16 @@ func (x *sonarExport) exportRange(ctx context.Context, from, to time.Time, step 
 		k := readingKey{t.Unix(), l["site"], l["node"]}
 		r := all[k]
 		if r == nil {
-			r = &sonarReading{jobs: map[string]*exportJob{}}
+			r = &sonarReading{jobs: map[string]*jobFigures{}}
 			all[k] = r
 		}
 		return r
 	}
-	job := func(l map[string]string, t time.Time) *exportJob {
+	job := func(l map[string]string, t time.Time) *jobFigures {
 		r := at(l, t)
 		j := r.jobs[l["workload"]]
 		if j == nil {
-			j = &exportJob{exportTotals: newExportTotals(), gpus: map[string]*[2]float64{}}
+			j = &jobFigures{jobTotals: newJobTotals(), gpus: map[string]*[2]float64{}}
 			r.jobs[l["workload"]] = j
 		}
 		j.owner = cmp.Or(j.owner, l["owner"])
@@ -284,7 +284,7 @@ func (x *sonarExport) exportRange(ctx context.Context, from, to time.Time, step 
 				r.System.CPUs[n] = uint64(v)
 			}},
 		{`node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes`,
-			func(l map[string]string, t time.Time, v float64) { at(l, t).System.UsedMemory = kib(v) }},
+			func(l map[string]string, t time.Time, v float64) { at(l, t).System.UsedMemory = toKiB(v) }},
 		{`node_load1`, func(l map[string]string, t time.Time, v float64) { at(l, t).System.Load1 = v }},
 		{`node_boot_time_seconds`, func(l map[string]string, t time.Time, v float64) {
 			at(l, t).System.Boot = sonar.Stamp(time.Unix(int64(v), 0))
@@ -310,28 +310,28 @@ func (x *sonarExport) exportRange(ctx context.Context, from, to time.Time, step 
 	})
 	for _, k := range keys {
 		r := all[k]
-		if r.Cluster = x.name(k.site); r.Cluster == "" {
+		if r.Cluster = x.clusterName(k.site); r.Cluster == "" {
 			continue
 		}
 		r.Time, r.Node = sonar.Stamp(time.Unix(k.at, 0)), k.node
 		for _, id := range slices.Sorted(maps.Keys(r.jobs)) {
 			x.addEnded(k, id, r.jobs[id])
-			r.Jobs = append(r.Jobs, r.jobs[id].record(id, float64(k.at)))
+			r.Jobs = append(r.Jobs, r.jobs[id].toSonarJob(id, float64(k.at)))
 		}
 		if err := x.write("sample", r.OutSample); err != nil {
 			return err
 		}
 	}
-	maps.DeleteFunc(x.totals, func(_ [3]string, t exportTotals) bool { return to.Unix()-t.at > carriedFor })
+	maps.DeleteFunc(x.totals, func(_ [3]string, t jobTotals) bool { return to.Unix()-t.at > carrySeconds })
 	return nil
 }
 
-// record returns a job as one sonar process per program. It assigns figures that are known only for the whole job to
-// the program with the most use.
-func (j *exportJob) record(id string, at float64) *sonar.OutJob {
+// toSonarJob converts the figures of a job to one sonar process per program. Figures known only for the whole job go
+// to the program with the most use.
+func (j *jobFigures) toSonarJob(id string, at float64) *sonar.OutJob {
 	o := &sonar.OutJob{User: cmp.Or(j.owner, "_user_unknown")}
 	o.Job, o.Epoch = sonar.Number(id)
-	rest, programs := sumOf(j.cpu), map[string]float64{}
+	rest, programs := sumParts(j.cpu), map[string]float64{}
 	for of, v := range j.programs {
 		programs[of[1]] += v
 	}
@@ -353,7 +353,7 @@ func (j *exportJob) record(id string, at float64) *sonar.OutJob {
 			p.CPUMean = math.Round(float64(p.CPUTime)/(at-j.start)*100_000) / 1000
 		}
 	}
-	lead.Resident, lead.Read, lead.Written = kib(j.memory), kib(sumOf(j.rd)), kib(sumOf(j.wr))
+	lead.Resident, lead.Read, lead.Written = toKiB(j.memory), toKiB(sumParts(j.rd)), toKiB(sumParts(j.wr))
 	if more := j.procs - float64(len(o.Processes)); more > 0 {
 		lead.Rolled = uint64(more)
 	}
@@ -361,7 +361,7 @@ func (j *exportJob) record(id string, at float64) *sonar.OutJob {
 		lead.Threads = uint64(j.threads - j.procs)
 	}
 	for _, device := range slices.Sorted(maps.Keys(j.gpus)) {
-		g := sonar.OutGPU{UUID: cmp.Or(device, "unknown"), Util: math.Round(j.gpus[device][0]*1000) / 10, Memory: kib(j.gpus[device][1])}
+		g := sonar.OutGPU{UUID: cmp.Or(device, "unknown"), Util: math.Round(j.gpus[device][0]*1000) / 10, Memory: toKiB(j.gpus[device][1])}
 		if n, err := strconv.ParseUint(device, 10, 16); err == nil {
 			g.Index = n
 		}
@@ -370,9 +370,9 @@ func (j *exportJob) record(id string, at float64) *sonar.OutJob {
 	return o
 }
 
-func kib(bytes float64) uint64 { return uint64(math.Round(bytes / 1024)) }
+func toKiB(bytes float64) uint64 { return uint64(math.Round(bytes / 1024)) }
 
-func (x *sonarExport) sysinfo(ctx context.Context, now time.Time) error {
+func (x *sonarExport) exportSysinfo(ctx context.Context, now time.Time) error {
 	list, err := x.client.Nodes(ctx)
 	if err != nil {
 		return err
@@ -382,11 +382,11 @@ func (x *sonarExport) sysinfo(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, n := range list.Nodes {
-		s := sonar.OutSysinfo{Time: sonar.Stamp(n.Seen), Cluster: x.name(n.Site), Node: n.Node, Sockets: 1, ThreadsPerCore: 1}
+		s := sonar.OutSysinfo{Time: sonar.Stamp(n.Seen), Cluster: x.clusterName(n.Site), Node: n.Node, Sockets: 1, ThreadsPerCore: 1}
 		if s.Cluster == "" || n.Cores == nil || n.MemoryBytes == nil {
 			continue // sonar's readers reject a node without this figure
 		}
-		s.CoresPerSocket, s.Memory = uint64(*n.Cores), kib(*n.MemoryBytes)
+		s.CoresPerSocket, s.Memory = uint64(*n.Cores), toKiB(*n.MemoryBytes)
 		for _, u := range uname.Series {
 			if u.Metric["node"] == n.Node && u.Metric["site"] == n.Site {
 				s.OS, s.Release, s.Architecture = u.Metric["sysname"], u.Metric["release"], u.Metric["machine"]
@@ -400,7 +400,7 @@ func (x *sonarExport) sysinfo(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) error {
+func (x *sonarExport) exportJobs(ctx context.Context, since, until, now time.Time) error {
 	bySite := map[string][]sonar.OutSlurmJob{}
 	const page = 10_000
 	for offset := 0; ; offset += page {
@@ -410,8 +410,8 @@ func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) err
 			return err
 		}
 		for i := range list.Workloads {
-			if name := x.name(list.Workloads[i].Site); name != "" {
-				bySite[name] = append(bySite[name], slurmOut(&list.Workloads[i]))
+			if name := x.clusterName(list.Workloads[i].Site); name != "" {
+				bySite[name] = append(bySite[name], toSlurmJob(&list.Workloads[i]))
 			}
 		}
 		if len(list.Workloads) < page {
@@ -428,7 +428,7 @@ func (x *sonarExport) jobs(ctx context.Context, since, until, now time.Time) err
 	return nil
 }
 
-func slurmOut(w *client.Workload) sonar.OutSlurmJob {
+func toSlurmJob(w *client.Workload) sonar.OutSlurmJob {
 	s := sonar.OutSlurmJob{Name: w.Name, User: w.Owner, Account: w.Account, Partition: w.Partition, Nodes: w.Nodes,
 		State: strings.ToUpper(w.State)}
 	s.JobID, _ = sonar.Number(w.ID)
@@ -461,7 +461,7 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 	}
 	s.ReqCPUs, s.ReqNodes = whole(w.RequestCores), whole(w.RequestNodes)
 	if w.RequestMemoryBytes != nil {
-		s.ReqMemory = kib(*w.RequestMemoryBytes / float64(max(s.ReqNodes, 1)))
+		s.ReqMemory = toKiB(*w.RequestMemoryBytes / float64(max(s.ReqNodes, 1)))
 	}
 	if w.RequestSeconds != nil {
 		s.TimeLimit = uint64(math.Ceil(*w.RequestSeconds/60)) + 2
@@ -481,7 +481,7 @@ func slurmOut(w *client.Workload) sonar.OutSlurmJob {
 		s.Sacct.UserCPU = whole(w.CPUSeconds)
 	}
 	if memory := cmp.Or(w.MemoryNeededPeakBytes, w.MemoryPeakBytes); memory != nil {
-		s.Sacct.MaxRSS = kib(*memory)
+		s.Sacct.MaxRSS = toKiB(*memory)
 	}
 	return s
 }

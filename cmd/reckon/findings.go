@@ -63,12 +63,12 @@ of that. The thresholds are a policy:
   reckon findings --explain over-share         what a rule means, and its thresholds
   reckon findings --what-if stricter.yaml --since 7d
   reckon findings mute 3f2a9c1b04de --reason "agreed until the paper" --until 30d`,
-		Args: subcommandOnly,
+		Args: requireSubcommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runFindings(cmd, g, o) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.filter.Rules, "rule", nil, "of these rules")
-	g.shared.list(cmd, "owner", &o.filter.Owners)
+	g.shared.addListFlag(cmd, "owner", &o.filter.Owners)
 	f.StringSliceVar(&o.filter.Severities, "severity", nil, "of these severities: high, medium, low")
 	f.StringSliceVarP(&o.filter.States, "state", "s", nil, "in these states: new, open, gone (default: new and open)")
 	f.StringVarP(&o.filter.Workload, "workload", "j", "", "about this workload: slurm/4711, or the number of a batch job")
@@ -82,11 +82,11 @@ of that. The thresholds are a policy:
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
 	completeWords(cmd, "by", o.by.words...)
 	addColumns[client.Finding](g.shared, cmd, &o.columns)
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	completeWords(cmd, "rule", misuse.Rules()...)
 	completeWords(cmd, "severity", "high", "medium", "low")
 	completeWords(cmd, "state", "new", "open", "gone")
-	cmd.AddCommand(findingsPolicy(g), findingsAck(g), findingsMute(g))
+	cmd.AddCommand(newFindingsPolicy(g), newFindingsAck(g), newFindingsMute(g))
 	return cmd
 }
 
@@ -98,17 +98,17 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 	if err != nil {
 		return err
 	}
-	columns, err := columnsOf[client.Finding](o.columns, findingWords())
+	columns, err := resolveColumns[client.Finding](o.columns, findingAliases())
 	if err != nil {
 		return err
 	}
-	o.filter.Workload = batchID(o.filter.Workload)
+	o.filter.Workload = completeJobID(o.filter.Workload)
 	if o.explain != "" {
 		if slices.Contains(misuse.Rules(), o.explain) {
 			return explainRule(cmd, g, o.explain)
 		}
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,10 @@ func runFindings(cmd *cobra.Command, g *globals, o findingsOptions) error {
 		}
 		return explainFinding(cmd, g, c, o, f)
 	case o.whatIf != "":
-		return whatIf(cmd, g, c, o, since)
+		return runWhatIf(cmd, g, c, o, since)
 	}
 	o.filter.Since = since
-	list, err := o.list(cmd.Context(), c, g.now())
+	list, err := o.fetchFindings(cmd.Context(), c, g.now())
 	if err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (o *findingsOptions) fetchFinding(ctx context.Context, c *client.Client, si
 	return f, err
 }
 
-// list fetches the findings; if there are none, an unknown name is an error.
-func (o *findingsOptions) list(ctx context.Context, c *client.Client, now time.Time) (client.FindingList, error) {
+// fetchFindings fetches the findings; if there are none, an unknown name is an error.
+func (o *findingsOptions) fetchFindings(ctx context.Context, c *client.Client, now time.Time) (client.FindingList, error) {
 	f := o.filter
 	if o.all {
 		f.Muted = true
@@ -163,12 +163,12 @@ func (o *findingsOptions) list(ctx context.Context, c *client.Client, now time.T
 	if f.Node != "" {
 		of["node"] = []string{f.Node}
 	}
-	return list, strangeNames(ctx, c, now, of)
+	return list, checkNames(ctx, c, now, of)
 }
 
 func printFindings(g *globals, o findingsOptions, list client.FindingList, columns []string) error {
 	if o.by.value != "" && len(list.Findings) > 0 {
-		return findingOwners(g, o.format.value, list)
+		return printFindingOwners(g, o.format.value, list)
 	}
 	switch o.format.value {
 	case "json":
@@ -201,8 +201,8 @@ func printFindings(g *globals, o findingsOptions, list client.FindingList, colum
 	return nil
 }
 
-// findingOwners prints the findings by owner.
-func findingOwners(g *globals, format string, list client.FindingList) error {
+// printFindingOwners prints the findings by owner.
+func printFindingOwners(g *globals, format string, list client.FindingList) error {
 	switch format {
 	case "json":
 		return printJSON(g, list.Owners)
@@ -212,7 +212,7 @@ func findingOwners(g *globals, format string, list client.FindingList) error {
 	t := term.TableOf("OWNER:s8|FINDINGS:r|SEVERITY|CORE-HOURS:r|GPU-HOURS:r|GiB-HOURS:ro1|RULES:s12")
 	for _, o := range list.Owners {
 		t.Add(cmp.Or(o.Owner, term.Unknown), strconv.Itoa(o.Findings), o.Severity, term.Hours(o.CoreSeconds), term.Hours(o.GPUSeconds),
-			term.Hours(dividedBy(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
+			term.Hours(divideBy(o.ByteSeconds, 1<<30)), strings.Join(o.Rules, ", "))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -231,9 +231,7 @@ func findingsTable(g *globals, list []client.Finding) error {
 			state = "seen by " + f.AckBy
 		}
 		about := f.Workload
-		if about == "" {
-			about = f.Node
-		}
+		about = cmp.Or(about, f.Node)
 		t.Add(f.ID, f.Severity, f.Rule, f.Owner, about, f.Text, term.Clock(f.First, g.now()), state)
 	}
 	return t.Print(g.screen())
@@ -262,12 +260,8 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 		return client.WriteCSV(g.stdout, sum.Steps)
 	}
 	about := f.Workload
-	if about == "" {
-		about = f.Node
-	}
-	if about == "" {
-		about = "all work of " + f.Owner
-	}
+	about = cmp.Or(about, f.Node)
+	about = cmp.Or(about, "all work of "+f.Owner)
 	w := g.stdout
 	fmt.Fprintf(w, "%s: %s %s\n  %s\n\n", term.Safe(f.Rule), term.Safe(f.Owner), term.Safe(about), term.Safe(f.Text))
 	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", f.Severity, term.Clock(f.First, g.now()),
@@ -283,15 +277,15 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 	for _, e := range f.Evidence {
 		limit := term.Unknown
 		if e.Limit != nil {
-			limit = evidenceText(*e.Limit, e.Unit)
+			limit = formatEvidence(*e.Limit, e.Unit)
 		}
-		t.Add(e.Text, evidenceText(e.Value, e.Unit), limit)
+		t.Add(e.Text, formatEvidence(e.Value, e.Unit), limit)
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
 	}
 	if sum != nil {
-		if err := addUp(g, *sum); err != nil {
+		if err := printScoreSteps(g, *sum); err != nil {
 			return err
 		}
 	}
@@ -311,8 +305,8 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 // shownSteps is the maximum number of displayed steps of a score, those with the largest contribution.
 const shownSteps = 20
 
-// addUp shows the steps that add up to the score of over-share.
-func addUp(g *globals, s client.FindingSteps) error {
+// printScoreSteps shows the steps that add up to the score of over-share.
+func printScoreSteps(g *globals, s client.FindingSteps) error {
 	w := g.stdout
 	if s.Note != "" {
 		fmt.Fprintf(w, "\n%s\n", term.Safe(s.Note))
@@ -358,7 +352,7 @@ var contendedBy = map[string]string{
 	"waiting": "a waiting request",
 }
 
-func evidenceText(v float64, unit string) string {
+func formatEvidence(v float64, unit string) string {
 	switch unit {
 	case "ratio":
 		return fmt.Sprintf("%.1f %%", 100*v)
@@ -382,7 +376,7 @@ func evidenceText(v float64, unit string) string {
 func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 	text := findings.DefaultPolicy()
 	said := "of this program"
-	if c, err := g.client(); err == nil {
+	if c, err := g.newClient(); err == nil {
 		if mine, err := c.FindingPolicy(cmd.Context()); err == nil {
 			text, said = mine, "of "+c.Server()
 		}
@@ -405,7 +399,7 @@ func explainRule(cmd *cobra.Command, g *globals, rule string) error {
 	return nil
 }
 
-func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, since time.Time) error {
+func runWhatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, since time.Time) error {
 	text, err := os.ReadFile(o.whatIf)
 	if err != nil {
 		return fmt.Errorf("--what-if: %w", err)
@@ -435,7 +429,7 @@ func whatIf(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions,
 	return nil
 }
 
-func findingsPolicy(g *globals) *cobra.Command {
+func newFindingsPolicy(g *globals) *cobra.Command {
 	var own bool
 	cmd := &cobra.Command{
 		Use:   "policy",
@@ -444,7 +438,7 @@ func findingsPolicy(g *globals) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text := findings.DefaultPolicy()
 			if own {
-				c, err := g.client()
+				c, err := g.newClient()
 				if err != nil {
 					return err
 				}
@@ -460,7 +454,7 @@ func findingsPolicy(g *globals) *cobra.Command {
 	return cmd
 }
 
-func findingsAck(g *globals) *cobra.Command {
+func newFindingsAck(g *globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ack ID",
 		Short: "Acknowledge a finding",
@@ -476,7 +470,7 @@ func findingsAck(g *globals) *cobra.Command {
 	}
 }
 
-func findingsMute(g *globals) *cobra.Command {
+func newFindingsMute(g *globals) *cobra.Command {
 	var reason, until string
 	cmd := &cobra.Command{
 		Use:   "mute ID",
@@ -494,7 +488,7 @@ func findingsMute(g *globals) *cobra.Command {
 					return err
 				}
 			}
-			c, err := g.client()
+			c, err := g.newClient()
 			if err != nil {
 				return err
 			}

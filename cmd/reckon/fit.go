@@ -37,10 +37,10 @@ all users, and the partition to take.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
+			if q.MemoryBytes, err = parseByteFlag("memory", memory); err != nil {
 				return err
 			}
-			if q.GPUMemoryBytes, err = byteCount("gpu-memory", gpuMemory); err != nil {
+			if q.GPUMemoryBytes, err = parseByteFlag("gpu-memory", gpuMemory); err != nil {
 				return err
 			}
 			if q.Time, err = parseSpan("time", length); err != nil {
@@ -63,12 +63,12 @@ all users, and the partition to take.`,
 	f.StringVar(&gpuMemory, "gpu-memory", "", "memory of one GPU, such as 3G (1024 based)")
 	g.shared.addFlag(cmd, "time", &length)
 	f.BoolVar(&ranked, "rank", false, "order the nodes by the watts that it adds there, as `reckon rank --explain`")
-	format = g.shared.format(cmd, "table", "json", "csv")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }
 
-// byteCount parses bytes: a number with the suffix K, M, G or T, 1024 based.
-func byteCount(flag, text string) (float64, error) {
+// parseByteFlag parses bytes: a number with the suffix K, M, G or T, 1024 based.
+func parseByteFlag(flag, text string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}

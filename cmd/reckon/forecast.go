@@ -57,7 +57,7 @@ made on demand, as with --now. Kept forecasts need two days of history.`,
 	f.BoolVar(&q.Now, "now", false, "forecast from what there is at this moment")
 	f.IntVar(&q.Hours, "hours", 0, "how far ahead, 1 to 336; forecast at this moment, as with --now")
 	f.BoolVar(&steps, "steps", false, "a line for each hour")
-	format = g.shared.format(cmd, "table", "json", "csv")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	cmd.MarkFlagsMutuallyExclusive("node", "owner")
 	return cmd
 }
@@ -66,7 +66,7 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Forecast(ctx, q)
 		a := output{json: list, csv: csvOf(forecastRows(list.Forecasts)), rows: len(list.Forecasts), missing: list.Missing,
-			empty: tooLittle(&list),
+			empty: noForecastReason(&list),
 			print: func(term.Screen) error { return printForecasts(g, list.Forecasts) }}
 		if steps {
 			a.print = func(term.Screen) error { return printSteps(g, list.Forecasts) }
@@ -79,8 +79,8 @@ func runForecast(ctx context.Context, g *globals, q client.ForecastQuery, steps 
 	})
 }
 
-// tooLittle explains why there is no forecast.
-func tooLittle(list *client.ForecastList) string {
+// noForecastReason explains why there is no forecast.
+func noForecastReason(list *client.ForecastList) string {
 	if list.MeasuredHours == 0 {
 		return "no forecast: no full hour was measured"
 	}
@@ -110,8 +110,8 @@ func forecastRows(list []client.Forecast) []forecastRow {
 	return rows
 }
 
-// figureAmount formats a value of a figure with its unit.
-func figureAmount(figure string, v float64) string {
+// formatValue formats a value of a figure with its unit.
+func formatValue(figure string, v float64) string {
 	switch {
 	case strings.HasSuffix(figure, "_per_second"):
 		return term.Rate(&v)
@@ -127,8 +127,8 @@ func figureAmount(figure string, v float64) string {
 	return term.Cores(&v)
 }
 
-// figureWords returns the display name of the figure of a forecast.
-func figureWords(f *client.Forecast) string {
+// figureTitle returns the display name of the figure of a forecast.
+func figureTitle(f *client.Forecast) string {
 	if f.Subject == "filesystem" {
 		_, mount, _ := strings.Cut(f.Name, ":")
 		return "free on " + mount
@@ -163,18 +163,18 @@ func printForecasts(g *globals, list []client.Forecast) error {
 			sum += mean / float64(len(f.Steps))
 			low, high = min(low, s.Low), max(high, s.High)
 		}
-		name := figureWords(f)
+		name := figureTitle(f)
 		if len(sites) > 1 {
 			name = f.Site + " " + name
 		}
-		e, of, band := forecastErrors(f)
-		t.Add(name, figureAmount(f.Figure, next), figureAmount(f.Figure, sum), figureAmount(f.Figure, least), figureAmount(f.Figure, most),
-			figureAmount(f.Figure, low)+" to "+figureAmount(f.Figure, high), e, of, band, forecastNote(f))
+		e, of, band := formatErrors(f)
+		t.Add(name, formatValue(f.Figure, next), formatValue(f.Figure, sum), formatValue(f.Figure, least), formatValue(f.Figure, most),
+			formatValue(f.Figure, low)+" to "+formatValue(f.Figure, high), e, of, band, formatFlags(f))
 	}
 	return t.Print(g.screen())
 }
 
-// expectedValue returns the expected value of a step; of a forecast that an older version made, the median.
+// expectedValue returns the expected value of a step, or the median if an older version made the forecast.
 func expectedValue(s *client.ForecastStep) float64 {
 	if s.Mean != nil {
 		return *s.Mean
@@ -182,18 +182,18 @@ func expectedValue(s *client.ForecastStep) float64 {
 	return s.Median
 }
 
-// forecastErrors formats the errors of the last 14 days, or in parentheses the error of the back-test if there are none yet.
-func forecastErrors(f *client.Forecast) (mean, ofNaive, band string) {
+// formatErrors formats the errors of the last 14 days, or in parentheses the error of the back-test if there are none yet.
+func formatErrors(f *client.Forecast) (mean, ofNaive, band string) {
 	switch {
 	case f.Error != nil:
-		return figureAmount(f.Figure, f.Error.Mean), term.Percent(f.Error.OfNaive), term.Percent(&f.Error.Coverage)
+		return formatValue(f.Figure, f.Error.Mean), term.Percent(f.Error.OfNaive), term.Percent(&f.Error.Coverage)
 	case f.Backtest != nil:
 		ratio := (*float64)(nil)
 		if f.Naive != nil && *f.Naive > 0 {
 			r := *f.Backtest / *f.Naive
 			ratio = &r
 		}
-		return "(" + figureAmount(f.Figure, *f.Backtest) + ")", "(" + term.Percent(ratio) + ")", term.Unknown
+		return "(" + formatValue(f.Figure, *f.Backtest) + ")", "(" + term.Percent(ratio) + ")", term.Unknown
 	}
 	return term.Unknown, term.Unknown, term.Unknown
 }
@@ -206,7 +206,7 @@ var flagNotes = map[string]string{
 	"seasonless": "no daily pattern",
 }
 
-func forecastNote(f *client.Forecast) string {
+func formatFlags(f *client.Forecast) string {
 	var notes []string
 	for _, flag := range f.Flags {
 		notes = append(notes, cmp.Or(flagNotes[flag], flag))
@@ -223,8 +223,8 @@ func printSteps(g *globals, list []client.Forecast) error {
 	for i := range list {
 		f := &list[i]
 		for _, s := range f.Steps {
-			t.Add(figureWords(f), s.At.In(now.Location()).Format("Jan 02 15:04"), figureAmount(f.Figure, expectedValue(&s)),
-				figureAmount(f.Figure, s.Median), figureAmount(f.Figure, s.Low), figureAmount(f.Figure, s.High))
+			t.Add(figureTitle(f), s.At.In(now.Location()).Format("Jan 02 15:04"), formatValue(f.Figure, expectedValue(&s)),
+				formatValue(f.Figure, s.Median), formatValue(f.Figure, s.Low), formatValue(f.Figure, s.High))
 		}
 	}
 	return t.Print(g.screen())
@@ -249,9 +249,9 @@ func printNext(g *globals, list []client.NextFigure) error {
 	for _, n := range list {
 		between := "too few runs"
 		if n.Runs >= 3 {
-			between = figureAmount(n.Figure, n.Low) + " to " + figureAmount(n.Figure, n.High)
+			between = formatValue(n.Figure, n.Low) + " to " + formatValue(n.Figure, n.High)
 		}
-		t.Add(words[n.Figure], figureAmount(n.Figure, n.Median), between, term.Percent(n.Error), fmt.Sprint(n.Runs))
+		t.Add(words[n.Figure], formatValue(n.Figure, n.Median), between, term.Percent(n.Error), fmt.Sprint(n.Runs))
 	}
 	return t.Print(g.screen())
 }

@@ -55,7 +55,7 @@ func newGraphList(g *globals) *cobra.Command {
 			return t.Print(g.screen())
 		}),
 	}
-	format = g.shared.format(cmd, "table", "json")
+	format = g.shared.addFormatFlag(cmd, "table", "json")
 	return cmd
 }
 
@@ -82,7 +82,7 @@ with --values each series is shown with its latest value and that value's time.`
 			return err
 		}),
 	}
-	format = g.shared.format(cmd, "turtle", "jsonld", "ntriples")
+	format = g.shared.addFormatFlag(cmd, "turtle", "jsonld", "ntriples")
 	cmd.Flags().BoolVar(&values, "values", false, "add the latest value of each series")
 	return cmd
 }
@@ -107,14 +107,14 @@ nothing is written.`,
 				defer f.Close()
 				in = f
 			}
-			c, err := g.client()
+			c, err := g.newClient()
 			if err != nil {
 				return err
 			}
 			return c.PutSubgraph(cmd.Context(), args[0], mediaTypes[format.value], in, add, version)
 		},
 	}
-	format = g.shared.format(cmd, "turtle", "jsonld", "ntriples")
+	format = g.shared.addFormatFlag(cmd, "turtle", "jsonld", "ntriples")
 	cmd.Flags().BoolVar(&add, "add", false, "add the statements to those that are there")
 	cmd.Flags().StringVar(&version, "if-version", "", "only if the subgraph is at this version")
 	return cmd
@@ -148,12 +148,12 @@ statements. reckon docs graph lists what the embedded store leaves out.`,
 			return runGraphQuery(cmd.Context(), g, args[0], format.value)
 		},
 	}
-	format = g.shared.format(cmd, "table", "json", "csv", "tsv", "turtle", "jsonld", "ntriples")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv", "tsv", "turtle", "jsonld", "ntriples")
 	return cmd
 }
 
 func runGraphQuery(ctx context.Context, g *globals, query, format string) error {
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -212,12 +212,12 @@ func newGraphWalk(g *globals) *cobra.Command {
 			if len(links) == 0 {
 				return fmt.Errorf("the graph has no %s, or none that you may see; `reckon graph ls` lists subgraphs", args[0])
 			}
-			return showLinks(g.screen(), links)
+			return printLinks(g.screen(), links)
 		}),
 	}
 }
 
-func showLinks(screen term.Screen, links []client.GraphLink) error {
+func printLinks(screen term.Screen, links []client.GraphLink) error {
 	t := term.TableOf("|RELATION:s12|THING:s24|NAME:s8")
 	for _, l := range links {
 		arrow, to := "->", l.To

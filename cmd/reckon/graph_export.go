@@ -25,9 +25,9 @@ of the latest minute; the server has to run with the setting graph-compatible.`,
 		Example: `  reckon graph export --format nquads > graph.nq
   reckon graph export --vocabulary glaciation --format jsonld`,
 		RunE: g.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
-			from := allSubgraphs
+			from := fetchSubgraphs
 			if vocabulary.value == "glaciation" {
-				from = latestSnapshot
+				from = fetchSnapshot
 			}
 			quads, err := from(ctx, c)
 			if err != nil {
@@ -36,14 +36,14 @@ of the latest minute; the server has to run with the setting graph-compatible.`,
 			return writeGraph(g.stdout, quads, format.value, vocabulary.value)
 		}),
 	}
-	format = g.shared.format(cmd, "nquads", "turtle", "jsonld", "ntriples")
+	format = g.shared.addFormatFlag(cmd, "nquads", "turtle", "jsonld", "ntriples")
 	vocabulary = &choice{value: "own", words: []string{"own", "glaciation"}}
 	cmd.Flags().Var(vocabulary, "vocabulary", "words of the graph: own, glaciation")
 	completeWords(cmd, "vocabulary", "own", "glaciation")
 	return cmd
 }
 
-func allSubgraphs(ctx context.Context, c *client.Client) (out []graph.Quad, err error) {
+func fetchSubgraphs(ctx context.Context, c *client.Client) (out []graph.Quad, err error) {
 	list, err := c.Subgraphs(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func allSubgraphs(ctx context.Context, c *client.Client) (out []graph.Quad, err 
 	return out, nil
 }
 
-func latestSnapshot(ctx context.Context, c *client.Client) ([]graph.Quad, error) {
+func fetchSnapshot(ctx context.Context, c *client.Client) ([]graph.Quad, error) {
 	answer, err := c.SPARQL(ctx, `PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> SELECT ?g ?s ?p ?o WHERE {
 { SELECT ?g WHERE { GRAPH ?g {} FILTER regex(str(?g), "^timestamp:") } ORDER BY DESC(xsd:integer(replace(str(?g), "^timestamp:", ""))) LIMIT 1 }
 GRAPH ?g { ?s ?p ?o } }`)

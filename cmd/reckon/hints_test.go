@@ -30,7 +30,7 @@ func TestHints(t *testing.T) {
 		g := &globals{deps: deps{getenv: func(name string) string {
 			return map[string]string{"RECKON_SERVER": c.server, "XDG_RUNTIME_DIR": dir}[name]
 		}}}
-		if got := g.call(c.program, c.url, c.socket); got != c.want {
+		if got := g.commandLine(c.program, c.url, c.socket); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}

@@ -52,8 +52,8 @@ type importFlags struct {
 	format *choice
 }
 
-// importCommand completes the command of a format. site and force are set by flags that all formats share.
-func importCommand(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.Command) (*cobra.Command, *importFlags) {
+// addImportFlags completes the command of a format. site and force are set by flags that all formats share.
+func addImportFlags(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.Command) (*cobra.Command, *importFlags) {
 	f := &importFlags{ImportOptions: client.ImportOptions{Format: name}}
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runImport(cmd.Context(), g, f, args) }
@@ -63,12 +63,12 @@ func importCommand(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.Co
 		})
 	})
 	g.shared.addFlag(cmd, "data", &f.data)
-	f.format = g.shared.format(cmd, "text", "json")
+	f.format = g.shared.addFormatFlag(cmd, "text", "json")
 	return cmd, f
 }
 
 func newImportSonar(g *globals, site *pflag.FlagSet) *cobra.Command {
-	cmd, f := importCommand(g, site, "sonar", &cobra.Command{
+	cmd, f := addImportFlags(g, site, "sonar", &cobra.Command{
 		Use:   "sonar PATH...",
 		Short: "Import what sonar wrote: CSV of every release, JSON, trees of them",
 		Long: `sonar takes files and directories of sonar, plain or gzip: CSV, tagged or untagged as of
@@ -86,7 +86,7 @@ Older CSV names no epoch: with --batch its jobs are the batch system's.`,
 }
 
 func newImportSacct(g *globals, site *pflag.FlagSet) *cobra.Command {
-	cmd, f := importCommand(g, site, "sacct", &cobra.Command{
+	cmd, f := addImportFlags(g, site, "sacct", &cobra.Command{
 		Use:     "sacct PATH...",
 		Aliases: []string{"accounting", "pbs", "sge", "lsf"},
 		Short:   "Import the accounting of Slurm, PBS, Grid Engine or LSF",
@@ -108,7 +108,7 @@ Usage from accounting is taken for jobs that no agent measured.`,
 }
 
 func newImportWaggle(g *globals, site *pflag.FlagSet) *cobra.Command {
-	cmd, _ := importCommand(g, site, "waggle", &cobra.Command{
+	cmd, _ := addImportFlags(g, site, "waggle", &cobra.Command{
 		Use:   "waggle PATH...",
 		Short: "Import measurements from the data API of Waggle and Sage",
 		Long: `waggle imports responses of the Waggle data API: one measurement in JSON on each line,
@@ -137,7 +137,7 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		r, err = server.ImportFiles(ctx, f.data, log, f.ImportOptions, files)
 	} else {
 		var c *client.Client
-		if c, err = g.client(); err != nil {
+		if c, err = g.newClient(); err != nil {
 			return err
 		}
 		r, err = c.Import(ctx, f.ImportOptions, files)
@@ -158,14 +158,14 @@ func runImport(ctx context.Context, g *globals, f *importFlags, paths []string) 
 		enc.SetIndent("", "  ")
 		err = enc.Encode(r)
 	} else {
-		err = showImport(g, r, time.Since(began))
+		err = printImport(g, r, time.Since(began))
 	}
 	switch {
 	case err != nil:
 	case r.Useless():
 		err = fmt.Errorf("nothing was imported: the input has no record of %s that can be read", f.Format)
 	case r.Unread > 0:
-		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, countOf(r.Files, "file"))
+		err = fmt.Errorf("no record can be read in %d of %s", r.Unread, plural(r.Files, "file"))
 	}
 	return err
 }
@@ -213,8 +213,8 @@ func (c countedFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// countOf formats a number of things; several is an irregular plural.
-func countOf(n int, thing string, several ...string) string {
+// plural formats a number of things; several is an irregular plural.
+func plural(n int, thing string, several ...string) string {
 	switch {
 	case n == 1:
 		return "1 " + thing
@@ -226,8 +226,8 @@ func countOf(n int, thing string, several ...string) string {
 	return format.Count(float64(n)) + " " + thing
 }
 
-// showImport prints the result of an import.
-func showImport(g *globals, r client.ImportResult, took time.Duration) error {
+// printImport prints the result of an import.
+func printImport(g *globals, r client.ImportResult, took time.Duration) error {
 	listed := 0
 	for _, b := range r.Bad {
 		where := b.File
@@ -238,14 +238,14 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		if b.Count > 1 {
 			text += fmt.Sprintf(" (and %d more of this kind)", b.Count-1)
 		}
-		fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %s", where, text)))
+		fmt.Fprintln(g.stderr, toOneLine(fmt.Errorf("%s: %s", where, text)))
 		listed += b.Count
 	}
 	if more := r.BadCount + r.BadFields - listed; more > 0 {
 		fmt.Fprintf(g.stderr, "and %d more that cannot be parsed\n", more)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s: %s new, %s known", countOf(r.Files, "file"), countOf(r.Records, "record"),
+	fmt.Fprintf(&b, "%s, %s: %s new, %s known", plural(r.Files, "file"), plural(r.Records, "record"),
 		format.Count(float64(r.Taken)), format.Count(float64(r.Known)))
 	for _, c := range []struct {
 		n    int
@@ -259,12 +259,12 @@ func showImport(g *globals, r client.ImportResult, took time.Duration) error {
 		}
 	}
 	if n := r.BadCount - r.Refused; n > 0 {
-		fmt.Fprintf(&b, "; %s could not be read", countOf(n, "line or document", "lines or documents"))
+		fmt.Fprintf(&b, "; %s could not be read", plural(n, "line or document", "lines or documents"))
 	}
 	if r.BadFields > 0 {
-		fmt.Fprintf(&b, "; %s could not be read", countOf(r.BadFields, "field"))
+		fmt.Fprintf(&b, "; %s could not be read", plural(r.BadFields, "field"))
 	}
-	fmt.Fprintf(&b, "\n%s, %s in %.1f s", countOf(r.Workloads, "workload"), countOf(r.Samples, "sample"), took.Seconds())
+	fmt.Fprintf(&b, "\n%s, %s in %.1f s", plural(r.Workloads, "workload"), plural(r.Samples, "sample"), took.Seconds())
 	if r.From != nil && r.To != nil {
 		fmt.Fprintf(&b, ", from %s to %s UTC\nsee them: reckon jobs --since %s", r.From.Format("2006-01-02 15:04"),
 			r.To.Format("2006-01-02 15:04"), r.From.Format("2006-01-02"))

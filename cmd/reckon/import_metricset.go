@@ -24,8 +24,8 @@ type metricSetImport struct {
 	format                     *choice
 }
 
-// maxLog limits the size of one imported log, in bytes.
-const maxLog = 1 << 30
+// maxLogBytes limits the size of one imported log, in bytes.
+const maxLogBytes = 1 << 30
 
 func newImportMetricSet(g *globals) *cobra.Command {
 	var o metricSetImport
@@ -49,7 +49,7 @@ or from the file itself. The same file again adds nothing.`,
 	f.StringVar(&o.set, "set", "", "name of the MetricSet (default: from the file)")
 	f.StringVar(&o.site, "site", "", "site of the runs")
 	f.StringVar(&o.time, "time", "", "when it was measured, for logs without a time (default: the modification time of the file)")
-	o.format = g.shared.format(cmd, "text", "json")
+	o.format = g.shared.addFormatFlag(cmd, "text", "json")
 	return cmd
 }
 
@@ -58,16 +58,16 @@ func importMetricSets(cmd *cobra.Command, g *globals, o metricSetImport, files [
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
 	bad := 0
 	var runs []client.MetricRun
 	for _, name := range files {
-		run, err := o.read(g, name, when)
+		run, err := o.readRun(g, name, when)
 		if err != nil {
-			fmt.Fprintln(g.stderr, oneLine(fmt.Errorf("%s: %w", name, err)))
+			fmt.Fprintln(g.stderr, toOneLine(fmt.Errorf("%s: %w", name, err)))
 			bad++
 			continue
 		}
@@ -95,8 +95,8 @@ func importMetricSets(cmd *cobra.Command, g *globals, o metricSetImport, files [
 	return nil
 }
 
-// read builds a run from a file.
-func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client.MetricRun, error) {
+// readRun builds a run from a file.
+func (o *metricSetImport) readRun(g *globals, name string, when time.Time) (*client.MetricRun, error) {
 	in, base := io.NopCloser(g.stdin), "stdin"
 	if name != "-" {
 		f, err := os.Open(name)
@@ -109,12 +109,12 @@ func (o *metricSetImport) read(g *globals, name string, when time.Time) (*client
 		}
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxLog+1))
+	text, err := io.ReadAll(io.LimitReader(in, maxLogBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxLog {
-		return nil, fmt.Errorf("it is longer than %d MiB", maxLog>>20)
+	if len(text) > maxLogBytes {
+		return nil, fmt.Errorf("it is longer than %d MiB", maxLogBytes>>20)
 	}
 	l, err := metricsetlog.Read(bytes.NewReader(text))
 	if err != nil {

@@ -91,14 +91,14 @@ latest by owner and name instead.`,
 	o.by = &choice{words: []string{"node", "command", "part"}}
 	cmd.Flags().Var(o.by, "by", "the profile of each: node, command, part")
 	completeWords(cmd, "by", o.by.words...)
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	o.trace = &choice{words: []string{"csv", "json"}}
 	cmd.Flags().Var(o.trace, "trace", "write its use over time as a trace for reckon stress: csv, json")
 	completeWords(cmd, "trace", o.trace.words...)
 	cmd.Flags().BoolVar(&o.mail, "email-text", false, "plain text for a mail: 72 columns, no charts, ASCII")
 	cmd.Flags().BoolVar(&o.seff, "seff", false, "the lines of Slurm's seff, in its order")
 	cmd.Flags().IntVar(&o.find.Limit, "last", 1, "the last N started, 1 to 100")
-	g.shared.list(cmd, "owner", &o.find.Owners)
+	g.shared.addListFlag(cmd, "owner", &o.find.Owners)
 	g.shared.addFlag(cmd, "name", &o.find.Name)
 	cmd.Flags().BoolVar(&o.logs.show, "logs", false,
 		"its logs from Loki, or the commands that show them, if no Loki is configured, by --loki or on the server")
@@ -112,8 +112,8 @@ latest by owner and name instead.`,
 	return cmd
 }
 
-// span returns the range of the query for the job; it removes run and step from the id.
-func (o *jobOptions) span(now time.Time) (client.Range, error) {
+// queryRange returns the time range of the query. It removes the run and the step from the id of the job.
+func (o *jobOptions) queryRange(now time.Time) (client.Range, error) {
 	r := client.Range{Site: o.site}
 	var err error
 	if r.From, err = parseTime("from", o.from, now); err != nil {
@@ -125,10 +125,10 @@ func (o *jobOptions) span(now time.Time) (client.Range, error) {
 	if r.Step, err = parseSpan("step", o.step); err != nil {
 		return r, err
 	}
-	if o.id, r.Start, err = lifeOf(o.id, o.start, now); err != nil {
+	if o.id, r.Start, err = parseRunID(o.id, o.start, now); err != nil {
 		return r, err
 	}
-	o.id, o.oneStep = jobAndStep(o.id)
+	o.id, o.oneStep = splitStepID(o.id)
 	if o.oneStep != "" && (o.mail || o.seff || o.trace.value != "" || o.by.value != "" || o.format.value == "csv") {
 		return r, &usageError{
 			fmt.Errorf("%s.%s is a step; --email-text, --seff, --trace, --by and --format csv are of whole jobs", o.id, o.oneStep)}
@@ -144,11 +144,11 @@ func (o *jobOptions) span(now time.Time) (client.Range, error) {
 
 func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	now := g.now()
-	r, err := o.span(now)
+	r, err := o.queryRange(now)
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		}
 	}
 	if o.finds {
-		if jobs, err = lastJobs(ctx, c, o.find, o.site); err != nil {
+		if jobs, err = fetchLastRuns(ctx, c, o.find, o.site); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		r.Start, r.Site = job.Start, job.Site
 		d, err := c.Workload(ctx, job.ID, r)
 		if err != nil {
-			return withHeld(ctx, g, c, job.ID, err)
+			return printUnlisted(ctx, g, c, job.ID, err)
 		}
 		g.reportMissing(d.Missing)
 		if o.format.value == "csv" {
@@ -198,7 +198,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 		if err := writeJob(g, o, d, now); err != nil {
 			return err
 		}
-		if err := writeNext(ctx, g, c, o, d); err != nil {
+		if err := writeNextRun(ctx, g, c, o, d); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 
 func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) error {
 	if o.oneStep != "" {
-		step, err := stepOf(d, o.oneStep)
+		step, err := findStep(d, o.oneStep)
 		if err != nil {
 			return err
 		}
@@ -235,8 +235,8 @@ func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) 
 	return printJob(g.screen(), d, o.by.value, now)
 }
 
-// withHeld writes data without rows: of the owner of short work, and of all owners if a workload does not exist.
-func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err error) error {
+// printUnlisted writes data without rows: of the owner of short work, and of all owners if a workload does not exist.
+func printUnlisted(ctx context.Context, g *globals, c *client.Client, id string, err error) error {
 	list, bad := c.Nodes(ctx)
 	switch {
 	case bad != nil: // it is only more about the error
@@ -244,14 +244,14 @@ func withHeld(ctx context.Context, g *globals, c *client.Client, id string, err 
 	case err != nil:
 		id = ""
 	}
-	return cmp.Or(err, printHeld(g.screen(), list.Nodes, id))
+	return cmp.Or(err, printHeldBack(g.screen(), list.Nodes, id))
 }
 
-// writeNext writes the forecast of the next run below an ended batch job, if the server has forecasts. For short work,
+// writeNextRun writes the forecast of the next run below an ended batch job, if the server has forecasts. For short work,
 // it writes the processes that are still running.
-func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
+func writeNextRun(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
 	if workload.Kind(d.Kind).Folded() && o.format.value == "table" {
-		return withHeld(ctx, g, c, d.ID, nil)
+		return printUnlisted(ctx, g, c, d.ID, nil)
 	}
 	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff ||
 		o.mail {
@@ -265,9 +265,9 @@ func writeNext(ctx context.Context, g *globals, c *client.Client, o jobOptions, 
 	return printNext(g, list.Next)
 }
 
-// lastJobs returns the runs that started last, including each run of a reused id. It returns pending jobs only if there
+// fetchLastRuns returns the runs that started last, including each run of a reused id. It returns pending jobs only if there
 // is no other run. It omits the waiting part of an array, because that record never starts.
-func lastJobs(ctx context.Context, c *client.Client, f client.Filter, site string) ([]client.Workload, error) {
+func fetchLastRuns(ctx context.Context, c *client.Client, f client.Filter, site string) ([]client.Workload, error) {
 	const more = 200 // read at a time: many may be pending
 	want := f.Limit
 	var began, wait []client.Workload

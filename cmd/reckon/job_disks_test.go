@@ -23,7 +23,7 @@ func TestDisksText(t *testing.T) {
 		{[]client.DiskWait{{Device: "sda", Seconds: 0.25}}, 0.375, " (sda 250 ms, no known disk 125 ms)"},
 		{[]client.DiskWait{{Device: "sda", Seconds: 5}}, 4, " (sda 5 s)"},
 	} {
-		if got := disksText(c.waits, &c.all); got != c.want {
+		if got := formatDisks(c.waits, &c.all); got != c.want {
 			t.Errorf("%v: %q, want %q", c.waits, got, c.want)
 		}
 	}

@@ -24,8 +24,8 @@ type logOptions struct {
 	loki, selector string
 }
 
-// shellWord quotes a word for a shell.
-func shellWord(s string) string {
+// quote quotes a word for a shell.
+func quote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@:/", r))
 	}) {
@@ -34,29 +34,29 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// logCommands prints commands that show the logs of a place without Loki.
-func logCommands(w io.Writer, s *answer.LogPlace, selector string) error {
+// printLogCommands prints commands that show the logs of a place without Loki.
+func printLogCommands(w io.Writer, s *answer.LogPlace, selector string) error {
 	if s.Unit != "" {
 		until := s.To.Local().Format(time.DateTime)
-		fmt.Fprintf(w, "journalctl --unit=%s --since='%s' --until='%s'    # on %s\n", shellWord(s.Unit),
+		fmt.Fprintf(w, "journalctl --unit=%s --since='%s' --until='%s'    # on %s\n", quote(s.Unit),
 			s.From.Local().Format(time.DateTime), until, strings.Join(s.Nodes, ", "))
 		return nil
 	}
 	for _, p := range s.Pods {
-		fmt.Fprintf(w, "kubectl -n %s logs %s --all-containers --prefix --timestamps --since-time=%s\n", shellWord(s.Namespace),
-			shellWord(p), s.From.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "kubectl -n %s logs %s --all-containers --prefix --timestamps --since-time=%s\n", quote(s.Namespace),
+			quote(p), s.From.UTC().Format(time.RFC3339))
 	}
 	q, err := loki.Query(selector, s)
 	if err != nil {
-		return lokiUsage(err)
+		return asLokiUsageError(err)
 	}
 	fmt.Fprintf(w, "\nPods that are gone have their logs in Loki, if anything collects them: --loki URL, or there from %s to %s\n  %s\n",
 		s.From.UTC().Format(time.RFC3339), s.To.UTC().Format(time.RFC3339), q)
 	return nil
 }
 
-// lokiUsage turns configuration errors into usage errors.
-func lokiUsage(err error) error {
+// asLokiUsageError turns configuration errors into usage errors.
+func asLokiUsageError(err error) error {
 	if errors.Is(err, loki.ErrConfig) {
 		return &usageError{err}
 	}
@@ -78,14 +78,14 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 	if address := cmp.Or(o.loki, g.getenv("RECKON_LOKI")); address != "" {
 		l, lerr := loki.New(address, o.selector)
 		if lerr != nil {
-			return lokiUsage(lerr)
+			return asLokiUsageError(lerr)
 		}
 		place, n, err = l.Each(ctx, &s, write)
-		err = lokiUsage(err)
+		err = asLokiUsageError(err)
 	} else {
-		place, n, err = serverLogs(ctx, g, c, d, write)
+		place, n, err = fetchServerLogs(ctx, g, c, d, write)
 		if e := (*client.APIError)(nil); errors.As(err, &e) && e.Status == http.StatusNotFound && n == 0 {
-			return logCommands(g.stdout, &s, o.selector)
+			return printLogCommands(g.stdout, &s, o.selector)
 		}
 	}
 	if err == nil && n == 0 {
@@ -94,8 +94,9 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 	return err
 }
 
-// serverLogs fetches logs through the server, if it has a source of logs.
-func serverLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string, n int,
+// fetchServerLogs fetches logs through the server, if it has a source of logs.
+func fetchServerLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string,
+	n int,
 	err error) {
 	place = d.ID
 	run := client.Range{Start: d.Start, Site: d.Site}

@@ -120,7 +120,7 @@ func TestLogCommands(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var b strings.Builder
-	if err := logCommands(&b, &s, ""); err != nil || !strings.Contains(b.String(), `logs 'it'\''s' --all`) {
+	if err := printLogCommands(&b, &s, ""); err != nil || !strings.Contains(b.String(), `logs 'it'\''s' --all`) {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }

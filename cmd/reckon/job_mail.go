@@ -15,13 +15,13 @@ const mailWidth = 72
 // colour.
 func printMail(w io.Writer, d client.WorkloadDetail, now time.Time) error {
 	p := &page{Screen: term.Screen{Width: mailWidth, ASCII: true}}
-	p.header(d.Workload, now)
+	p.printHeader(d.Workload, now)
 	p.noteOtherRuns(d, now)
-	p.totals(d)
-	p.requests(d.Workload)
-	p.verdicts(d.Verdicts)
-	p.events(d, now)
-	p.next(&d)
+	p.printTotals(d)
+	p.printRequests(d.Workload)
+	p.printVerdicts(d.Verdicts)
+	p.printEvents(d, now)
+	p.printNextRun(&d)
 	var b strings.Builder
 	for _, line := range strings.Split(strings.TrimRight(p.b.String(), "\n"), "\n") {
 		for _, short := range mailLines(line) {

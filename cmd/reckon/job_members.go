@@ -83,15 +83,15 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 		}
 		return name + " " + term.Safe(value)
 	}
-	p.fact("Owner", term.Safe(m.Owner), named("account", m.Account), named("partition", m.Partition), named("site", m.Site))
+	p.addFact("Owner", term.Safe(m.Owner), named("account", m.Account), named("partition", m.Partition), named("site", m.Site))
 	clock := func(word string, t *time.Time) string {
 		if t == nil {
 			return ""
 		}
 		return word + " " + term.Clock(*t, now)
 	}
-	p.fact("Time", clock("submitted", m.Submit), clock("the first started", m.Start), clock("the last ended", m.End))
-	p.line("")
+	p.addFact("Time", clock("submitted", m.Submit), clock("the first started", m.Start), clock("the last ended", m.End))
+	p.printf("")
 	sums := &m.Sums
 	least := ""
 	if n := len(m.Members); sums.Measured < n {
@@ -101,54 +101,54 @@ func printMembers(s term.Screen, m client.Members, now time.Time) error {
 	if sums.CPUShare != nil {
 		share = term.Percent(sums.CPUShare) + " of the core time given"
 	}
-	p.fact("CPU time", term.Seconds(sums.CPUSeconds), least, share)
-	p.fact("Given", "core time "+term.Seconds(sums.CoreSeconds), "GPU time "+term.Seconds(sums.GPUHeldSeconds))
-	p.fact("Wall", "all together "+term.Seconds(&sums.WallSeconds), "the longest "+term.Seconds(&sums.LongestSeconds))
-	p.fact("Memory", "highest peak of one "+term.Bytes(sums.MemoryPeakBytes))
-	p.fact("Storage", "read "+term.Bytes(sums.ReadBytes), "written "+term.Bytes(sums.WriteBytes))
-	p.fact("GPU", term.Seconds(sums.GPUSeconds))
-	p.fact("Energy", term.Energy(sums.EnergyJoules))
-	p.verdicts(m.Verdicts)
-	if err := p.members(m, word, now); err != nil {
+	p.addFact("CPU time", term.Seconds(sums.CPUSeconds), least, share)
+	p.addFact("Given", "core time "+term.Seconds(sums.CoreSeconds), "GPU time "+term.Seconds(sums.GPUHeldSeconds))
+	p.addFact("Wall", "all together "+term.Seconds(&sums.WallSeconds), "the longest "+term.Seconds(&sums.LongestSeconds))
+	p.addFact("Memory", "highest peak of one "+term.Bytes(sums.MemoryPeakBytes))
+	p.addFact("Storage", "read "+term.Bytes(sums.ReadBytes), "written "+term.Bytes(sums.WriteBytes))
+	p.addFact("GPU", term.Seconds(sums.GPUSeconds))
+	p.addFact("Energy", term.Energy(sums.EnergyJoules))
+	p.printVerdicts(m.Verdicts)
+	if err := p.printMemberTable(m, word, now); err != nil {
 		return err
 	}
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }
 
-// members lists the members; if there are very many, those that failed and those with the highest use.
-func (p *page) members(m client.Members, word string, now time.Time) error {
+// printMemberTable lists the members; if there are very many, those that failed and those with the highest use.
+func (p *page) printMemberTable(m client.Members, word string, now time.Time) error {
 	shown := slices.Clone(m.Members)
-	if len(shown) > listed {
+	if len(shown) > maxListed {
 		well := func(w *client.Workload) bool {
 			return w.State == "" || w.State == "completed" || w.State == "running" || w.State == "pending"
 		}
 		slices.SortStableFunc(shown, func(a, b client.Workload) int {
-			return cmp.Or(compareBool(well(&a), well(&b)), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
+			return cmp.Or(compareBool(well(&a), well(&b)), cmp.Compare(orZero(b.CPUSeconds), orZero(a.CPUSeconds)))
 		})
-		shown = shown[:listed]
+		shown = shown[:maxListed]
 	}
 	t := term.TableOf(strings.ToUpper(word) + "|STATE|START|WALL:r|CPU TIME:r|CORES:r|MEM NEEDED:r|NODES:s8")
 	marks := marked{}
 	for i := range shown {
 		w := &shown[i]
 		cores, _ := w.GivenCores()
-		t.Add(strings.TrimPrefix(w.ID, "slurm/"), stateWord(*w), startText(*w, now), term.Seconds(&w.WallSeconds),
+		t.Add(strings.TrimPrefix(w.ID, "slurm/"), formatState(*w), formatStart(*w, now), term.Seconds(&w.WallSeconds),
 			term.Seconds(w.CPUSeconds),
-			term.Cores(cores), marks.memoryCell(w), strings.Join(w.Nodes, ","))
+			term.Cores(cores), marks.formatMemoryCell(w), strings.Join(w.Nodes, ","))
 	}
-	if err := p.table(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
-	p.fact("Marks", marks.legend())
+	p.addFact("Marks", marks.legend())
 	if more := len(m.Members) - len(shown); more > 0 {
 		p.printWrapped(0, "and %d more: shown are those that did not end well and those that used most; --format csv lists all", more)
 	}
 	return nil
 }
 
-// memberOf returns the id of the whole job that a workload is a member of.
-func memberOf(id string) string {
+// wholeJobID returns the id of the whole job that a workload is a member of.
+func wholeJobID(id string) string {
 	of := oneOfID().FindStringSubmatch(id)
 	if of == nil || of[1] == "" {
 		return ""

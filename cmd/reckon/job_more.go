@@ -13,8 +13,8 @@ import (
 	"reckon/workload"
 )
 
-// listed is the maximum number of nodes, parts, programs or events on a page.
-const listed = 20
+// maxListed is the maximum number of nodes, parts, programs or events on a page.
+const maxListed = 20
 
 // commandCores is the metric of profile lines by command.
 const commandCores = "command_cores"
@@ -39,19 +39,19 @@ func (p *page) noteOtherRuns(d client.WorkloadDetail, now time.Time) {
 	if d.Runs[0].Start.Equal(d.Start) {
 		which = "the latest"
 	}
-	p.line("%-11s %d with this id, this is %s; others: %s", "Runs", len(d.Runs), which, strings.Join(others, ", "))
+	p.printf("%-11s %d with this id, this is %s; others: %s", "Runs", len(d.Runs), which, strings.Join(others, ", "))
 }
 
-// events lists the events that affected the workload.
-func (p *page) events(d client.WorkloadDetail, now time.Time) {
+// printEvents lists the events that affected the workload.
+func (p *page) printEvents(d client.WorkloadDetail, now time.Time) {
 	if len(d.Events) == 0 {
 		return
 	}
-	p.line("\n%s", p.Paint(term.Bold, "Events"))
+	p.printf("\n%s", p.Paint(term.Bold, "Events"))
 	nodes := len(d.Nodes) > 1
 	for i, e := range d.Events {
-		if i == listed {
-			p.line("and %d more; --format json lists them", len(d.Events)-i)
+		if i == maxListed {
+			p.printf("and %d more; --format json lists them", len(d.Events)-i)
 			break
 		}
 		what := "throttled for " + term.Seconds(&e.Value)
@@ -74,26 +74,24 @@ func (p *page) events(d client.WorkloadDetail, now time.Time) {
 	}
 }
 
-// split draws one line per node, part or command on a common scale.
-func (p *page) split(profile []client.Profile, by string) {
+// printSplits draws one line per node, part or command on a common scale.
+func (p *page) printSplits(profile []client.Profile, by string) {
 	width := p.Width
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	metrics := []struct{ metric, title string }{{"cores", "Cores by "}, {"memory_bytes", "Memory by "}, {"gpus", "GPUs by "}}
 	if by == "command" {
 		metrics = []struct{ metric, title string }{{commandCores, "Cores by "}}
 	}
 	some := false
 	for _, m := range metrics {
-		some = p.splitOne(profile, m.metric, m.title+by, by, min(width, 100)) || some
+		some = p.printSplit(profile, m.metric, m.title+by, by, min(width, 100)) || some
 	}
 	if !some {
-		p.line("\nNothing was measured by %s.", by)
+		p.printf("\nNothing was measured by %s.", by)
 	}
 }
 
-func (p *page) splitOne(profile []client.Profile, metric, title, by string, width int) bool {
+func (p *page) printSplit(profile []client.Profile, metric, title, by string, width int) bool {
 	type row struct {
 		name      string
 		values    []*float64
@@ -129,26 +127,26 @@ func (p *page) splitOne(profile []client.Profile, metric, title, by string, widt
 		return false
 	}
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(*b.mean, *a.mean) })
-	format := unitFormat(unit)
+	format := unitFormatter(unit)
 	wide := 0
-	shown := rows[:min(len(rows), listed)]
+	shown := rows[:min(len(rows), maxListed)]
 	for _, r := range shown {
 		wide = min(max(wide, term.Width(term.Safe(r.name))), 24)
 	}
-	p.line("\n%s %s", p.Paint(term.Bold, title), fmt.Sprintf("(height: %s)", format(&top)))
+	p.printf("\n%s %s", p.Paint(term.Bold, title), fmt.Sprintf("(height: %s)", format(&top)))
 	for _, r := range shown {
 		name := term.Pad(term.Cut(term.Safe(r.name), wide, p.ASCII), wide, false, p.ASCII)
-		p.line("%s %s  mean %s  max %s", name, p.Paint(term.Cyan, p.SparkTo(r.values, max(width-wide-30, 10), top)),
+		p.printf("%s %s  mean %s  max %s", name, p.Paint(term.Cyan, p.SparkTo(r.values, max(width-wide-30, 10), top)),
 			term.Pad(format(r.mean), 8, true, p.ASCII), format(r.max))
 	}
 	if more := len(rows) - len(shown); more > 0 {
-		p.line("and %d more, which used less; --format json has all", more)
+		p.printf("and %d more, which used less; --format json has all", more)
 	}
 	return true
 }
 
-// balance compares the nodes with their mean.
-func (p *page) balance(d client.WorkloadDetail) error {
+// printBalance compares the nodes with their mean.
+func (p *page) printBalance(d client.WorkloadDetail) error {
 	type node struct {
 		name     string
 		cpu, gpu *float64
@@ -188,53 +186,51 @@ func (p *page) balance(d client.WorkloadDetail) error {
 		}
 	}
 	slices.SortStableFunc(nodes, func(a, b node) int {
-		return cmp.Or(cmp.Compare(deref(b.cpu), deref(a.cpu)), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(orZero(b.cpu), orZero(a.cpu)), strings.Compare(a.name, b.name))
 	})
 	t := term.TableOf("NODE:s8|CPU TIME:r|OF THE MEAN:r|:o1|PEAK MEM:r|GPU TIME:rx")
 	shown := nodes
-	if len(nodes) > listed { // the extremes are the most informative
-		shown = append(slices.Clone(nodes[:listed/2]), nodes[len(nodes)-listed/2:]...)
+	if len(nodes) > maxListed { // the extremes are the most informative
+		shown = append(slices.Clone(nodes[:maxListed/2]), nodes[len(nodes)-maxListed/2:]...)
 	}
-	most := max(deref(nodes[0].cpu), mean)
+	most := max(orZero(nodes[0].cpu), mean)
 	for _, n := range shown {
 		t.Add(n.name, term.Seconds(n.cpu), term.Percent(figure.Ratio(n.cpu, &mean)), p.Bar(figure.Ratio(n.cpu, &most), 16),
 			term.Bytes(n.mem), term.Seconds(n.gpu))
 	}
-	if err := p.table(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
 	if more := len(nodes) - len(shown); more > 0 {
-		p.line("and %d more nodes between them; --format json lists all", more)
+		p.printf("and %d more nodes between them; --format json lists all", more)
 	}
 	return nil
 }
 
-func deref(v *float64) float64 {
+func orZero(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
 	return *v
 }
 
-// next prints the recommended request for the next run. For a process group without one, it prints the reason.
-func (p *page) next(d *client.WorkloadDetail) {
+// printNextRun prints the recommended request for the next run, or the reason why a process group has none.
+func (p *page) printNextRun(d *client.WorkloadDetail) {
 	if d.NoAdvice != nil && workload.Kind(d.Kind).Group() {
 		why := d.NoAdvice.Text
-		p.line("")
+		p.printf("")
 		p.printWrapped(0, "%s", strings.ToUpper(why[:1])+why[1:])
 	}
-	p.advice(d.Advice)
+	p.printAdvice(d.Advice)
 }
 
-// advice prints the recommended request for the next run.
-func (p *page) advice(a *client.Advice) {
+// printAdvice prints the recommended request for the next run.
+func (p *page) printAdvice(a *client.Advice) {
 	if a == nil || len(a.Why) == 0 {
 		return
 	}
 	width := p.Width
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	runs := "this run"
 	if a.Runs > 1 {
 		runs = fmt.Sprintf("%d runs of this name", a.Runs)
@@ -243,31 +239,31 @@ func (p *page) advice(a *client.Advice) {
 	if len(a.Containers) > 0 {
 		heading = "Recommended requests, from its daily use"
 	}
-	p.line("\n%s", p.Paint(term.Bold, heading))
+	p.printf("\n%s", p.Paint(term.Bold, heading))
 	for _, why := range a.Why {
-		for i, text := range wrap(term.Safe(why), min(width, 100)-3) {
+		for i, text := range wrapText(term.Safe(why), min(width, 100)-3) {
 			if i == 0 {
 				text = "-  " + text
 			} else {
 				text = "   " + text
 			}
-			p.line("%s", text)
+			p.printf("%s", text)
 		}
 	}
 	if a.Paste != "" {
-		p.line("")
+		p.printf("")
 		for _, line := range strings.Split(a.Paste, "\n") {
-			p.line("    %s", term.Safe(line))
+			p.printf("    %s", term.Safe(line))
 		}
 	}
 }
 
-// fewDisks is the number of disks that a line names.
-const fewDisks = 3
+// maxDisks is the number of disks that a line names.
+const maxDisks = 3
 
-// disksText lists the disks that a workload waited for, the longest wait first. It omits waits below a tenth of a
+// formatDisks lists the disks that a workload waited for, the longest wait first. It omits waits below a tenth of a
 // second. It adds the remaining storage wait, which includes network file systems, if that is a tenth of all or more.
-func disksText(waits []client.DiskWait, all *float64) string {
+func formatDisks(waits []client.DiskWait, all *float64) string {
 	var words []string
 	rest := 0.0
 	if all != nil {
@@ -275,7 +271,7 @@ func disksText(waits []client.DiskWait, all *float64) string {
 	}
 	for i, w := range waits {
 		rest -= w.Seconds
-		if i < fewDisks && w.Seconds >= 0.1 {
+		if i < maxDisks && w.Seconds >= 0.1 {
 			words = append(words, term.Safe(w.Device)+" "+term.Seconds(&w.Seconds))
 		}
 	}

@@ -18,15 +18,15 @@ type page struct {
 	b strings.Builder
 }
 
-func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
 
 // printWrapped prints a line, wrapped on a narrow screen.
 func (p *page) printWrapped(indent int, format string, args ...any) {
 	p.b.WriteString(p.Fold(fmt.Sprintf(format, args...), indent) + "\n")
 }
 
-// fact prints a name with its known figures, or nothing if none is known.
-func (p *page) fact(name string, figures ...string) {
+// addFact prints a name with its known figures, or nothing if none is known.
+func (p *page) addFact(name string, figures ...string) {
 	var known []string
 	for _, f := range figures {
 		if f != "" && !strings.HasSuffix(f, " "+term.Unknown) && f != term.Unknown {
@@ -40,103 +40,103 @@ func (p *page) fact(name string, figures ...string) {
 
 func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) error {
 	p := &page{Screen: s}
-	p.header(d.Workload, now)
+	p.printHeader(d.Workload, now)
 	p.noteOtherRuns(d, now)
-	p.totals(d)
-	p.verdicts(d.Verdicts)
-	p.events(d, now)
-	p.requests(d.Workload)
+	p.printTotals(d)
+	p.printVerdicts(d.Verdicts)
+	p.printEvents(d, now)
+	p.printRequests(d.Workload)
 	if by != "" {
-		p.split(d.Profile, by)
+		p.printSplits(d.Profile, by)
 	} else {
-		p.profiles(d)
+		p.printProfiles(d)
 	}
-	if err := p.commands(d); err != nil {
+	if err := p.printCommands(d); err != nil {
 		return err
 	}
-	if err := p.balance(d); err != nil {
+	if err := p.printBalance(d); err != nil {
 		return err
 	}
-	if err := p.steps(d); err != nil {
+	if err := p.printStepTable(d); err != nil {
 		return err
 	}
-	if err := p.parts(d); err != nil {
+	if err := p.printParts(d); err != nil {
 		return err
 	}
-	p.next(&d)
+	p.printNextRun(&d)
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }
 
-func (p *page) header(w client.Workload, now time.Time) {
+func (p *page) printHeader(w client.Workload, now time.Time) {
 	title := term.Safe(w.ID)
 	if name := shortName(w); name != "" {
 		title += "  " + term.Safe(name)
 	}
-	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), stateWord(w))
+	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), formatState(w))
 	word := func(name, value string) string {
 		if value == "" {
 			return ""
 		}
 		return name + " " + term.Safe(value)
 	}
-	p.fact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS),
+	p.addFact("Owner", term.Safe(w.Owner), word("account", w.Account), word("partition", w.Partition), word("qos", w.QOS),
 		word("command", w.Command))
 	if w.Partial {
-		p.fact("Share", "totals are of "+term.Safe(strings.Join(w.Users, ", "))+" alone, peaks of the whole process group")
+		p.addFact("Share", "totals are of "+term.Safe(strings.Join(w.Users, ", "))+" alone, peaks of the whole process group")
 	} else {
-		p.fact("Users", term.Safe(strings.Join(w.Users, ", ")))
+		p.addFact("Users", term.Safe(strings.Join(w.Users, ", ")))
 	}
-	p.fact("Part of", memberOf(w.ID))
-	p.fact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
-	p.times(w, now)
+	p.addFact("Part of", wholeJobID(w.ID))
+	p.addFact("Nodes", term.Safe(strings.Join(w.Nodes, ", ")), word("site", w.Site))
+	p.printTimes(w, now)
 }
 
-func (p *page) totals(d client.WorkloadDetail) {
+func (p *page) printTotals(d client.WorkloadDetail) {
 	w := d.Workload
-	if w.CPUSeconds == nil && (isPending(w) || isStartedArray(w) || neverBegan(w)) {
+	if w.CPUSeconds == nil && (isPending(w) || isStartedArray(w) || neverStarted(w)) {
 		return
 	}
-	p.line("")
+	p.printf("")
 	m := marked{}
 	is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
 	is("wall_seconds", "") // which the page has before: its mark is explained below
-	p.fact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
+	p.addFact("CPU time", is("cpu_seconds", term.Seconds(w.CPUSeconds)), "user "+is("cpu_user_seconds", term.Seconds(w.CPUUserSeconds)),
 		"system "+is("cpu_system_seconds", term.Seconds(w.CPUSystemSeconds)),
 		"waited "+is("cpu_wait_seconds", term.Seconds(w.CPUWaitSeconds)))
-	p.fact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)),
+	p.addFact("Cores", "mean "+is("cores_mean", term.Cores(w.CoresMean)), "p50 "+is("cores_p50", term.Cores(w.CoresP50)),
 		"p95 "+is("cores_p95", term.Cores(w.CoresP95)), "max "+is("cores_max", term.Cores(w.CoresMax)))
 	last, needed := "", ""
 	if w.End == nil {
 		last = "last " + is("memory_bytes", term.Bytes(w.MemoryBytes))
 	}
 	if w.MemoryNeededPeakBytes != nil {
-		needed = "needed " + is("memory_needed_peak_bytes", neededText(w))
+		needed = "needed " + is("memory_needed_peak_bytes", formatNeeded(w))
 	}
 	numa := ""
 	if most := figure.Ratio(w.MemoryNUMAMostBytes, w.MemoryNUMABytes); most != nil {
 		numa = "on one NUMA node " + term.Percent(most)
 	}
-	p.fact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)),
+	p.addFact("Memory", needed, "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeakBytes)),
 		"mean "+is("memory_mean_bytes", term.Bytes(w.MemoryMeanBytes)), last, numa)
-	p.fact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)),
-		"waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+disksText(d.DiskWaits, w.IOWaitSeconds))
-	p.fact("Network", append(m.network(w), m.interconnect(w))...)
-	p.fact("Processor", m.processor(w)...)
-	p.fact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
-	p.fact("GPU parts", enginesText(d.GPUEngines)...)
-	p.fact("Energy", energyText(d)...)
+	p.addFact("Storage", "read "+is("io_read_bytes", term.Bytes(w.ReadBytes)), "written "+is("io_write_bytes", term.Bytes(w.WriteBytes)),
+		"waited "+is("io_wait_seconds", term.Seconds(w.IOWaitSeconds))+formatDisks(d.DiskWaits, w.IOWaitSeconds))
+	p.addFact("Network", append(m.formatNetwork(w), m.formatInterconnect(w))...)
+	p.addFact("Processor", m.formatProcessor(w)...)
+	p.addFact("GPU", is("gpu_seconds", term.Seconds(w.GPUSeconds)), "peak memory "+is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)))
+	p.addFact("GPU parts", enginesText(d.GPUEngines)...)
+	p.addFact("Energy", energyText(d)...)
 	threads := ""
 	if w.End == nil {
 		threads = "threads " + term.Number(w.Threads)
 	}
-	p.fact("Processes", "started "+is("processes", term.Number(w.Processes)), threads)
-	p.fact("Events", eventTexts(w)...)
-	p.fact("Marks", m.legend())
+	p.addFact("Processes", "started "+is("processes", term.Number(w.Processes)), threads)
+	p.addFact("Events", formatEvents(w)...)
+	p.addFact("Marks", m.legend())
 }
 
-// network formats the traffic through sockets; loopback and connections only if there were any.
-func (m marked) network(w client.Workload) []string {
+// formatNetwork formats the traffic through sockets; loopback and connections only if there were any.
+func (m marked) formatNetwork(w client.Workload) []string {
 	facts := []string{m.figure(w.Exactness, "network_bytes", term.Bytes(w.NetworkBytes))}
 	if w.NetworkBytes == nil {
 		return facts
@@ -153,16 +153,16 @@ func (m marked) network(w client.Workload) []string {
 	return facts
 }
 
-// interconnect formats the traffic of adapters that bypass sockets.
-func (m marked) interconnect(w client.Workload) string {
+// formatInterconnect formats the traffic of adapters that bypass sockets.
+func (m marked) formatInterconnect(w client.Workload) string {
 	if w.InterconnectBytes == nil {
 		return ""
 	}
 	return "interconnect " + m.figure(w.Exactness, "interconnect_bytes", term.Bytes(w.InterconnectBytes))
 }
 
-// processor formats the processor counters and cache monitoring.
-func (m marked) processor(w client.Workload) (facts []string) {
+// formatProcessor formats the processor counters and cache monitoring.
+func (m marked) formatProcessor(w client.Workload) (facts []string) {
 	if ipc := figure.Ratio(w.Instructions, w.Cycles); ipc != nil {
 		facts = append(facts, m.figure(w.Exactness, "instructions", term.Number(ipc))+" instructions in a cycle")
 	}
@@ -179,37 +179,37 @@ func (m marked) processor(w client.Workload) (facts []string) {
 	return facts
 }
 
-// neededText formats the memory that a run needed, with both bounds if they differ.
-func neededText(w client.Workload) string {
-	if !neededApart(&w) {
+// formatNeeded formats the memory that a run needed, with both bounds if they differ.
+func formatNeeded(w client.Workload) string {
+	if !neededDiffers(&w) {
 		return term.Bytes(w.MemoryNeededPeakBytes)
 	}
 	return term.Bytes(w.MemoryNeededPeakBytes) + " to " + term.Bytes(w.NeededMost())
 }
 
-// neededApart reports whether the bounds of the memory that a run needed differ.
-func neededApart(w *client.Workload) bool {
+// neededDiffers reports whether the bounds of the memory that a run needed differ.
+func neededDiffers(w *client.Workload) bool {
 	most := w.NeededMost()
 	return w.MemoryNeededPeakBytes != nil && most != nil && *most > *w.MemoryNeededPeakBytes*(1+figure.Apart)
 }
 
-// memoryCell formats the memory that a run needed for a table. If the bounds differ, it shows the
-// lower one as a minimum. If only the peak was measured, it shows the peak as a maximum.
-func (m marked) memoryCell(w *client.Workload) string {
+// formatMemoryCell formats the needed memory of a run for a table. If the bounds differ, it shows the lower bound as
+// a minimum. If only the peak was measured, it shows the peak as a maximum.
+func (m marked) formatMemoryCell(w *client.Workload) string {
 	switch {
 	case w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated: // by samples of accounting
 		return m.figure(w.Exactness, "memory_peak_bytes", term.Bytes(w.MemoryPeakBytes))
 	case w.MemoryNeededPeakBytes == nil:
 		return m.degree(w.Exactness["memory_peak_bytes"].Worse(figure.AtMost), term.Bytes(w.MemoryPeakBytes))
-	case neededApart(w):
+	case neededDiffers(w):
 		return m.degree(w.Exactness["memory_needed_peak_bytes"].Worse(figure.AtLeast), term.Bytes(w.MemoryNeededPeakBytes))
 	}
 	return m.figure(w.Exactness, "memory_needed_peak_bytes", term.Bytes(w.MemoryNeededPeakBytes))
 }
 
-// requests compares use with requests, as bars.
-func (p *page) requests(w client.Workload) {
-	if isPending(w) || isStartedArray(w) || neverBegan(w) {
+// printRequests compares use with requests, as bars.
+func (p *page) printRequests(w client.Workload) {
+	if isPending(w) || isStartedArray(w) || neverStarted(w) {
 		p.printRequest(w)
 		return
 	}
@@ -232,7 +232,7 @@ func (p *page) requests(w client.Workload) {
 	given, allocatedGPUs := w.GivenGPUs()
 	add("Cores", "p95 "+term.Cores(w.CoresP95), term.Cores, w.CoresP95, cores)
 	if w.MemoryNeededPeakBytes != nil {
-		add("Memory", "needed "+neededText(w), term.Bytes, w.MemoryNeededPeakBytes, memory)
+		add("Memory", "needed "+formatNeeded(w), term.Bytes, w.MemoryNeededPeakBytes, memory)
 	} else {
 		add("Memory", "peak "+term.Bytes(w.MemoryPeakBytes), term.Bytes, w.MemoryPeakBytes, memory)
 	}
@@ -253,7 +253,7 @@ func (p *page) requests(w client.Workload) {
 	if allocated || allocatedMemory || allocatedGPUs {
 		title = "Share of its allocation used"
 	}
-	p.line("\n%s", p.Paint(term.Bold, title))
+	p.printf("\n%s", p.Paint(term.Bold, title))
 	wide := 0
 	for _, r := range rows {
 		wide = max(wide, term.Width(r.text))
@@ -268,11 +268,12 @@ func (p *page) requests(w client.Workload) {
 			p.printWrapped(12, "%-11s %s  %s", r.name, text, term.Percent(r.share))
 			continue
 		}
-		p.line("%-11s %s  [%s] %s", r.name, text, p.Bar(r.share, bar), term.Percent(r.share))
+		p.printf("%-11s %s  [%s] %s", r.name, text, p.Bar(r.share, bar), term.Percent(r.share))
 	}
 }
 
-// fewPoints is the largest number of points for which no chart is drawn, because they would be wider than the time between them.
+// fewPoints is the number of points up to which no chart is drawn, because a point would be wider than the time
+// between two.
 const fewPoints = 2
 
 // hasEnoughPoints reports whether enough points have a figure.
@@ -288,12 +289,10 @@ func hasEnoughPoints(points []term.Point) bool {
 
 const memoryTitle = "Memory over time"
 
-// profiles draws cores and memory over time, and the other figures as one line each.
-func (p *page) profiles(d client.WorkloadDetail) {
+// printProfiles draws cores and memory over time, and the other figures as one line each.
+func (p *page) printProfiles(d client.WorkloadDetail) {
 	width := p.Width
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	height := 4
 	if p.Height == 0 || p.Height >= 40 {
 		height = 6
@@ -334,7 +333,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 		if width >= 60 { // a narrow screen has no room for it
 			title += ", means of " + term.Seconds(&d.StepSeconds)
 		}
-		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormat(m.Unit),
+		p.chart(term.Chart{Title: title, From: from, To: to, Points: points, Format: unitFormatter(m.Unit),
 			Limit: limit, Of: of, Width: min(width, 100),
 			Height: height}, d, drawn)
 	}
@@ -345,7 +344,7 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			continue
 		}
 		if first {
-			p.line("")
+			p.printf("")
 			first = false
 		}
 		values := make([]*float64, len(m.points))
@@ -353,8 +352,8 @@ func (p *page) profiles(d client.WorkloadDetail) {
 			values[i] = m.points[i].Value
 		}
 		name := strings.NewReplacer("_per_second", "", "_bytes", "", "_cores", "", "_watts", "", "_", " ").Replace(m.Metric)
-		p.line("%s %s  max %s", term.Pad(term.Safe(name), 16, false, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-34)),
-			unitFormat(m.Unit)(m.max))
+		p.printf("%s %s  max %s", term.Pad(term.Safe(name), 16, false, p.ASCII), p.Paint(term.Cyan, p.Spark(values, min(width, 100)-34)),
+			unitFormatter(m.Unit)(m.max))
 	}
 }
 
@@ -412,7 +411,7 @@ func (m *mergedProfile) add(points []client.Point) {
 	}
 }
 
-func unitFormat(unit string) func(*float64) string {
+func unitFormatter(unit string) func(*float64) string {
 	switch unit {
 	case "bytes":
 		return term.Bytes
@@ -430,7 +429,7 @@ func unitFormat(unit string) func(*float64) string {
 	return term.Cores
 }
 
-func (p *page) commands(d client.WorkloadDetail) error {
+func (p *page) printCommands(d client.WorkloadDetail) error {
 	if len(d.Commands) == 0 {
 		return nil
 	}
@@ -444,10 +443,10 @@ func (p *page) commands(d client.WorkloadDetail) error {
 	for _, c := range list {
 		t.Add(c.Command, term.Seconds(&c.CPUSeconds), term.Percent(figure.Ratio(&c.CPUSeconds, &total)), term.Number(c.Processes))
 	}
-	return p.table(t)
+	return p.printTable(t)
 }
 
-func (p *page) parts(d client.WorkloadDetail) error {
+func (p *page) printParts(d client.WorkloadDetail) error {
 	parts := d.Parts
 	if len(parts) < 2 || len(d.Steps) > 0 && len(d.Nodes) < 2 { // its steps are listed already
 		return nil
@@ -457,21 +456,21 @@ func (p *page) parts(d client.WorkloadDetail) error {
 		return nil // the nodes are listed already
 	}
 	t := term.TableOf("NODE:s8|PART:s8|CPU TIME:r|PEAK MEM:r|GPU TIME:rx")
-	shown := parts[:min(len(parts), listed)]
+	shown := parts[:min(len(parts), maxListed)]
 	for _, x := range shown {
 		t.Add(x.Node, cmp.Or(x.Part, term.Unknown), term.Seconds(x.CPUSeconds), term.Bytes(x.MemoryPeakBytes), term.Seconds(x.GPUSeconds))
 	}
-	if err := p.table(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
 	if more := len(parts) - len(shown); more > 0 {
-		p.line("and %d more parts; --format json lists all", more)
+		p.printf("and %d more parts; --format json lists all", more)
 	}
 	return nil
 }
 
-func (p *page) table(t *term.Table) error {
-	p.line("")
+func (p *page) printTable(t *term.Table) error {
+	p.printf("")
 	s := p.Screen
 	s.Writer = &p.b
 	return t.Print(s)

@@ -66,7 +66,7 @@ func TestNeededMemory(t *testing.T) {
 		if err := printJob(term.Screen{Writer: &b}, d, "", time.Unix(0, 0)); err != nil || !strings.Contains(b.String(), c.page) {
 			t.Errorf("no %q in\n%s%v", c.page, b.String(), err)
 		}
-		if got := (marked{}).memoryCell(&c.w); got != c.cell {
+		if got := (marked{}).formatMemoryCell(&c.w); got != c.cell {
 			t.Errorf("the cell is %q, want %q", got, c.cell)
 		}
 		if err := printSeff(&seff, d); err != nil || !strings.Contains(seff.String(), c.seff) {
@@ -99,7 +99,7 @@ func TestChartOfShortJob(t *testing.T) {
 		d.Profile[0].Points = append(d.Profile[0].Points, client.Point{Time: at(s), Value: &two})
 	}
 	p := &page{Screen: term.Screen{Width: 80}}
-	p.profiles(d)
+	p.printProfiles(d)
 	got := p.b.String()
 	for _, want := range []string{"Cores over time, means of 1m 0s\n", at(0).Local().Format("└15:04:05 "),
 		end.Local().Format(" 15:04:05\n")} {

@@ -89,7 +89,7 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // like MaxRSS, without page cache
 	line("Memory Utilized", "%s", seffBytes(memory))
 	line("Memory Efficiency", "%s of %s", seffShare(memory, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))
-	if neededApart(&d.Workload) {
+	if neededDiffers(&d.Workload) {
 		b.WriteString("NOTE: memory needed was between " + seffBytes(memory) + " and " + seffBytes(d.NeededMost()) + ".\n")
 	}
 	if d.Running {

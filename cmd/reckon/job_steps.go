@@ -18,16 +18,16 @@ var stepID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^((?:slurm/)?\d+(?:[_+]\d+)?)\.(\d+|batch|extern|interactive)$`)
 })
 
-// jobAndStep splits the id of a step; step is empty if it is the id of a workload.
-func jobAndStep(id string) (job, step string) {
+// splitStepID splits the id of a step; step is empty if it is the id of a workload.
+func splitStepID(id string) (job, step string) {
 	if m := stepID().FindStringSubmatch(id); m != nil {
 		return m[1], m[2]
 	}
 	return id, ""
 }
 
-// stepOf returns a step of a job, or an error that lists the existing ones.
-func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
+// findStep returns a step of a job, or an error that lists the existing ones.
+func findStep(d client.WorkloadDetail, id string) (client.Step, error) {
 	var ids []string
 	for _, s := range d.Steps {
 		if s.ID == id {
@@ -38,11 +38,11 @@ func stepOf(d client.WorkloadDetail, id string) (client.Step, error) {
 	if len(ids) == 0 {
 		return client.Step{}, fmt.Errorf("no steps of %s are recorded", d.ID)
 	}
-	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), listed)], ", "))
+	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), maxListed)], ", "))
 }
 
-// stepState formats the state of a step like the state of a job.
-func stepState(s *client.Step) string {
+// formatStepState formats the state of a step like the state of a job.
+func formatStepState(s *client.Step) string {
 	text := strings.ReplaceAll(s.State, "_", " ")
 	if s.ExitCode != nil && *s.ExitCode != 0 {
 		text = strings.TrimSpace(text + fmt.Sprintf(" (exit %d)", *s.ExitCode))
@@ -50,28 +50,28 @@ func stepState(s *client.Step) string {
 	return cmp.Or(text, term.Unknown)
 }
 
-// steps lists the steps of a job; if there are very many, those that failed and those with the highest use.
-func (p *page) steps(d client.WorkloadDetail) error {
+// printStepTable lists the steps of a job; if there are very many, those that failed and those with the highest use.
+func (p *page) printStepTable(d client.WorkloadDetail) error {
 	if len(d.Steps) == 0 {
 		return nil
 	}
 	shown := slices.Clone(d.Steps)
-	if len(shown) > listed {
+	if len(shown) > maxListed {
 		slices.SortStableFunc(shown, func(a, b client.Step) int {
-			return cmp.Or(-compareBool(a.Failed(), b.Failed()), cmp.Compare(deref(b.CPUSeconds), deref(a.CPUSeconds)))
+			return cmp.Or(-compareBool(a.Failed(), b.Failed()), cmp.Compare(orZero(b.CPUSeconds), orZero(a.CPUSeconds)))
 		})
-		shown = shown[:listed]
+		shown = shown[:maxListed]
 	}
 	t := term.TableOf("STEP|NAME:s8x|STATE:x|WALL:rx|CPU TIME:r|PEAK MEM:r|GPU TIME:rx")
 	for i := range shown {
 		s := &shown[i]
-		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), stepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds),
+		t.Add(s.ID, cmp.Or(s.Name, term.Unknown), formatStepState(s), term.Seconds(s.WallSeconds), term.Seconds(s.CPUSeconds),
 			term.Bytes(s.MemoryPeakBytes), term.Seconds(s.GPUSeconds))
 	}
-	if err := p.table(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
-	all := max(float64(len(d.Steps)), deref(d.StepCount))
+	all := max(float64(len(d.Steps)), orZero(d.StepCount))
 	if more := all - float64(len(shown)); more > 0 {
 		p.printWrapped(0, "and %.0f more steps: shown are those that failed and those that used most; --format json lists %d", more,
 			len(d.Steps))
@@ -96,8 +96,8 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 	if step.Name != "" && step.Name != step.ID {
 		title += "  " + term.Safe(step.Name)
 	}
-	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), stepState(&step))
-	p.fact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+stateWord(d.Workload),
+	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), formatStepState(&step))
+	p.addFact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+formatState(d.Workload),
 		"of "+term.Safe(d.Owner))
 	nodes := step.Nodes
 	if nodes == "" {
@@ -109,22 +109,22 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 		}
 		nodes = strings.Join(names, ", ")
 	}
-	p.fact("Nodes", term.Safe(nodes))
+	p.addFact("Nodes", term.Safe(nodes))
 	clock := func(word string, t *time.Time) string {
 		if t == nil {
 			return ""
 		}
 		return word + " " + term.Clock(*t, now)
 	}
-	p.fact("Time", clock("started", step.Start), clock("ended", step.End), "wall "+term.Seconds(step.WallSeconds))
-	p.line("")
+	p.addFact("Time", clock("started", step.Start), clock("ended", step.End), "wall "+term.Seconds(step.WallSeconds))
+	p.printf("")
 	by := ""
 	if step.Accounted {
 		by = "(as the batch system accounts for it: no agent measured it)"
 	}
-	p.fact("CPU time", term.Seconds(step.CPUSeconds), "cores "+term.Cores(step.Cores), by)
-	p.fact("Memory", "needed "+term.Bytes(step.MemoryNeededPeakBytes), "peak "+term.Bytes(step.MemoryPeakBytes))
-	p.fact("GPU", term.Seconds(step.GPUSeconds))
+	p.addFact("CPU time", term.Seconds(step.CPUSeconds), "cores "+term.Cores(step.Cores), by)
+	p.addFact("Memory", "needed "+term.Bytes(step.MemoryNeededPeakBytes), "peak "+term.Bytes(step.MemoryPeakBytes))
+	p.addFact("GPU", term.Seconds(step.GPUSeconds))
 	own := d
 	own.RequestCores, own.AllocatedCores, own.RequestMemoryBytes, own.AllocatedMemoryBytes = nil, step.Cores, nil, nil
 	own.Profile = nil
@@ -133,7 +133,7 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 			own.Profile = append(own.Profile, pr)
 		}
 	}
-	p.profiles(own)
+	p.printProfiles(own)
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }

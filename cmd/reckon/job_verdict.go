@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"reckon/internal/term"
 	"reckon/web/client"
 )
 
-// eventTexts formats the events of a workload; events that did not occur are omitted.
-func eventTexts(w client.Workload) []string {
+// formatEvents formats the events of a workload; events that did not occur are omitted.
+func formatEvents(w client.Workload) []string {
 	var out []string
 	some := func(v *float64) bool { return v != nil && *v > 0 }
 	if some(w.OOMKills) {
@@ -39,30 +40,28 @@ func severityMark(severity string) (string, term.Style) {
 	return "- ", term.Cyan
 }
 
-// verdicts prints the verdicts, wrapped to the screen.
-func (p *page) verdicts(list []client.Verdict) {
+// printVerdicts prints the verdicts, wrapped to the screen.
+func (p *page) printVerdicts(list []client.Verdict) {
 	if len(list) == 0 {
 		return
 	}
 	width := p.Width
-	if width == 0 {
-		width = 80
-	}
-	p.line("\n%s", p.Paint(term.Bold, "Verdict"))
+	width = cmp.Or(width, 80)
+	p.printf("\n%s", p.Paint(term.Bold, "Verdict"))
 	for _, v := range list {
 		sign, style := severityMark(v.Severity)
-		for i, text := range wrap(term.Safe(v.Text), min(width, 100)-3) {
+		for i, text := range wrapText(term.Safe(v.Text), min(width, 100)-3) {
 			if i == 0 {
-				p.line("%s %s", p.Paint(style, sign), text)
+				p.printf("%s %s", p.Paint(style, sign), text)
 				continue
 			}
-			p.line("   %s", text)
+			p.printf("   %s", text)
 		}
 	}
 }
 
-// wrap breaks text between words into lines of at most width; a longer word stays whole.
-func wrap(text string, width int) []string {
+// wrapText breaks text between words into lines of at most width; a longer word stays whole.
+func wrapText(text string, width int) []string {
 	var out []string
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -13,8 +13,8 @@ func isPending(w client.Workload) bool {
 	return w.State == "pending" && !w.Running && w.CPUSeconds == nil
 }
 
-// neverBegan reports whether it ended before it started.
-func neverBegan(w client.Workload) bool {
+// neverStarted reports whether it ended before it started.
+func neverStarted(w client.Workload) bool {
 	return w.End != nil && w.Submit != nil && w.CPUSeconds == nil && w.WallSeconds == 0 && len(w.Nodes) == 0
 }
 
@@ -32,9 +32,9 @@ func submitTime(w client.Workload) time.Time {
 // waitSeconds returns the wait of a pending workload up to its last report, seconds.
 func waitSeconds(w *client.Workload) float64 { return max(w.Seen.Sub(submitTime(*w)).Seconds(), 0) }
 
-// startText formats the start of a workload. It returns the sign for unknown if the workload has not started.
-func startText(w client.Workload, now time.Time) string {
-	if isPending(w) || isStartedArray(w) || neverBegan(w) {
+// formatStart formats the start of a workload. It returns the sign for unknown if the workload has not started.
+func formatStart(w client.Workload, now time.Time) string {
+	if isPending(w) || isStartedArray(w) || neverStarted(w) {
 		return term.Unknown
 	}
 	return term.Clock(w.Start, now)
@@ -43,24 +43,25 @@ func startText(w client.Workload, now time.Time) string {
 // silentAfter is the age of the last report of a running workload from which the page shows its time.
 const silentAfter = 15 * time.Minute
 
-// times prints when it waited, started and ended.
-func (p *page) times(w client.Workload, now time.Time) {
+// printTimes prints when it waited, started and ended.
+func (p *page) printTimes(w client.Workload, now time.Time) {
 	switch {
 	case isPending(w):
 		reason, since := "", waitSeconds(&w)
 		if w.Reason != "" {
 			reason = "because " + term.Safe(w.Reason)
 		}
-		p.fact("Time", "waits since "+term.Clock(submitTime(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")", reason)
+		p.addFact("Time", "waits since "+term.Clock(submitTime(w), now)+" ("+term.Seconds(&since)+" by "+term.Clock(w.Seen, now)+")",
+			reason)
 		return
 	case isStartedArray(w) && w.End != nil:
 		waited := w.End.Sub(submitTime(w)).Seconds()
-		p.fact("Time", "submitted "+term.Clock(submitTime(w), now), "the last task started "+term.Clock(*w.End, now),
+		p.addFact("Time", "submitted "+term.Clock(submitTime(w), now), "the last task started "+term.Clock(*w.End, now),
 			"waited "+term.Seconds(&waited))
 		return
-	case neverBegan(w):
+	case neverStarted(w):
 		waited := w.End.Sub(*w.Submit).Seconds()
-		p.fact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before its start",
+		p.addFact("Time", "submitted "+term.Clock(*w.Submit, now), "ended "+term.Clock(*w.End, now)+" before its start",
 			"waited "+term.Seconds(&waited))
 		return
 	}
@@ -79,13 +80,13 @@ func (p *page) times(w client.Workload, now time.Time) {
 	if s := w.SuspendedSeconds; s != nil && *s > 0 {
 		suspended = "of it " + term.Seconds(s) + " suspended"
 	}
-	p.fact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end,
+	p.addFact("Time", "started "+term.Clock(w.Start, now)+" ("+term.Ago(w.Start, now)+")", waited, end,
 		"wall "+marked{}.figure(w.Exactness, "wall_seconds", term.Seconds(&w.WallSeconds)), suspended)
 }
 
 // printRequest prints the request of a workload that has not used any resources so far.
 func (p *page) printRequest(w client.Workload) {
-	p.line("\n%s", p.Paint(term.Bold, "Requested"))
+	p.printf("\n%s", p.Paint(term.Bold, "Requested"))
 	known := false
 	for _, r := range []struct {
 		name   string
@@ -94,12 +95,12 @@ func (p *page) printRequest(w client.Workload) {
 	}{{"Cores", term.Cores, w.RequestCores}, {"Memory", term.Bytes, w.RequestMemoryBytes}, {"GPUs", term.Cores, w.RequestGPUs},
 		{"Nodes", term.Number, w.RequestNodes}, {"Time", term.Seconds, w.RequestSeconds}} {
 		if r.asked != nil && *r.asked > 0 {
-			p.fact(r.name, r.format(r.asked))
+			p.addFact(r.name, r.format(r.asked))
 			known = true
 		}
 	}
 	if !known {
-		p.line("not known")
+		p.printf("not known")
 	}
 }
 

@@ -40,7 +40,7 @@ func TestPagesOfWhatWaits(t *testing.T) {
 		"an array": {one("started", func(w *client.Workload) { w.Start, w.End = *ago(5), ago(5) }), "started",
 			[]string{"the last task started", "waited 25m 0s"}, []string{"wall"}, "Array Job ID: 7_3\n"},
 	} {
-		if got := stateWord(tt.d.Workload); got != tt.word {
+		if got := formatState(tt.d.Workload); got != tt.word {
 			t.Errorf("%s: state %q, want %q", name, got, tt.word)
 		}
 		var b, seff strings.Builder

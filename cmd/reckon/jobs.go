@@ -31,8 +31,8 @@ type jobsOptions struct {
 	format       *choice
 }
 
-// sortWords returns short names for common sort keys in descending order.
-func sortWords() map[string]string {
+// sortAliases returns short names for common sort keys in descending order.
+func sortAliases() map[string]string {
 	return map[string]string{
 		"cpu": "-cpu_seconds", "cores": "-cores_mean", "memory": "-memory_peak_bytes", "start": "-start",
 		"end": "-end", "seen": "-seen", "read": "-io_read_bytes", "write": "-io_write_bytes", "network": "-network_bytes",
@@ -71,15 +71,15 @@ are of whole runs. "-" means not measured.
 	}
 	o.since = "24h"
 	f := cmd.Flags()
-	g.shared.list(cmd, "owner", &o.filter.Owners)
+	g.shared.addListFlag(cmd, "owner", &o.filter.Owners)
 	f.StringSliceVarP(&o.filter.IDs, "id", "j", nil, "with these ids, every run of them: slurm/4711, or the number of a batch job")
-	g.shared.list(cmd, "kind", &o.filter.Kinds)
-	g.shared.list(cmd, "node", &o.filter.Nodes)
+	g.shared.addListFlag(cmd, "kind", &o.filter.Kinds)
+	g.shared.addListFlag(cmd, "node", &o.filter.Nodes)
 	g.shared.addFlag(cmd, "name", &o.filter.Name)
 	g.shared.addFlag(cmd, "command", &o.filter.Command)
-	g.shared.list(cmd, "account", &o.filter.Accounts)
-	g.shared.list(cmd, "partition", &o.filter.Partitions)
-	g.shared.list(cmd, "site", &o.filter.Sites)
+	g.shared.addListFlag(cmd, "account", &o.filter.Accounts)
+	g.shared.addListFlag(cmd, "partition", &o.filter.Partitions)
+	g.shared.addListFlag(cmd, "site", &o.filter.Sites)
 	f.StringSliceVarP(&o.filter.States, "state", "s", nil,
 		"in these states of the batch system: pending, running, completed, failed, cancelled, timeout, out_of_memory and the like; "+
 			"Slurm's abbreviations such as OOM will do")
@@ -93,10 +93,10 @@ are of whole runs. "-" means not measured.
 	f.IntVar(&o.limit, "limit", 50, "at most this many, 0 for all (default 50 in a table, all in json and csv)")
 	f.Lookup("limit").DefValue = "0"
 	addColumns[client.Workload](g.shared, cmd, &o.columns)
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	completeWords(cmd, "state", client.States()...)
 	words := append([]string{}, client.SortKeys()...)
-	for w := range sortWords() {
+	for w := range sortAliases() {
 		words = append(words, w)
 	}
 	slices.Sort(words)
@@ -104,21 +104,21 @@ are of whole runs. "-" means not measured.
 	return cmd
 }
 
-// batchID returns the id of a workload; a batch job may be given by its number.
-func batchID(id string) string {
+// completeJobID returns the id of a workload; a batch job may be given by its number.
+func completeJobID(id string) string {
 	if id == "" || strings.Contains(id, "/") {
 		return id
 	}
 	return string(workload.JobID(id))
 }
 
-const everything = 100_000 // the server's maximum
+const maxRows = 100_000 // the server's maximum
 
-func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
+func (o *jobsOptions) buildFilter(now time.Time) (client.Filter, error) {
 	f := o.filter
 	f.IDs = slices.Clone(f.IDs)
 	for i, id := range f.IDs {
-		f.IDs[i] = batchID(id)
+		f.IDs[i] = completeJobID(id)
 	}
 	var err error
 	if f.Until, err = parseTime("until", o.until, now); err != nil {
@@ -143,7 +143,7 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 		return f, &usageError{fmt.Errorf("--min-cpu %g is below 0; give CPU seconds", f.MinCPU)}
 	}
 	f.Sort = o.sort
-	if s, ok := sortWords()[o.sort]; ok {
+	if s, ok := sortAliases()[o.sort]; ok {
 		f.Sort = s
 	} else if !slices.Contains(client.SortKeys(), strings.TrimPrefix(o.sort, "-")) {
 		return f, &usageError{
@@ -153,27 +153,27 @@ func (o *jobsOptions) resolve(now time.Time) (client.Filter, error) {
 	}
 	f.Limit, f.Within = o.limit, !f.Since.IsZero()
 	switch {
-	case o.limit < 0 || o.limit > everything:
-		return f, &usageError{fmt.Errorf("--limit %d is out of range; give 0 (all) to %d", o.limit, everything)}
+	case o.limit < 0 || o.limit > maxRows:
+		return f, &usageError{fmt.Errorf("--limit %d is out of range; give 0 (all) to %d", o.limit, maxRows)}
 	case o.limit == 0, !o.limitSet && o.format.value != "table":
-		f.Limit = everything
+		f.Limit = maxRows
 	}
 	return f, nil
 }
 
 func runJobs(ctx context.Context, g *globals, o jobsOptions) error {
-	f, err := o.resolve(g.now())
+	f, err := o.buildFilter(g.now())
 	if err != nil {
 		return err
 	}
-	columns, err := columnsOf[client.Workload](o.columns, columnAliases())
+	columns, err := resolveColumns[client.Workload](o.columns, columnAliases())
 	if err != nil {
 		return err
 	}
 	return printAnswer(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Workloads(ctx, f)
 		if err == nil && len(list.Workloads) == 0 {
-			err = strangeNames(ctx, c, g.now(),
+			err = checkNames(ctx, c, g.now(),
 				filterValues{"owner": f.Owners, "account": f.Accounts, "partition": f.Partitions, "node": f.Nodes, "site": f.Sites,
 					"id": f.IDs})
 		}
@@ -202,11 +202,11 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 			}
 		}
 	}
-	table := marks.jobs
+	table := marks.jobTable
 	switch {
 	case len(columns) > 0:
 		table = func(list []client.Workload, now time.Time) *term.Table {
-			return columnTable(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
+			return newColumnTable(marks, list, columns, func(w *client.Workload) figure.Degrees { return w.Exactness }, now)
 		}
 	case !slices.ContainsFunc(list.Workloads, func(w client.Workload) bool { return !isPending(w) }):
 		table = waitingTable
@@ -226,26 +226,26 @@ func printJobs(g *globals, s term.Screen, list client.WorkloadList, columns []st
 	return nil
 }
 
-func (m marked) jobs(list []client.Workload, now time.Time) *term.Table {
+func (m marked) jobTable(list []client.Workload, now time.Time) *term.Table {
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s8|NODES:s8o7|START:o4|WALL:r|CPU TIME:r|CORES:r|P95:ro2|MEM NEEDED:r|READ:ro5" +
 		"|WRITTEN:ro5|NETWORK:ro8|ENERGY:ro3|PROCS:ro6|GPU:rx|GPU MEM:ro1x|GPU WATTS:ro5x|STATE")
 	for _, w := range list {
 		is := func(key, text string) string { return m.figure(w.Exactness, key, text) }
-		t.Add(workloadTitle(w), w.ID, usersOf(&w), nodeList(w.Nodes), startText(w, now),
+		t.Add(workloadTitle(w), w.ID, formatUsers(&w), formatNodes(w.Nodes), formatStart(w, now),
 			is("wall_seconds", term.Seconds(&w.WallSeconds)), is("cpu_seconds", term.Seconds(w.CPUSeconds)),
 			is("cores_mean", term.Cores(w.CoresMean)), is("cores_p95", term.Cores(w.CoresP95)),
-			m.memoryCell(&w), is("io_read_bytes", term.Bytes(w.ReadBytes)),
+			m.formatMemoryCell(&w), is("io_read_bytes", term.Bytes(w.ReadBytes)),
 			is("io_write_bytes", term.Bytes(w.WriteBytes)),
 			is("network_bytes", term.Bytes(w.NetworkBytes)), is("energy_joules", term.Energy(w.EnergyJoules)),
-			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(gpuMean(w.GPUSeconds, &w))),
-			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), is("energy_joules", term.Watts(gpuMean(w.GPUEnergyJoules, &w))),
-			stateWord(w))
+			is("processes", term.Number(w.Processes)), is("gpu_seconds", term.Cores(meanGPUs(w.GPUSeconds, &w))),
+			is("gpu_memory_peak_bytes", term.Bytes(w.GPUMemoryPeak)), is("energy_joules", term.Watts(meanGPUs(w.GPUEnergyJoules, &w))),
+			formatState(w))
 	}
 	return t
 }
 
-// usersOf returns the owner of a workload. For a process group of several users it adds the number of other users.
-func usersOf(w *client.Workload) string {
+// formatUsers returns the owner of a workload. For a process group of several users it adds the number of other users.
+func formatUsers(w *client.Workload) string {
 	switch n := len(w.Users); {
 	case w.Partial && n < 2:
 		return w.Owner + " (share)"
@@ -255,8 +255,8 @@ func usersOf(w *client.Workload) string {
 	return w.Owner
 }
 
-// gpuMean returns the mean use of GPUs by a workload; nil if it had none open.
-func gpuMean(total *float64, w *client.Workload) *float64 {
+// meanGPUs returns the mean use of GPUs by a workload; nil if it had none open.
+func meanGPUs(total *float64, w *client.Workload) *float64 {
 	if total == nil || w.WallSeconds <= 0 || (w.GPUSeconds == nil || *w.GPUSeconds == 0) && w.GPUMemoryPeak == nil &&
 		w.AllocatedGPUs == nil {
 		return nil
@@ -278,15 +278,15 @@ func shortName(w client.Workload) string {
 	return w.Name
 }
 
-func nodeList(nodes []string) string {
+func formatNodes(nodes []string) string {
 	if len(nodes) > 3 {
 		return fmt.Sprintf("%s and %d more", nodes[0], len(nodes)-1)
 	}
 	return strings.Join(nodes, ",")
 }
 
-// stateWord returns the state in one word. It is the batch system's state, unless an exit code is more specific.
-func stateWord(w client.Workload) string {
+// formatState returns the state in one word. It is the batch system's state, unless an exit code is more specific.
+func formatState(w client.Workload) string {
 	failed := w.ExitCode != nil && *w.ExitCode != 0
 	switch {
 	case w.State == "pending" && (w.Running || w.CPUSeconds != nil):

@@ -27,8 +27,8 @@ type plugin struct {
 	namespace, service, audience string
 }
 
-// flags returns the options of the plugin, which precede the command.
-func (p *plugin) flags() *pflag.FlagSet {
+// flagSet returns the options of the plugin, which precede the command.
+func (p *plugin) flagSet() *pflag.FlagSet {
 	f := pflag.NewFlagSet(kubectlName, pflag.ContinueOnError)
 	f.SetInterspersed(false)
 	f.StringVarP(&p.namespace, "namespace", "n", "reckon", "")
@@ -39,9 +39,9 @@ func (p *plugin) flags() *pflag.FlagSet {
 	return f
 }
 
-// parse parses the options and returns the command.
-func (p *plugin) parse(args []string) ([]string, error) {
-	f := p.flags()
+// parseOptions parses the options and returns the command.
+func (p *plugin) parseOptions(args []string) ([]string, error) {
+	f := p.flagSet()
 	if err := f.Parse(args); err != nil {
 		return nil, &usageError{
 			fmt.Errorf(
@@ -51,8 +51,8 @@ func (p *plugin) parse(args []string) ([]string, error) {
 	return f.Args(), nil
 }
 
-// kubectl prepares a call of kubectl.
-func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
+// kubectlCommand prepares a call of kubectl.
+func (p *plugin) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	own := []string{"--namespace=" + p.namespace}
 	if p.context != "" {
 		own = append(own, "--context="+p.context)
@@ -63,12 +63,12 @@ func (p *plugin) kubectl(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "kubectl", append(own, args...)...)
 }
 
-// output returns the output of kubectl.
-func (p *plugin) output(ctx context.Context, args ...string) ([]byte, error) {
+// kubectlOutput returns the output of kubectl.
+func (p *plugin) kubectlOutput(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var problem bytes.Buffer
-	c := p.kubectl(ctx, args...)
+	c := p.kubectlCommand(ctx, args...)
 	c.Stderr = &problem
 	out, err := c.Output()
 	if text := strings.TrimSpace(problem.String()); err != nil && text != "" {
@@ -82,7 +82,7 @@ func (p *plugin) output(ctx context.Context, args ...string) ([]byte, error) {
 // the token end with the command.
 func executePlugin(ctx context.Context, d deps, args []string) int {
 	p := &plugin{}
-	rest, err := p.parse(args)
+	rest, err := p.parseOptions(args)
 	if errors.Is(err, pflag.ErrHelp) {
 		rest, err = []string{"--help"}, nil
 	}
@@ -95,7 +95,7 @@ func executePlugin(ctx context.Context, d deps, args []string) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintln(d.stderr, kubectlName+": "+oneLine(err))
+		fmt.Fprintln(d.stderr, kubectlName+": "+toOneLine(err))
 		if coded, ok := errors.AsType[*usageError](err); ok {
 			return coded.ExitCode()
 		}
@@ -124,7 +124,7 @@ func (p *plugin) openConnection(ctx context.Context, d *deps, args []string) (en
 	}()
 	env := map[string]string{}
 	scheme := "http"
-	switch ca, err := p.output(ctx, "get", "configmap", p.service+"-ca", "--ignore-not-found", "-o", `jsonpath={.data.ca\.crt}`); {
+	switch ca, err := p.kubectlOutput(ctx, "get", "configmap", p.service+"-ca", "--ignore-not-found", "-o", `jsonpath={.data.ca\.crt}`); {
 	case err != nil:
 		return nil, fmt.Errorf("read the certificate of the server: %w", err)
 	case len(bytes.TrimSpace(ca)) > 0:
@@ -136,7 +136,7 @@ func (p *plugin) openConnection(ctx context.Context, d *deps, args []string) (en
 	own := d.getenv("RECKON_TOKEN_FILE") != "" ||
 		slices.ContainsFunc(args, func(a string) bool { return a == "--token-file" || strings.HasPrefix(a, "--token-file=") })
 	if scheme == "https" && !own { // without TLS no token is sent
-		token, err := p.output(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
+		token, err := p.kubectlOutput(ctx, "create", "token", p.service, "--audience="+p.audience, "--duration=1h")
 		if err != nil {
 			return nil, fmt.Errorf("make a token: %w; or give one of your own with --token-file", err)
 		}
@@ -164,7 +164,7 @@ func (p *plugin) openConnection(ctx context.Context, d *deps, args []string) (en
 func (p *plugin) forwardPort(ctx context.Context, port string) (address string, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var problem bytes.Buffer
-	c := p.kubectl(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":"+port)
+	c := p.kubectlCommand(ctx, "port-forward", "--address=127.0.0.1", "service/"+p.service, ":"+port)
 	c.Stderr = &problem
 	out, err := c.StdoutPipe()
 	if err == nil {

@@ -33,7 +33,7 @@ the owner of the token. With -u it covers another user whom you may see.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := ownerReport(cmd.Context(), g, owner, since, until)
+			r, err := fetchOwnerReport(cmd.Context(), g, owner, since, until)
 			if err != nil {
 				return err
 			}
@@ -49,12 +49,12 @@ the owner of the token. With -u it covers another user whom you may see.`,
 	g.shared.addFlag(cmd, "owner", &owner)
 	g.shared.addFlag(cmd, "since", &since)
 	g.shared.addFlag(cmd, "until", &until)
-	format = g.shared.format(cmd, "table", "json")
+	format = g.shared.addFormatFlag(cmd, "table", "json")
 	return cmd
 }
 
-// ownerReport fetches the report on an owner; without a name, on the user that the server identifies.
-func ownerReport(ctx context.Context, g *globals, owner, since, until string) (client.OwnerReport, error) {
+// fetchOwnerReport fetches the report on an owner; without a name, on the user that the server identifies.
+func fetchOwnerReport(ctx context.Context, g *globals, owner, since, until string) (client.OwnerReport, error) {
 	var none client.OwnerReport
 	now := g.now()
 	end, err := parseTime("until", until, now)
@@ -71,7 +71,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 	if !begin.Before(end) {
 		return none, &usageError{fmt.Errorf("--until %s is not after --since %s; give a later time", cmp.Or(until, "now"), since)}
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return none, err
 	}
@@ -86,7 +86,7 @@ func ownerReport(ctx context.Context, g *globals, owner, since, until string) (c
 		return r, err
 	}
 	if owner != "" && r.Used.CPUSeconds == nil && r.RunningTotal+r.WaitingTotal+r.FailedTotal == 0 {
-		if err := strangeNames(ctx, c, now, filterValues{"owner": {owner}}); err != nil {
+		if err := checkNames(ctx, c, now, filterValues{"owner": {owner}}); err != nil {
 			return r, err
 		}
 	}

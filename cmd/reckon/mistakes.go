@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// subcommandOnly returns an error for the arguments of a command that has only subcommands. Without it, an unknown
+// requireSubcommand returns an error for the arguments of a command that has only subcommands. Without it, an unknown
 // subcommand would be ignored.
-func subcommandOnly(cmd *cobra.Command, args []string) error {
+func requireSubcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
@@ -38,8 +38,8 @@ func subcommandOnly(cmd *cobra.Command, args []string) error {
 	return errors.New(text)
 }
 
-// argsError names the arguments of a command, because the library only counts them.
-func argsError(cmd *cobra.Command, args []string, err error) error {
+// describeArgsError names the arguments of a command, because the library only counts them.
+func describeArgsError(cmd *cobra.Command, args []string, err error) error {
 	_, takes, _ := strings.Cut(cmd.Use, " ")
 	if takes == "" || !strings.Contains(err.Error(), "arg(s)") {
 		return err
@@ -69,9 +69,9 @@ func slurmFlag(name string) string {
 	}[name]
 }
 
-// flagError adds to the error of a flag which values it accepts, if the library only reports a parse error. For a Slurm
+// describeFlagError adds to the error of a flag which values it accepts, if the library only reports a parse error. For a Slurm
 // flag in a list command, it adds the flag to use instead.
-func flagError(cmd *cobra.Command, err error) error {
+func describeFlagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && cmd.Flags().Lookup("columns") != nil && slurmFlag(unknown.GetSpecifiedName()) != "" {
 		return fmt.Errorf("%w: %s", err, slurmFlag(unknown.GetSpecifiedName()))

@@ -46,7 +46,7 @@ report; see reckon docs who should move.`,
 			if q.Until, err = parseTime("until", until, g.now()); err != nil {
 				return err
 			}
-			if columns, err = columnsOf[client.Move](columns, nil); err != nil {
+			if columns, err = resolveColumns[client.Move](columns, nil); err != nil {
 				return err
 			}
 			if len(args) > 0 {
@@ -60,12 +60,12 @@ report; see reckon docs who should move.`,
 			return runMove(cmd.Context(), g, q, form.value, columns)
 		},
 	}
-	g.shared.list(cmd, "owner", &q.Owners)
-	g.shared.list(cmd, "site", &q.Sites)
+	g.shared.addListFlag(cmd, "owner", &q.Owners)
+	g.shared.addListFlag(cmd, "site", &q.Sites)
 	g.shared.addFlag(cmd, "since", &since)
 	g.shared.addFlag(cmd, "until", &until)
 	addColumns[client.Move](g.shared, cmd, &columns)
-	form = g.shared.format(cmd, "table", "json", "csv")
+	form = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }
 
@@ -83,10 +83,10 @@ func readShapes(file string) (text []byte, err error) {
 	return text, nil
 }
 
-func runMove(ctx context.Context, g *globals, q client.MoveQuery, form string, columns []string) error {
-	return printAnswer(ctx, g, form, func(ctx context.Context, c *client.Client) (output, error) {
+func runMove(ctx context.Context, g *globals, q client.MoveQuery, format string, columns []string) error {
+	return printAnswer(ctx, g, format, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Move(ctx, q)
-		paragraphs := slices.Equal(columns, []string{"text"}) && form == "table"
+		paragraphs := slices.Equal(columns, []string{"text"}) && format == "table"
 		rows := append(slices.Clone(list.Moves), list.Stays...)
 		if paragraphs {
 			rows = list.Moves

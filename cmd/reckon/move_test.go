@@ -105,7 +105,7 @@ func TestMoveWalk(t *testing.T) {
 		}
 	})
 	outputs := map[string]string{}
-	for _, c := range commandtest.Commands(walk, "reckon") {
+	for _, c := range commandtest.FindCommands(walk, "reckon") {
 		if !c.Whole {
 			continue
 		}

@@ -31,7 +31,7 @@ func TestNameWithWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, strange := range map[string]bool{"alice": false, "u7": false, "u8": true} {
-		if err := strangeNames(t.Context(), c, time.Now(), filterValues{"owner": {name}}); (err != nil) != strange {
+		if err := checkNames(t.Context(), c, time.Now(), filterValues{"owner": {name}}); (err != nil) != strange {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -27,10 +27,10 @@ type nodeDetail struct {
 	Devices *client.NodeDevices `json:"devices,omitempty"`
 }
 
-const nodeTop = 10
+const maxOnNode = 10
 
 func completeNodes(ctx context.Context, g *globals, _ string) ([]string, cobra.ShellCompDirective) {
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -46,7 +46,7 @@ func completeNodes(ctx context.Context, g *globals, _ string) ([]string, cobra.S
 }
 
 func runNode(ctx context.Context, g *globals, name, format string) error {
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	if format == "csv" {
 		return client.WriteCSV(g.stdout, found)
 	}
-	if err := d.load(ctx, c, g.now()); err != nil {
+	if err := d.fetchDetail(ctx, c, g.now()); err != nil {
 		return err
 	}
 	if format == "json" {
@@ -97,20 +97,20 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	return d.print(g.screen(), g.now())
 }
 
-func (d *nodeDetail) load(ctx context.Context, c *client.Client, now time.Time) error {
+func (d *nodeDetail) fetchDetail(ctx context.Context, c *client.Client, now time.Time) error {
 	running, day := true, now.AddDate(0, 0, -1)
-	list, err := c.Workloads(ctx, client.Filter{Nodes: []string{d.Node.Node}, Running: &running, Sort: "-cpu_seconds", Limit: nodeTop})
+	list, err := c.Workloads(ctx, client.Filter{Nodes: []string{d.Node.Node}, Running: &running, Sort: "-cpu_seconds", Limit: maxOnNode})
 	if err != nil {
 		return err
 	}
 	d.Now = orEmpty(list.Workloads)
 	d.Workloads = list.Total
 	if list, err = c.Workloads(ctx,
-		client.Filter{Nodes: []string{d.Node.Node}, Since: day, Until: now, Sort: "-cpu_seconds", Limit: nodeTop}); err != nil {
+		client.Filter{Nodes: []string{d.Node.Node}, Since: day, Until: now, Sort: "-cpu_seconds", Limit: maxOnNode}); err != nil {
 		return err
 	}
 	d.Past, d.Ran = orEmpty(list.Workloads), list.Total
-	if d.Devices, err = devicesOf(ctx, c, &d.Node); err != nil {
+	if d.Devices, err = fetchDevices(ctx, c, &d.Node); err != nil {
 		return err
 	}
 	q := client.UsageQuery{Since: day, Until: now, Span: "hour", By: []string{"node"}, Nodes: []string{d.Node.Node}}
@@ -147,11 +147,11 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 	if n.Batch != nil && len(n.Batch.Partitions) > 0 {
 		line("partitions", "%s", strings.Join(n.Batch.Partitions, ", "))
 	}
-	line("cores", "%s used%s, load %s, pressure %s", usedOf(term.Cores, n.CoresUsed, n.Cores),
+	line("cores", "%s used%s, load %s, pressure %s", formatUsed(term.Cores, n.CoresUsed, n.Cores),
 		formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.CoresHeld, x.Cores }, term.Cores),
 		term.Cores(n.Load1),
 		term.Percent(n.CPUPressure))
-	line("memory", "%s used%s", usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes),
+	line("memory", "%s used%s", formatUsed(term.Bytes, n.MemoryUsed, n.MemoryBytes),
 		formatAllocated(n.Batch, func(x *client.NodeBatch) (*float64, *float64) { return x.MemoryHeld, x.MemoryBytes }, term.Bytes))
 	if n.MemoryTraffic != nil {
 		line("traffic", "%s between processors and memory", term.Rate(n.MemoryTraffic))
@@ -180,10 +180,10 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 			term.Percent(x.MemoryShare), term.CoreHours(x.UnusedCoreSeconds), energy)
 	}
 	if w := n.Waiting; w != nil {
-		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", hadRoomFor(w),
+		line("room", "for %s that waited in the last day (%s free while they waited), for %d of those that wait now", formatWaiting(w),
 			term.CoreHours(&w.CoreSeconds), w.Now)
 	}
-	if chart := d.chart(now); chart != nil {
+	if chart := d.hourlyCores(now); chart != nil {
 		top := 0.0 // of the busiest hour
 		if n.Cores != nil {
 			top = *n.Cores
@@ -201,7 +201,7 @@ func (d *nodeDetail) print(s term.Screen, now time.Time) error {
 		{"Workloads now", "none runs on it", d.Now, d.Workloads},
 		{"Workloads of the day", "none ran on it", d.Past, d.Ran},
 	} {
-		if err := printOn(s, x.title, x.empty, x.list, x.total, now); err != nil {
+		if err := printWorkloads(s, x.title, x.empty, x.list, x.total, now); err != nil {
 			return err
 		}
 	}
@@ -220,11 +220,11 @@ func formatAllocated(b *client.NodeBatch, of func(*client.NodeBatch) (*float64, 
 	if has == nil || all == nil {
 		return ""
 	}
-	return ", " + usedOf(format, has, all) + " held by jobs"
+	return ", " + formatUsed(format, has, all) + " held by jobs"
 }
 
-// chart returns the cores used in each of the last 24 hours; nil if no hour is known.
-func (d *nodeDetail) chart(now time.Time) []*float64 {
+// hourlyCores returns the cores used in each of the last 24 hours; nil if no hour is known.
+func (d *nodeDetail) hourlyCores(now time.Time) []*float64 {
 	out := make([]*float64, 24)
 	begin, any := now.UTC().Truncate(time.Hour).Add(-23*time.Hour), false
 	for i := range d.Hours {
@@ -243,7 +243,7 @@ func (d *nodeDetail) chart(now time.Time) []*float64 {
 	return out
 }
 
-func printOn(s term.Screen, title, empty string, list []client.Workload, total int, now time.Time) error {
+func printWorkloads(s term.Screen, title, empty string, list []client.Workload, total int, now time.Time) error {
 	if total > len(list) && len(list) > 0 {
 		title += fmt.Sprintf(" (%d of %d, the most CPU time first)", len(list), total)
 	}
@@ -257,7 +257,7 @@ func printOn(s term.Screen, title, empty string, list []client.Workload, total i
 	t := term.TableOf("NAME:s8|WORKLOAD|OWNER:s6|STATE|START|CORES:r|CPU TIME:r|MEMORY PEAK:ro1|NODES:ro3")
 	for i := range list {
 		w := &list[i]
-		t.Add(workloadTitle(*w), w.ID, cmp.Or(w.Owner, term.Unknown), stateWord(*w), term.Clock(w.Start, now), term.Cores(w.CoresMean),
+		t.Add(workloadTitle(*w), w.ID, cmp.Or(w.Owner, term.Unknown), formatState(*w), term.Clock(w.Start, now), term.Cores(w.CoresMean),
 			term.Seconds(w.CPUSeconds), term.Bytes(w.MemoryPeakBytes), fmt.Sprint(len(w.Nodes)))
 	}
 	return t.Print(s)

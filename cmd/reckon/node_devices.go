@@ -11,8 +11,8 @@ import (
 	"reckon/web/client"
 )
 
-// devicesOf fetches the devices of a node. It returns nil if the server has none or the viewer may not see them.
-func devicesOf(ctx context.Context, c *client.Client, n *client.Node) (*client.NodeDevices, error) {
+// fetchDevices fetches the devices of a node. It returns nil if the server has none or the viewer may not see them.
+func fetchDevices(ctx context.Context, c *client.Client, n *client.Node) (*client.NodeDevices, error) {
 	if !n.Up || !n.Agent {
 		return nil, nil
 	}
@@ -36,14 +36,14 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	disks := term.TableOf("DISK:s12|BUSY:r|WAITING:r|THREADS:r|READ:r|WRITE:r|A READ TAKES:r|A WRITE TAKES:r")
 	for _, x := range d.Disks {
 		disks.Add(x.Device, term.Percent(x.Busy), term.Number(x.Waiting), term.Number(x.Threads), term.Rate(x.ReadBytes),
-			term.Rate(x.WriteBytes), latencyText(x.ReadSeconds), latencyText(x.WriteSeconds))
+			term.Rate(x.WriteBytes), formatLatency(x.ReadSeconds), formatLatency(x.WriteSeconds))
 	}
 	mounts := term.TableOf("FILE SYSTEM:s12|READ:r|WRITE:r|OPERATIONS/S:r|METADATA/S:r|A READ TAKES:r|A WRITE TAKES:r|METADATA TAKES:r" +
 		"|SENT AGAIN/S:r")
 	for _, x := range d.Mounts {
 		mounts.Add(x.Type+" "+x.Source, term.Rate(x.ReadBytes), term.Rate(x.WriteBytes), term.Number(x.Operations),
 			term.Number(x.MetadataRate),
-			latencyText(x.ReadSeconds), latencyText(x.WriteSeconds), latencyText(x.MetadataSeconds), term.Number(x.Retransmissions))
+			formatLatency(x.ReadSeconds), formatLatency(x.WriteSeconds), formatLatency(x.MetadataSeconds), term.Number(x.Retransmissions))
 	}
 	links := term.TableOf("INTERCONNECT:s12|LINK:r|RATE:r|RECEIVE:r|TRANSMIT:r|COUNTERS AT THEIR END")
 	for _, x := range d.Links {
@@ -82,8 +82,8 @@ func printDevices(s term.Screen, d *client.NodeDevices) error {
 	return nil
 }
 
-// latencyText formats a time below a second with suitable precision.
-func latencyText(v *float64) string {
+// formatLatency formats a time below a second with suitable precision.
+func formatLatency(v *float64) string {
 	switch {
 	case v == nil:
 		return term.Unknown

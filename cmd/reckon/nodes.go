@@ -52,18 +52,18 @@ server). Sensor errors and Slurm's reasons for drained and down nodes follow the
 		},
 	}
 	f := cmd.Flags()
-	g.shared.list(cmd, "node", &o.nodes)
-	g.shared.list(cmd, "partition", &o.partitions)
+	g.shared.addListFlag(cmd, "node", &o.nodes)
+	g.shared.addListFlag(cmd, "partition", &o.partitions)
 	f.StringSliceVarP(&o.states, "state", "s", nil,
 		"in these states: up, down, or a word of the batch system such as idle, mixed, allocated, drain")
 	addColumns[client.Node](g.shared, cmd, &o.columns)
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	completeWords(cmd, "state", "up", "down", "idle", "mixed", "allocated", "drain", "drained")
 	return cmd
 }
 
 func runNodes(ctx context.Context, g *globals, o nodesOptions) error {
-	columns, err := columnsOf[client.Node](o.columns, nodeWords())
+	columns, err := resolveColumns[client.Node](o.columns, nodeAliases())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (o *nodesOptions) selectNodes(nodes []client.Node) ([]client.Node, error) {
 		for _, w := range wanted {
 			if !slices.Contains(met, strings.ToLower(w)) && len(nodes) > 0 {
 				slices.Sort(met)
-				return &usageError{fmt.Errorf("no node with %s %q%s", what, w, orAll(w, slices.Compact(met)))}
+				return &usageError{fmt.Errorf("no node with %s %q%s", what, w, suggestWord(w, slices.Compact(met)))}
 			}
 		}
 		if len(wanted) > 0 {
@@ -156,14 +156,14 @@ func printNodes(s term.Screen, nodes []client.Node, now time.Time) error {
 	if err := printSenders(s, nodes, now); err != nil {
 		return err
 	}
-	if err := printHeld(s, nodes, ""); err != nil {
+	if err := printHeldBack(s, nodes, ""); err != nil {
 		return err
 	}
 	return printMissing(s, nodes)
 }
 
-// printHeld lists the data of each node that a limit leaves without rows. If short is set, it lists only that short work.
-func printHeld(s term.Screen, nodes []client.Node, short string) error {
+// printHeldBack lists the data of each node that a limit leaves without rows. If short is set, it lists only that short work.
+func printHeldBack(s term.Screen, nodes []client.Node, short string) error {
 	text := ""
 	for i := range nodes {
 		for _, b := range nodes[i].Bounds {
@@ -234,37 +234,38 @@ func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 		if n.Boot != nil {
 			boot = term.Clock(*n.Boot, now)
 		}
-		day, week := spanOrNone(n.Day), spanOrNone(n.Week)
+		day, week := spanOrZero(n.Day), spanOrZero(n.Week)
 		t.Add(n.Node, nodeState(n, now),
-			usedOf(term.Cores, n.CoresUsed, n.Cores), s.Bar(figure.Ratio(n.CoresUsed, n.Cores), 8),
-			term.Percent(day.CPUShare), term.Percent(week.CPUShare), heldOf(n),
-			usedOf(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(figure.Ratio(n.MemoryUsed, n.MemoryBytes), 8),
-			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), hadRoomFor(n.Waiting), term.Number(n.GPUs), powerText(*n),
-			runningText(n),
+			formatUsed(term.Cores, n.CoresUsed, n.Cores), s.Bar(figure.Ratio(n.CoresUsed, n.Cores), 8),
+			term.Percent(day.CPUShare), term.Percent(week.CPUShare), formatAllocatedCores(n),
+			formatUsed(term.Bytes, n.MemoryUsed, n.MemoryBytes), s.Bar(figure.Ratio(n.MemoryUsed, n.MemoryBytes), 8),
+			term.Seconds(week.UpSeconds), term.CoreHours(day.UnusedCoreSeconds), formatWaiting(n.Waiting), term.Number(n.GPUs),
+			powerText(*n),
+			formatRunning(n),
 			term.Percent(n.CPUPressure), term.Cores(n.Load1), term.Rate(n.DiskBytes), term.Rate(n.NetworkBytes),
 			boot, cmp.Or(n.KernelRelease, term.Unknown), term.Rate(n.InterconnectBytes), term.Rate(n.MemoryTraffic),
-			ofOrUnknown(term.Cores, n.GPUsUsed, n.GPUs), ofOrUnknown(term.Bytes, n.GPUMemoryUsed, n.GPUMemory), term.Watts(n.GPUWatts))
+			formatShare(term.Cores, n.GPUsUsed, n.GPUs), formatShare(term.Bytes, n.GPUMemoryUsed, n.GPUMemory), term.Watts(n.GPUWatts))
 	}
 	return t
 }
 
-// ofOrUnknown formats "used of amount". If used is unknown, it returns the single sign for unknown.
-func ofOrUnknown(format func(*float64) string, used, of *float64) string {
+// formatShare formats "used of amount", or the sign for an unknown figure if used is unknown.
+func formatShare(format func(*float64) string, used, of *float64) string {
 	if used == nil {
 		return term.Unknown
 	}
-	return usedOf(format, used, of)
+	return formatUsed(format, used, of)
 }
 
-// runningText formats the number of workloads on the node; without an agent it is unknown.
-func runningText(n *client.Node) string {
+// formatRunning formats the number of workloads on the node; without an agent it is unknown.
+func formatRunning(n *client.Node) string {
 	if !n.Agent {
 		return term.Unknown
 	}
 	return fmt.Sprint(n.Workloads)
 }
 
-func spanOrNone(s *client.NodeSpan) client.NodeSpan {
+func spanOrZero(s *client.NodeSpan) client.NodeSpan {
 	if s == nil {
 		return client.NodeSpan{}
 	}
@@ -325,15 +326,15 @@ func nodeState(n *client.Node, now time.Time) string {
 	return batchState(b)
 }
 
-// heldOf formats the allocated cores of a node that a batch system schedules.
-func heldOf(n *client.Node) string {
+// formatAllocatedCores formats the allocated cores of a node that a batch system schedules.
+func formatAllocatedCores(n *client.Node) string {
 	if n.Batch == nil || n.Batch.Cores == nil {
 		return term.Unknown
 	}
-	return usedOf(term.Cores, n.Batch.CoresHeld, n.Batch.Cores)
+	return formatUsed(term.Cores, n.Batch.CoresHeld, n.Batch.Cores)
 }
 
-func hadRoomFor(w *client.NodeWaiting) string {
+func formatWaiting(w *client.NodeWaiting) string {
 	switch {
 	case w == nil:
 		return term.Unknown
@@ -351,7 +352,7 @@ func powerText(n client.Node) string {
 	return term.Watts(n.Watts)
 }
 
-func usedOf(format func(*float64) string, used, of *float64) string {
+func formatUsed(format func(*float64) string, used, of *float64) string {
 	return format(used) + " of " + format(of)
 }
 

@@ -24,7 +24,7 @@ func TestNodesOfSlurm(t *testing.T) {
 	}
 	var got []string
 	for i := range nodes {
-		got = append(got, nodeState(&nodes[i], fixedNow())+" "+runningText(&nodes[i]))
+		got = append(got, nodeState(&nodes[i], fixedNow())+" "+formatRunning(&nodes[i]))
 	}
 	want := "mixed 3|idle, drain 0|down since 11:00:00; down, not_responding 0|down since 11:00:00 0|idle, drain; no agent -|drained; no agent -"
 	if s := strings.Join(got, "|"); s != want {
@@ -77,7 +77,7 @@ func TestNodesHeldBack(t *testing.T) {
 	n := client.Node{Node: "n1", Bounds: []client.NodeBound{{Owner: "games", Kind: "process groups", Count: 2400}, {Kind: "file systems", Count: 3000},
 		{Owner: "games", Kind: "new series", Count: 512}}}
 	var out strings.Builder
-	if err := printHeld(term.Screen{Writer: &out, Width: 200}, []client.Node{n}, ""); err != nil {
+	if err := printHeldBack(term.Screen{Writer: &out, Width: 200}, []client.Node{n}, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"2,400 process groups of games have no row of their own: what they use is in short/games/n1", "3,000 file systems of the node have",

@@ -81,7 +81,7 @@ func (o *serverOptions) config(g *globals, late time.Duration) (server.Config, e
 	if c.Shapes, err = readShapes(o.shapes); err != nil {
 		return c, err
 	}
-	c.APISocket, c.APISocketWanted = apiSocket(c.Access.Socket, g.getenv)
+	c.APISocket, c.APISocketWanted = chooseSocket(c.Access.Socket, g.getenv)
 	c.Scheduler, err = o.scheduler.open()
 	return c, err
 }
@@ -151,8 +151,7 @@ func registerAlerts(s *settings.Set, a *server.Alerts) {
 	k.StringSliceVar(&a.Alertmanagers, "alertmanager", nil, "address of an Alertmanager that alerts go to, such as http://HOST:9093")
 	k.StringVar(&a.Config, "alertmanager-config", "",
 		"notify people without another Alertmanager: file with routes and receivers in the form of Alertmanager")
-	k.BoolVar(&a.Loopback, "alert-loopback", false,
-		"receivers that are set up on the page Alerts may be on this machine or its link")
+	k.BoolVar(&a.Loopback, "alert-loopback", false, "receivers that are set up on the page Alerts may be on this machine or its link")
 	k.Var(&digestFlag{&choice{value: "none", words: []string{"none", "weekly"}}, &a.Digest}, "digest", "weekly: on Mondays each owner "+
 		"whose jobs were allocated something gets the report on their own week, sent along the route of the alert WeeklyDigest")
 	k.StringVar(&a.External, "external-url", "", "address of this server in links of alerts (default: the one of --listen)")

@@ -21,7 +21,7 @@ func TestPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range commandtest.Commands(string(text), "reckon") {
+		for _, c := range commandtest.FindCommands(string(text), "reckon") {
 			if strings.HasPrefix(c.Text, "reckon measures ") {
 				continue // output of reckon up
 			}

@@ -88,7 +88,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	f.BoolVar(&o.honest, "nested", true,
 		"state the error of choosing and fitting together (slower); without it the error of the chosen family, which is too small")
 	g.shared.addFlag(cmd, "output", &o.output)
-	o.format = g.shared.format(cmd, "table", "json")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json")
 	completeWords(cmd, "family", powerfit.Families()...)
 	return cmd
 }
@@ -102,7 +102,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 			return asUsageError(cmd, fmt.Errorf("unknown --family %q; use some of %s", f, strings.Join(powerfit.Families(), ", ")))
 		}
 	}
-	d, source, err := o.in.read(cmd.Context(), g, firstArgument(args))
+	d, source, err := o.in.readData(cmd.Context(), g, firstArgument(args))
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
-	printNotes(g, append(r.Warnings, unbindable(r.Model)...))
+	printNotes(g, append(r.Warnings, listUnbindable(r.Model)...))
 	var nested *powerfit.Nested
 	if o.honest {
 		if nested, err = powerfit.Validate(d, options); err != nil {
@@ -140,7 +140,7 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	}
 	if nested != nil && r.Model.Training.Score.Points > 0 { // of fewer parts no error is stated
 		fmt.Fprintf(g.stdout, "\nChoosing and fitting together, on work it had not seen: MAPE %s (worst %s), the mean power %s.\n",
-			errorText(nested.Score.MAPE), errorText(nested.Score.Worst), errorText(nested.Baseline.MAPE))
+			formatError(nested.Score.MAPE), formatError(nested.Score.Worst), formatError(nested.Baseline.MAPE))
 	}
 	switch {
 	case o.output != "":
@@ -151,8 +151,8 @@ func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
 	return nil
 }
 
-// unbindable lists the features of a model that no agent could read.
-func unbindable(m *powermodel.Model) (notes []string) {
+// listUnbindable lists the features of a model that no agent could read.
+func listUnbindable(m *powermodel.Model) (notes []string) {
 	for _, f := range m.Features {
 		if err := dataset.Bindable(f.Name, f.Source); err != nil && f.Lag == 0 {
 			notes = append(notes, fmt.Sprintf("an agent cannot use this model: %v", err))
@@ -213,7 +213,7 @@ func printCandidates(g *globals, r *powerfit.Result, given int) error {
 		verb = "no family beats the mean power, so the mean is chosen: these features do not explain the power"
 	}
 	_, err := fmt.Fprintf(g.stdout, "\n* %s. Errors are on work that was left out; the mean power alone has a MAPE of %s.\n", verb,
-		errorText(r.Baseline.MAPE))
+		formatError(r.Baseline.MAPE))
 	return err
 }
 
@@ -222,11 +222,11 @@ func scoreTable(first string) *term.Table {
 }
 
 func addScore(t *term.Table, name string, s powermodel.Score, note string) {
-	t.Add(name, errorText(s.MAPE), errorText(s.Worst), term.Watts(&s.RMSE), number(s.R2), errorText(s.DRE), note)
+	t.Add(name, formatError(s.MAPE), formatError(s.Worst), term.Watts(&s.RMSE), formatFixed(s.R2), formatError(s.DRE), note)
 }
 
-// errorText formats a ratio in percent, with two digits if it is small.
-func errorText(v float64) string {
+// formatError formats a ratio in percent, with two digits if it is small.
+func formatError(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return term.Unknown
@@ -236,7 +236,7 @@ func errorText(v float64) string {
 	return fmt.Sprintf("%.2f %%", 100*v)
 }
 
-func number(v float64) string {
+func formatFixed(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return term.Unknown
 	}
@@ -275,13 +275,13 @@ outside the range that the model was trained on are counted.`,
 			cmd.Flags().AddFlag(f)
 		}
 	})
-	format := g.shared.format(cmd, "table", "json")
+	format := g.shared.addFormatFlag(cmd, "table", "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		m, err := readModel(g, args[0])
 		if err != nil {
 			return err
 		}
-		d, source, err := in.read(cmd.Context(), g, firstArgument(args[1:]))
+		d, source, err := in.readData(cmd.Context(), g, firstArgument(args[1:]))
 		if err != nil {
 			return err
 		}
@@ -305,7 +305,7 @@ outside the range that the model was trained on are counted.`,
 		}
 		if outside > 0 {
 			fmt.Fprintf(g.stdout, " %d rows (%s) are outside the model's training range, where it extrapolates.", outside,
-				errorText(float64(outside)/float64(len(d.Watts))))
+				formatError(float64(outside)/float64(len(d.Watts))))
 		}
 		fmt.Fprintln(g.stdout)
 		return nil
@@ -375,7 +375,7 @@ compare those; they must not have been made from this data set.`,
   reckon power compare wednesday.csv monday.json builtin.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, source, err := o.in.read(cmd.Context(), g, args[0])
+			d, source, err := o.in.readData(cmd.Context(), g, args[0])
 			if err != nil {
 				return err
 			}

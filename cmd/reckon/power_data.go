@@ -56,11 +56,11 @@ func newPowerInput() *powerInput {
 	return in
 }
 
-// read returns the data set in a file (- for standard input) or, without a name, the data of the
+// readData returns the data set in a file (- for standard input) or, without a name, the data of the
 // node on the server.
-func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerfit.Data, string, error) {
+func (in *powerInput) readData(ctx context.Context, g *globals, name string) (powerfit.Data, string, error) {
 	if name == "" {
-		return in.fromStore(ctx, g)
+		return in.dataFromStore(ctx, g)
 	}
 	frame, err := readFrame(g, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func (in *powerInput) read(ctx context.Context, g *globals, name string) (powerf
 	if err := defineFrame(frame, name+".json"); err != nil {
 		return powerfit.Data{}, "", err
 	}
-	d, err := in.fromFrame(frame)
+	d, err := in.dataFromFrame(frame)
 	if err != nil {
 		return d, "", fmt.Errorf("%s: %w", name, err)
 	}
@@ -119,8 +119,8 @@ func defineFrame(frame *dataset.Frame, path string) error {
 	return nil
 }
 
-// mostData limits the size of a data set in memory, bytes.
-const mostData = 4 << 30
+// maxDataBytes limits the size of a data set in memory, bytes.
+const maxDataBytes = 4 << 30
 
 // gunzip unpacks a file that starts with the magic number of gzip (RFC 1952).
 func gunzip(text []byte) ([]byte, error) {
@@ -131,17 +131,17 @@ func gunzip(text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
-	out, err := io.ReadAll(io.LimitReader(r, mostData+1))
+	out, err := io.ReadAll(io.LimitReader(r, maxDataBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
-	if len(out) > mostData {
-		return nil, fmt.Errorf("unpack: it holds more than %d GiB", mostData>>30)
+	if len(out) > maxDataBytes {
+		return nil, fmt.Errorf("unpack: it holds more than %d GiB", maxDataBytes>>30)
 	}
 	return out, nil
 }
 
-func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
+func (in *powerInput) dataFromFrame(f *dataset.Frame) (powerfit.Data, error) {
 	watts, err := powerColumn(f, in.power)
 	if err != nil {
 		return powerfit.Data{}, err
@@ -159,7 +159,8 @@ func (in *powerInput) fromFrame(f *dataset.Frame) (powerfit.Data, error) {
 	}
 	for _, name := range in.features {
 		if f.Column(name) == nil {
-			return d, fmt.Errorf("--feature: there is no column of numbers called %q; there are %s", name, strings.Join(numbers(f), ", "))
+			return d, fmt.Errorf("--feature: there is no column of numbers called %q; there are %s", name,
+				strings.Join(listNumeric(f), ", "))
 		}
 	}
 	for _, c := range f.Columns {
@@ -182,7 +183,7 @@ func liveSource(c *dataset.Column) string {
 	return dataset.LiveSource(c.Name, c.Source)
 }
 
-func numbers(f *dataset.Frame) (names []string) {
+func listNumeric(f *dataset.Frame) (names []string) {
 	for _, c := range f.Columns {
 		names = append(names, c.Name)
 	}
@@ -195,7 +196,7 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 		if c := f.Column(name); c != nil {
 			return c, nil
 		}
-		return nil, fmt.Errorf("--power: there is no column of numbers called %q; there are %s", name, strings.Join(numbers(f), ", "))
+		return nil, fmt.Errorf("--power: there is no column of numbers called %q; there are %s", name, strings.Join(listNumeric(f), ", "))
 	}
 	for _, n := range []string{"watts", "power_watts", "power"} {
 		if c := f.Column(n); c != nil {
@@ -212,7 +213,7 @@ func powerColumn(f *dataset.Frame, name string) (*dataset.Column, error) {
 	case 1:
 		return f.Column(found[0]), nil
 	case 0:
-		return nil, fmt.Errorf("which column holds the measured power? Name it with --power: %s", strings.Join(numbers(f), ", "))
+		return nil, fmt.Errorf("which column holds the measured power? Name it with --power: %s", strings.Join(listNumeric(f), ", "))
 	}
 	return nil, fmt.Errorf("several columns hold watts; name one with --power: %s", strings.Join(found, ", "))
 }
@@ -226,8 +227,8 @@ func checkDomain(domain string) error {
 	return nil
 }
 
-// noMeter returns a message about a domain without power in the store, and about the alternatives.
-func noMeter(domain, instead string) error {
+// noMeterError returns a message about a domain without power in the store, and about the alternatives.
+func noMeterError(domain, instead string) error {
 	if domain != "" && domain != "node" {
 		return fmt.Errorf("no node has measured power of the domain %s in that time; %s", domain, instead)
 	}
@@ -236,8 +237,8 @@ func noMeter(domain, instead string) error {
 
 const orSeries = "name a series with --power, or give a data set with a column of watts"
 
-// times parses the flags --from, --to and --step.
-func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Duration, err error) {
+// parseTimes parses the flags --from, --to and --step.
+func (in *powerInput) parseTimes(now time.Time) (from, to time.Time, step time.Duration, err error) {
 	if from, err = parseTime("from", in.from, now); err != nil {
 		return from, to, step, err
 	}
@@ -253,8 +254,8 @@ func (in *powerInput) times(now time.Time) (from, to time.Time, step time.Durati
 	return from, to, step, err
 }
 
-func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
-	from, to, step, err := in.times(g.now())
+func (in *powerInput) dataFromStore(ctx context.Context, g *globals) (d powerfit.Data, source string, err error) {
+	from, to, step, err := in.parseTimes(g.now())
 	if err != nil {
 		return d, "", err
 	}
@@ -262,19 +263,19 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 	if err != nil {
 		return d, "", err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return d, "", err
 	}
 	node := in.node
 	if node == "" && in.power == "" {
 		if node, err = meteredNode(ctx, g, c, in.domain, from, to); err != nil {
-			return d, "", orInstead(err, in.domain, orSeries)
+			return d, "", suggestInstead(err, in.domain, orSeries)
 		}
 	}
 	window := max(4*step, time.Minute)
 	ask := func(expr string) (map[int64]float64, error) {
-		return oneSeries(ctx, c, dataset.OnNode(expr, node, window), from, to, step)
+		return querySeries(ctx, c, dataset.OnNode(expr, node, window), from, to, step)
 	}
 	ways := dataset.PowerMeters(in.domain)
 	if in.power != "" {
@@ -293,7 +294,7 @@ func (in *powerInput) fromStore(ctx context.Context, g *globals) (d powerfit.Dat
 		}
 	}
 	if len(watts) == 0 {
-		return d, "", noMeter(in.domain, orSeries)
+		return d, "", noMeterError(in.domain, orSeries)
 	}
 	times := make([]int64, 0, len(watts))
 	for t := range watts {
@@ -345,10 +346,10 @@ func (in *powerInput) storeFeatures() ([]dataset.PowerFeature, error) {
 	return out, nil
 }
 
-// orInstead adds alternatives to the error for an unmetered domain.
-func orInstead(err error, domain, instead string) error {
+// suggestInstead adds alternatives to the error for an unmetered domain.
+func suggestInstead(err error, domain, instead string) error {
 	if errors.Is(err, errNoMeter) {
-		return noMeter(domain, instead)
+		return noMeterError(domain, instead)
 	}
 	return err
 }
@@ -385,8 +386,8 @@ func meteredNode(ctx context.Context, g *globals, c *client.Client, domain strin
 	return "", &usageError{fmt.Errorf("several nodes have a meter; name one with --node: %s", strings.Join(nodes, ", "))}
 }
 
-// oneSeries evaluates an expression that yields one series, by time in milliseconds.
-func oneSeries(ctx context.Context, c *client.Client, expr string, from, to time.Time, step time.Duration) (map[int64]float64, error) {
+// querySeries evaluates an expression that yields one series, by time in milliseconds.
+func querySeries(ctx context.Context, c *client.Client, expr string, from, to time.Time, step time.Duration) (map[int64]float64, error) {
 	r, err := c.QueryRange(ctx, expr, from, to, step)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func newPowerShow(g *globals) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			given, err := assignments(m, at)
+			given, err := parseAssignments(m, at)
 			if err != nil {
 				return asUsageError(cmd, err)
 			}
@@ -45,13 +45,13 @@ func newPowerShow(g *globals) *cobra.Command {
 	return cmd
 }
 
-// assignments parses NAME=VALUE; without any it returns nil.
-func assignments(m *powermodel.Model, at []string) (map[string]float64, error) {
-	if len(at) == 0 {
+// parseAssignments parses NAME=VALUE; without any it returns nil.
+func parseAssignments(m *powermodel.Model, texts []string) (map[string]float64, error) {
+	if len(texts) == 0 {
 		return nil, nil
 	}
 	out := map[string]float64{}
-	for _, a := range at {
+	for _, a := range texts {
 		name, text, ok := strings.Cut(a, "=")
 		v, err := strconv.ParseFloat(text, 64)
 		if !ok || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -84,28 +84,29 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 		}
 	}
 	line("power of", m.Domain)
-	line("machine", machineText(m.Machine))
+	line("machine", describeMachine(m.Machine))
 	line("family", tr.Family)
 	line("made from", tr.Source)
 	if tr.Licence != tr.Source {
 		line("licence", tr.Licence)
 	}
 	line("judged by", fmt.Sprintf("%s, %d rows", tr.Protocol, tr.Rows))
-	stated := "MAPE " + errorText(tr.Score.MAPE)
+	stated := "MAPE " + formatError(tr.Score.MAPE)
 	if tr.Score.Points == 0 {
 		stated = "not stated: it was fitted to too little"
 	} else if tr.Score.RMSE > 0 { // the built-in models have only the mean error
-		stated += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", errorText(tr.Score.Worst), term.Watts(&tr.Score.RMSE),
-			errorText(tr.Baseline.MAPE))
+		stated += fmt.Sprintf(" (worst part %s), RMSE %s; the mean power alone: %s", formatError(tr.Score.Worst),
+			term.Watts(&tr.Score.RMSE),
+			formatError(tr.Baseline.MAPE))
 	}
 	line("error", stated)
 	if tr.Score.Outside > 0 {
-		line("outside", fmt.Sprintf("MAPE %s below the lowest and above the highest of the other levels", errorText(tr.Score.Outside)))
+		line("outside", fmt.Sprintf("MAPE %s below the lowest and above the highest of the other levels", formatError(tr.Score.Outside)))
 	}
 	band := "not stated: it was fitted to too little"
 	if m.Band.Coverage > 0 {
-		band = fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, errorText(m.Band.Low),
-			errorText(m.Band.High))
+		band = fmt.Sprintf("%.0f %% of measurements were %s to %s of the modelled power", 100*m.Band.Coverage, formatError(m.Band.Low),
+			formatError(m.Band.High))
 	}
 	line("band", band)
 	if len(m.Features) == 0 {
@@ -132,10 +133,10 @@ func showModel(g *globals, m *powermodel.Model, given map[string]float64) error 
 }
 
 // pointAt returns the point at a fraction of the range of every feature.
-func pointAt(m *powermodel.Model, part float64) []float64 {
+func pointAt(m *powermodel.Model, fraction float64) []float64 {
 	x := make([]float64, len(m.Features))
 	for i, f := range m.Features {
-		x[i] = f.Min + part*(f.Max-f.Min)
+		x[i] = f.Min + fraction*(f.Max-f.Min)
 	}
 	return x
 }
@@ -200,7 +201,7 @@ func printContributions(g *globals, m *powermodel.Model, points [][]float64, tit
 
 func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-func machineText(m powermodel.Machine) string {
+func describeMachine(m powermodel.Machine) string {
 	var parts []string
 	add := func(text string, v any, known bool) {
 		if known {

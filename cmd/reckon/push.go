@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,11 +60,12 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 	if err != nil {
 		return err
 	}
-	text, err := pushText(args, g.stdin)
+	text, err := readPushText(args, g.stdin)
 	if err != nil {
 		return asUsageError(cmd, err)
 	}
-	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.socket(o.socket), Add: o.add, Keep: keep.Round(time.Millisecond)},
+	answer, err := client.PushOwn(cmd.Context(), client.Pushing{Socket: g.agentSocket(o.socket), Add: o.add,
+		Keep: keep.Round(time.Millisecond)},
 		text)
 	if err != nil {
 		return err
@@ -74,11 +76,9 @@ func runPush(cmd *cobra.Command, g *globals, o pushOptions, args []string) error
 	return nil
 }
 
-// socket returns the agent's socket: the given one, else the socket of root's agent, else the user's.
-func (g *globals) socket(given string) string {
-	if given == "" {
-		given = g.getenv("RECKON_SOCKET")
-	}
+// agentSocket returns the agent's socket: the given one, else the socket of root's agent, else the user's.
+func (g *globals) agentSocket(given string) string {
+	given = cmp.Or(given, g.getenv("RECKON_SOCKET"))
 	if given != "" {
 		return given
 	}
@@ -90,8 +90,8 @@ func (g *globals) socket(given string) string {
 	return agent.SystemSocket
 }
 
-// pushText builds lines from the arguments, or reads them from in.
-func pushText(args []string, in io.Reader) ([]byte, error) {
+// readPushText builds lines from the arguments, or reads them from in.
+func readPushText(args []string, in io.Reader) ([]byte, error) {
 	if len(args) == 1 && args[0] == "-" {
 		text, err := io.ReadAll(io.LimitReader(in, 1<<20))
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -48,7 +49,7 @@ PromQL is described at https://prometheus.io/docs/prometheus/latest/querying/bas
 	cmd.Flags().StringVar(&o.at, "at", "", "moment to ask for, or end of the range (default now)")
 	cmd.Flags().StringVar(&o.rng, "range", "", "ask for this long a time before --at: 30m, 2h, 7d")
 	cmd.Flags().StringVar(&o.step, "step", "", "length of a step of the range (default: about 120 steps)")
-	o.format = g.shared.format(cmd, "table", "chart", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "chart", "json", "csv")
 	cmd.Flags().Lookup("format").DefValue = "table, chart with --range"
 	return cmd
 }
@@ -70,7 +71,7 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	if length == 0 && (step != 0 || o.format.value == "chart") {
 		return &usageError{fmt.Errorf("--step and --format chart need a range; add --range 1h")}
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -81,9 +82,7 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 		if at.IsZero() {
 			at = now
 		}
-		if step == 0 {
-			step = max((length / 120).Round(time.Second), time.Second)
-		}
+		step = cmp.Or(step, max((length/120).Round(time.Second), time.Second))
 		res, err = c.QueryRange(ctx, o.expr, at.Add(-length), at, step)
 	}
 	if err != nil {
@@ -99,21 +98,21 @@ func runQuery(ctx context.Context, g *globals, o queryOptions) error {
 	case "json":
 		return writeJSON(g.stdout, res)
 	case "csv":
-		return resultCSV(g, res)
+		return writeResultCSV(g, res)
 	case "chart":
-		return resultCharts(g.screen(), res, at.Add(-length), at, step)
+		return printResultCharts(g.screen(), res, at.Add(-length), at, step)
 	}
-	return resultTable(g, res)
+	return printResultTable(g, res)
 }
 
-// ranked matches PromQL expressions that order their result.
-var ranked = sync.OnceValue(func() *regexp.Regexp {
+// rankedExpr matches PromQL expressions that order their result.
+var rankedExpr = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*(sort|topk|bottomk|limitk)`)
 })
 
 // sortByLabels sorts the series by label, because the order of most results is undefined.
 func sortByLabels(res client.Result, expr string) {
-	if ranked().MatchString(expr) {
+	if rankedExpr().MatchString(expr) {
 		return
 	}
 	names := labelNames(res)
@@ -148,7 +147,7 @@ func labelNames(res client.Result) []string {
 	return append(out, rest...)
 }
 
-func resultTable(g *globals, res client.Result) error {
+func printResultTable(g *globals, res client.Result) error {
 	if len(res.Series) == 0 {
 		fmt.Fprintln(g.stderr, "no series matches; check names with `reckon query 'count by (__name__) ({__name__=~\".+\"})'`")
 		return nil
@@ -190,7 +189,7 @@ func resultTable(g *globals, res client.Result) error {
 	return t.Print(g.screen())
 }
 
-func resultCSV(g *globals, res client.Result) error {
+func writeResultCSV(g *globals, res client.Result) error {
 	names := labelNames(res)
 	w := csv.NewWriter(g.stdout)
 	_ = w.Write(append(slices.Clone(names), "time", "value")) // a csv.Writer returns its error from Error
@@ -209,16 +208,14 @@ func resultCSV(g *globals, res client.Result) error {
 
 const maxCharts = 8
 
-// resultCharts draws one chart per series. Steps without a sample are gaps.
-func resultCharts(s term.Screen, res client.Result, from, to time.Time, step time.Duration) error {
+// printResultCharts draws one chart per series. Steps without a sample are gaps.
+func printResultCharts(s term.Screen, res client.Result, from, to time.Time, step time.Duration) error {
 	if len(res.Series) == 0 {
 		_, err := fmt.Fprintln(s, "no series matches in this time")
 		return err
 	}
 	width := s.Width
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	for i, series := range res.Series {
 		if i == maxCharts {
 			_, err := fmt.Fprintf(s, "and %d more series; --format table lists them\n", len(res.Series)-maxCharts)
@@ -240,7 +237,7 @@ func resultCharts(s term.Screen, res client.Result, from, to time.Time, step tim
 		for ; !next.After(to); next = next.Add(step) { // the series ended earlier
 			points = append(points, term.Point{Time: next.Local()})
 		}
-		text := s.Draw(term.Chart{Title: term.Safe(seriesName(series.Metric)), Points: points, Format: plainNumber, Width: width,
+		text := s.Draw(term.Chart{Title: term.Safe(seriesName(series.Metric)), Points: points, Format: formatPlain, Width: width,
 			Height: 6})
 		if _, err := fmt.Fprint(s, text); err != nil {
 			return err
@@ -249,7 +246,7 @@ func resultCharts(s term.Screen, res client.Result, from, to time.Time, step tim
 	return nil
 }
 
-func plainNumber(v *float64) string {
+func formatPlain(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}

@@ -30,7 +30,7 @@ without recent data. With --explain, nodes without room come last.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := rankAmounts(&q, memory, length); err != nil {
+			if err := parseRankAmounts(&q, memory, length); err != nil {
 				return err
 			}
 			return runRank(cmd.Context(), g, q, explain, format.value)
@@ -44,19 +44,19 @@ without recent data. With --explain, nodes without room come last.`,
 	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default what a busy GPU adds on the node")
 	g.shared.addFlag(cmd, "time", &length)
 	g.shared.addFlag(cmd, "site", &q.Site)
-	g.shared.list(cmd, "node", &q.Nodes)
+	g.shared.addListFlag(cmd, "node", &q.Nodes)
 	f.StringSliceVar(&q.Data, "data", nil, "data that it reads, as the knowledge graph names it: an IRI, or KIND/NAMESPACE/NAME")
 	f.IntVar(&q.Limit, "limit", 0, "at most this many, 0 for all")
 	f.BoolVar(&q.WattsOnly, "watts-only", false,
 		"the watts alone decide: nodes with GPUs or large memory that it leaves unused do not come last")
 	f.BoolVar(&explain, "explain", false, "explain each rank, nodes that it does not fit on included")
-	format = g.shared.format(cmd, "table", "json", "csv")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }
 
-func rankAmounts(q *client.RankQuery, memory, length string) error {
+func parseRankAmounts(q *client.RankQuery, memory, length string) error {
 	var err error
-	if q.MemoryBytes, err = byteCount("memory", memory); err != nil {
+	if q.MemoryBytes, err = parseByteFlag("memory", memory); err != nil {
 		return err
 	}
 	stay, err := parseSpan("time", length)

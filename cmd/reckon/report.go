@@ -69,7 +69,7 @@ mails it weekly (setting digest).`,
 	f.BoolVar(&public, "public", false, "remove names")
 	f.StringVar(&site, "title", "", "name of the site in the heading")
 	g.shared.addFlag(cmd, "output", &output)
-	format = g.shared.format(cmd, "html", "json", "csv", "text")
+	format = g.shared.addFormatFlag(cmd, "html", "json", "csv", "text")
 	f.Var(table, "table", "with --format csv: "+strings.Join(table.words, ", "))
 	completeWords(cmd, "period", period.words...)
 	completeWords(cmd, "table", table.words...)
@@ -92,7 +92,7 @@ func runReport(ctx context.Context, g *globals, period, format, table, until, ou
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (g *globals) openOutput(name string) (io.Writer, func() error, error) {
 
 // runOwnerReport writes the report on one owner.
 func runOwnerReport(ctx context.Context, g *globals, owner, since, until, format, output string) (err error) {
-	r, err := ownerReport(ctx, g, owner, since, until)
+	r, err := fetchOwnerReport(ctx, g, owner, since, until)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,17 +37,17 @@ or a systemd unit; patch and vpa write objects for kubectl.`,
 		},
 	}
 	g.shared.addFlag(cmd, "site", &site)
-	format = g.shared.format(cmd, "table", "json", "resources", "patch", "vpa")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "resources", "patch", "vpa")
 	return cmd
 }
 
 func runRightsize(ctx context.Context, g *globals, id, site, format string) error {
 	now := g.now()
-	id, start, err := lifeOf(id, "", now)
+	id, start, err := parseRunID(id, "", now)
 	if err != nil {
 		return err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -88,13 +89,11 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 		t := term.TableOf("CONTAINER:s8|DAYS:r|CORES:r|P95:r|P99:r|EXCEEDED:r|IDLE:r|IDLE NOW:r|MEMORY:r|PEAK:r|IDLE:r|IDLE NOW:r")
 		for _, c := range d.Advice.Containers {
 			name := c.Container
-			if name == "" {
-				name = d.ID
-			}
-			above, idle := testedText(c.TestedCores)
-			_, idleNow := testedText(c.NowCores)
-			_, memoryIdle := testedText(c.TestedMemory)
-			_, memoryNow := testedText(c.NowMemory)
+			name = cmp.Or(name, d.ID)
+			above, idle := formatRequestTest(c.TestedCores)
+			_, idleNow := formatRequestTest(c.NowCores)
+			_, memoryIdle := formatRequestTest(c.TestedMemory)
+			_, memoryNow := formatRequestTest(c.NowMemory)
 			t.Add(name, fmt.Sprint(c.Days), term.Cores(c.Cores), term.Cores(c.CoresP95), term.Cores(c.CoresP99), above, idle, idleNow,
 				term.Bytes(c.MemoryBytes), term.Bytes(c.MemoryPeak), memoryIdle, memoryNow)
 		}
@@ -102,13 +101,13 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 			return err
 		}
 	}
-	p.advice(d.Advice)
+	p.printAdvice(d.Advice)
 	_, err := fmt.Fprint(g.screen(), p.b.String())
 	return err
 }
 
-// testedText formats the share of time that a request was exceeded, and its idle share.
-func testedText(t *client.RequestTest) (above, idle string) {
+// formatRequestTest formats the share of time that a request was exceeded, and its idle share.
+func formatRequestTest(t *client.RequestTest) (above, idle string) {
 	if t == nil {
 		return term.Unknown, term.Unknown
 	}

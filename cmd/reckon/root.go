@@ -89,13 +89,13 @@ To measure one command, no server is needed:
 	root.SetOut(d.stdout)
 	root.SetErr(d.stderr)
 	root.SetVersionTemplate(buildinfo.Get().String() + "\n")
-	g.connection.flags(root)
+	g.connection.addFlags(root)
 	g.registerStages()
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if word := cmd.Flags().Args(); cmd == root && len(word) > 0 { // sacct -j 1: the command is unknown, not the flag
-			return asUsageError(cmd, subcommandOnly(cmd, word))
+			return asUsageError(cmd, requireSubcommand(cmd, word))
 		}
-		return asUsageError(cmd, flagError(cmd, err))
+		return asUsageError(cmd, describeFlagError(cmd, err))
 	})
 	for _, part := range commandGroups() {
 		root.AddGroup(&cobra.Group{ID: part.id, Title: part.title})
@@ -173,7 +173,7 @@ func commandGroups() []struct {
 // wrapUsageErrors turns every error in arguments into a usage error, including those that cobra detects.
 func wrapUsageErrors(cmd *cobra.Command) {
 	if cmd.HasSubCommands() && (!cmd.Runnable() || cmd.Args == nil) {
-		cmd.Args = subcommandOnly
+		cmd.Args = requireSubcommand
 		if !cmd.Runnable() {
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 		}
@@ -181,7 +181,7 @@ func wrapUsageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return asUsageError(c, argsError(c, args, err))
+				return asUsageError(c, describeArgsError(c, args, err))
 			}
 			return nil
 		}
@@ -192,8 +192,8 @@ func wrapUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-// commandOf returns the command that the arguments begin with; empty if they do not begin with one.
-func commandOf(args []string) string {
+// findCommand returns the command that the arguments begin with; empty if they do not begin with one.
+func findCommand(args []string) string {
 	for _, part := range commandGroups() {
 		for _, c := range part.commands {
 			if len(args) > 0 && args[0] == c.name {
@@ -206,7 +206,7 @@ func commandOf(args []string) string {
 
 // execute runs the program and returns its exit code.
 func execute(ctx context.Context, d deps, args []string) int {
-	root := newTree(d, commandOf(args))
+	root := newTree(d, findCommand(args))
 	root.SetArgs(guardHyphenID(args))
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -227,14 +227,14 @@ func execute(ctx context.Context, d deps, args []string) int {
 		}
 		return 130 // ended by a signal, as in shells
 	}
-	if text := oneLine(err); text != "" {
+	if text := toOneLine(err); text != "" {
 		fmt.Fprintln(d.stderr, "reckon: "+text)
 	}
 	return code
 }
 
-// oneLine returns an error as one line without control characters, because parts of it come from other machines.
-func oneLine(err error) string {
+// toOneLine returns an error as one line without control characters, because parts of it come from other machines.
+func toOneLine(err error) string {
 	return term.Safe(strings.Join(strings.Fields(err.Error()), " "))
 }
 
@@ -254,22 +254,22 @@ func asUsageError(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// address returns the address of the server that commands use: the value of --server or RECKON_SERVER, or else the address of a server on
-// this machine. For the latter, it prefers a Unix socket that responds, because the kernel authenticates the user there.
-func (g *globals) address() string {
+// serverAddress returns the value of --server or RECKON_SERVER, or else the address of a server on this machine. On
+// this machine it prefers a Unix socket that responds, because the kernel authenticates the user there.
+func (g *globals) serverAddress() string {
 	if named := cmp.Or(g.server, g.getenv("RECKON_SERVER")); named != "" {
 		return named
 	}
-	return cmp.Or(answeringSocket(g.getenv), client.DefaultServer)
+	return cmp.Or(findSocket(g.getenv), client.DefaultServer)
 }
 
-// client connects to the server at g.address().
-func (g *globals) client() (*client.Client, error) {
-	options, err := g.options()
+// newClient connects to the server at g.address().
+func (g *globals) newClient() (*client.Client, error) {
+	options, err := g.clientOptions()
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(g.address(), options...)
+	c, err := client.New(g.serverAddress(), options...)
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -61,7 +61,7 @@ it could not be run.`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return runRun(g, cmd, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runProgram(g, cmd, o, args) },
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // the rest belongs to the command
@@ -78,7 +78,7 @@ it could not be run.`,
 	return cmd
 }
 
-func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
+func runProgram(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	if len(args) == 0 {
 		return asUsageError(cmd, errors.New("no command given: reckon run -- COMMAND"))
 	}
@@ -93,7 +93,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 			return asUsageError(cmd, fmt.Errorf("--without %s: give cgroup or perf", w))
 		}
 	}
-	exits, err := openExits(o.exits.value)
+	exits, err := openExitSource(o.exits.value)
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		ro.Exits = exits
 	}
 	// Both files are opened first, so that hours of work do not end with an unwritable path.
-	profile, err := createFor("profile", o.profile)
+	profile, err := createOutput("profile", o.profile)
 	if err != nil {
 		return err
 	}
-	output, err := createFor("output", o.output)
+	output, err := createOutput("output", o.output)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	}
 	report, err := run.Run(ro)
 	if err != nil {
-		return runFailed(err)
+		return asExitError(err)
 	}
 	if profile != nil {
 		if err := errors.Join(lost, profile.Close()); err != nil {
@@ -132,7 +132,7 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 		}
 	}
 	if err := writeReport(g, o, output, report); err != nil {
-		fmt.Fprintln(g.stderr, "reckon: write the report: "+oneLine(err))
+		fmt.Fprintln(g.stderr, "reckon: write the report: "+toOneLine(err))
 	}
 	if report.ExitCode != 0 {
 		return runExit(report.ExitCode)
@@ -140,8 +140,8 @@ func runRun(g *globals, cmd *cobra.Command, o runOptions, args []string) error {
 	return nil
 }
 
-// nextOf returns the recommended request for the next run of a command, by the rule for jobs. It is nil without exact figures.
-func nextOf(r *run.Report) *client.Advice {
+// nextRequest returns the recommended request for the next run of a command, by the rule for jobs. It is nil without exact figures.
+func nextRequest(r *run.Report) *client.Advice {
 	of := rightsize.Run{Seconds: r.WallSeconds, Nodes: 1, Done: r.ExitCode == 0, Cut: r.ExitCode != 0,
 		MemoryInexact: r.MemoryAtMost || r.MemoryAtLeast}
 	of.CPUSeconds, of.CPUWaitSeconds, of.CoresP95 = &r.CPU.Total, r.CPUWaitSeconds, &r.Cores.P95
@@ -172,9 +172,9 @@ func gpuSensors() (out []sensor.Sensor) {
 	return out
 }
 
-// openExits opens the machine's source of exit records; word is the value of the flag. By default, it uses exit records
+// openExitSource opens the machine's source of exit records; word is the value of the flag. By default, it uses exit records
 // only if they are available at once. Without the privilege to read them, the report omits them.
-func openExits(word string) (sensor.ExitSource, error) {
+func openExitSource(word string) (sensor.ExitSource, error) {
 	switch word {
 	case "none":
 		return nil, nil
@@ -198,8 +198,8 @@ func openExits(word string) (sensor.ExitSource, error) {
 	return nil, fmt.Errorf("exit records of taskstats: %w", err)
 }
 
-// runFailed maps an error to the exit code that a shell uses for it.
-func runFailed(err error) error {
+// asExitError maps an error to the exit code that a shell uses for it.
+func asExitError(err error) error {
 	var start *run.StartError
 	if errors.As(err, &start) {
 		return &startFailure{start}
@@ -211,7 +211,7 @@ type startFailure struct{ *run.StartError }
 
 func (e *startFailure) ExitCode() int { return e.Code }
 
-func createFor(flag, path string) (*os.File, error) {
+func createOutput(flag, path string) (*os.File, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -259,7 +259,7 @@ func printReport(g *globals, o runOptions, w io.Writer, r *run.Report) error {
 			return err
 		}
 		p := &page{Screen: s}
-		p.advice(nextOf(r))
+		p.printAdvice(nextRequest(r))
 		if _, err := fmt.Fprint(s, p.b.String()); err != nil {
 			return err
 		}

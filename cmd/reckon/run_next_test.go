@@ -13,7 +13,7 @@ func TestRunEndsWithRequest(t *testing.T) {
 		r := &run.Report{WallSeconds: 60, CPU: run.CPU{Total: 90}, Cores: run.Cores{P95: 1.6}, CPUWaitSeconds: new(0.5),
 			MemoryPeakBytes: new(uint64(1 << 30))}
 		edit(r)
-		a := nextOf(r)
+		a := nextRequest(r)
 		if a == nil {
 			return ""
 		}

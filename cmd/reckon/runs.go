@@ -38,29 +38,29 @@ compare compares two runs and marks differences that are noise.`,
   reckon runs show demo-3f2a9c1b
   reckon runs show bench/demo-3f2a9c1b --format parquet > demo.parquet
   reckon runs compare demo-3f2a9c1b demo-77aa01c2`,
-		Args: subcommandOnly,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runRuns(cmd, g, o) },
+		Args: requireSubcommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return listMetricRuns(cmd, g, o) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.filter.Namespaces, "namespace", "n", nil, "of these namespaces")
 	f.StringSliceVar(&o.filter.Sets, "set", nil, "of MetricSets of these names")
-	g.shared.list(cmd, "site", &o.filter.Sites)
+	g.shared.addListFlag(cmd, "site", &o.filter.Sites)
 	g.shared.addFlag(cmd, "since", &o.since)
 	g.shared.addFlag(cmd, "until", &o.until)
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 100)")
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	cmd.AddCommand(newRunsShow(g), newRunsCompare(g))
 	return cmd
 }
 
-func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
+func listMetricRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 	if o.filter.Since, err = parseTime("since", o.since, g.now()); err != nil {
 		return err
 	}
 	if o.filter.Until, err = parseTime("until", o.until, g.now()); err != nil {
 		return err
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 	case "json":
 		return printJSON(g, list)
 	case "csv":
-		return runsCSV(g, list.Runs)
+		return writeRunsCSV(g, list.Runs)
 	}
 	if len(list.Runs) == 0 {
 		fmt.Fprintln(g.stdout, "No run of a MetricSet is kept; `reckon docs experiments` describes how to make one.")
@@ -80,7 +80,7 @@ func runRuns(cmd *cobra.Command, g *globals, o runsOptions) (err error) {
 	}
 	t := term.TableOf("NAMESPACE:s8|RUN:s16|METRICS:s12|OUTCOME|STARTED|TOOK:r|SAMPLES:r|SITE:o1")
 	for _, r := range list.Runs {
-		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), runTimeText(&r),
+		t.Add(r.Namespace, r.Name, metricNames(&r), r.Outcome, term.Clock(r.Started, g.now()), formatRunTime(&r),
 			strconv.FormatInt(r.Samples, 10),
 			r.Site)
 	}
@@ -103,7 +103,7 @@ func metricNames(r *client.MetricRun) string {
 	return strings.Join(names, ", ")
 }
 
-func runTimeText(r *client.MetricRun) string {
+func formatRunTime(r *client.MetricRun) string {
 	if r.Finished == nil {
 		return term.Unknown
 	}
@@ -124,7 +124,7 @@ type runRow struct {
 	Site      string     `json:"site"`
 }
 
-func runsCSV(g *globals, list []client.MetricRun) error {
+func writeRunsCSV(g *globals, list []client.MetricRun) error {
 	rows := make([]runRow, len(list))
 	for i, r := range list {
 		rows[i] = runRow{r.Namespace, r.Name, r.Set, metricNames(&r), r.Outcome, r.Started, r.Finished, r.Samples, r.Site}
@@ -132,8 +132,8 @@ func runsCSV(g *globals, list []client.MetricRun) error {
 	return client.WriteCSV(g.stdout, rows)
 }
 
-// findRun returns the namespace and name of the run that word names: NAMESPACE/NAME, or NAME if only one namespace has
-// such a run. The name of a MetricSet selects its latest run.
+// findRun returns the namespace and name of a run. word is NAMESPACE/NAME, or NAME if only one namespace has such a
+// run. The name of a MetricSet selects its latest run.
 func findRun(ctx context.Context, c *client.Client, word string) (namespace, name string, err error) {
 	if namespace, name, ok := strings.Cut(word, "/"); ok {
 		return namespace, name, nil
@@ -191,7 +191,7 @@ One run against three or more earlier ones shows whether it is out of the ordina
 			return printComparison(g, format.value, comparison)
 		}),
 	}
-	format = g.shared.format(cmd, "table", "json", "csv")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }
 
@@ -215,7 +215,7 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 			ratio = fmt.Sprintf("%+.1f %%", 100**f.Ratio)
 		}
 		if f.Low != nil && f.High != nil {
-			between = runAmount(*f.Low, f.Unit) + " .. " + runAmount(*f.High, f.Unit)
+			between = formatUnit(*f.Low, f.Unit) + " .. " + formatUnit(*f.High, f.Unit)
 		}
 		if f.P != nil {
 			p = strconv.FormatFloat(*f.P, 'f', 3, 64)
@@ -224,7 +224,7 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 			}
 		}
 		tests[f.Test], whys[f.Why] = true, true
-		t.Add(f.Job, f.Figure, runAmount(f.A, f.Unit), runAmount(f.B, f.Unit), ratio, between, p, f.Verdict)
+		t.Add(f.Job, f.Figure, formatUnit(f.A, f.Unit), formatUnit(f.B, f.Unit), ratio, between, p, f.Verdict)
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -250,8 +250,8 @@ func printComparison(g *globals, format string, c client.MetricRunComparison) er
 	return nil
 }
 
-// runAmount formats a figure with its unit.
-func runAmount(v float64, unit string) string {
+// formatUnit formats a figure with its unit.
+func formatUnit(v float64, unit string) string {
 	sign, size := "", v
 	if v < 0 {
 		sign, size = "-", -v
@@ -263,15 +263,15 @@ func runAmount(v float64, unit string) string {
 		return sign + term.Rate(&size)
 	case "seconds":
 		if size < 1 {
-			return sign + shortTime(size)
+			return sign + formatShortTime(size)
 		}
 		return sign + term.Seconds(&size)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%.4g", v))
 }
 
-// shortTime formats a time below a second.
-func shortTime(s float64) string {
+// formatShortTime formats a time below a second.
+func formatShortTime(s float64) string {
 	switch {
 	case s == 0:
 		return "0 s"

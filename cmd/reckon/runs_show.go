@@ -55,12 +55,12 @@ interval and its length. Figures that add up are differences of counters.`,
 			return printRun(g, &run, &samples)
 		}),
 	}
-	format = g.shared.format(cmd, "text", "json", "csv", "parquet")
+	format = g.shared.addFormatFlag(cmd, "text", "json", "csv", "parquet")
 	return cmd
 }
 
-// columnsOfUse are the figures of a sample by the names of their fields.
-var columnsOfUse = []struct {
+// sampleColumns are the figures of a sample by the names of their fields.
+var sampleColumns = []struct {
 	name, unit, help string
 	of               func(*client.ProbeUse) *float64
 }{
@@ -83,7 +83,7 @@ var columnsOfUse = []struct {
 func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
 	f := &dataset.Frame{Labels: []dataset.LabelColumn{{Name: "pod"}, {Name: "job"}},
 		Columns: []dataset.Column{{Name: "interval_seconds", Unit: "s", Help: "from the first reading to the second"}}}
-	for _, c := range columnsOfUse {
+	for _, c := range sampleColumns {
 		f.Columns = append(f.Columns, dataset.Column{Name: c.name, Unit: c.unit, Help: c.help})
 	}
 	for _, p := range s.Pods {
@@ -92,7 +92,7 @@ func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
 			f.Time = append(f.Time, x.To.UnixMilli())
 			f.Labels[0].Values, f.Labels[1].Values = append(f.Labels[0].Values, p.Pod), append(f.Labels[1].Values, p.Job)
 			f.Columns[0].Values = append(f.Columns[0].Values, x.To.Sub(x.From).Seconds())
-			for k, c := range columnsOfUse {
+			for k, c := range sampleColumns {
 				v := math.NaN()
 				if have := c.of(&x.Total); have != nil {
 					v = *have
@@ -108,7 +108,7 @@ func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error
 	w, now := g.stdout, g.now()
 	fmt.Fprintf(w, "%s\n", term.Safe(r.Namespace+"/"+r.Name))
 	fmt.Fprintf(w, "MetricSet  %s\nOutcome    %s\nStarted    %s\nTook       %s\n", term.Safe(r.Set), term.Safe(r.Outcome),
-		term.Clock(r.Started, now), runTimeText(r))
+		term.Clock(r.Started, now), formatRunTime(r))
 	for _, m := range r.Metrics {
 		line := m.Job + ": " + m.Name
 		if m.Attach != "" {
@@ -208,8 +208,8 @@ func printReports(g *globals, p *client.MetricRunPod) {
 		for _, v := range f.Values {
 			sum += v
 		}
-		t.Add(f.Name, strconv.Itoa(len(f.Values)), runAmount(sum/float64(len(f.Values)), f.Unit), runAmount(slices.Min(f.Values), f.Unit),
-			runAmount(slices.Max(f.Values), f.Unit))
+		t.Add(f.Name, strconv.Itoa(len(f.Values)), formatUnit(sum/float64(len(f.Values)), f.Unit), formatUnit(slices.Min(f.Values), f.Unit),
+			formatUnit(slices.Max(f.Values), f.Unit))
 	}
 	if r := p.Result; r != nil {
 		for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
@@ -222,9 +222,9 @@ func printReports(g *globals, p *client.MetricRunPod) {
 				t.Add(name+": "+pair.Error, "0", term.Unknown, term.Unknown, term.Unknown)
 				continue
 			}
-			t.Add(name+": round trip", strconv.Itoa(pair.Trials), runAmount(pair.MedianSeconds, "seconds")+" median",
-				runAmount(pair.MinSeconds, "seconds"), runAmount(pair.MaxSeconds, "seconds"))
-			v := runAmount(pair.BytesPerSecond, "bytes/s")
+			t.Add(name+": round trip", strconv.Itoa(pair.Trials), formatUnit(pair.MedianSeconds, "seconds")+" median",
+				formatUnit(pair.MinSeconds, "seconds"), formatUnit(pair.MaxSeconds, "seconds"))
+			v := formatUnit(pair.BytesPerSecond, "bytes/s")
 			t.Add(name+": throughput", "1", v, v, v)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,12 @@ Without a batch system a run counts with the cores that it used (p95).`,
 	}
 	g.shared.addFlag(cmd, "start", &start)
 	g.shared.addFlag(cmd, "site", &site)
-	format = g.shared.format(cmd, "table", "json", "csv")
+	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	return cmd
 }
 
 func runScale(ctx context.Context, g *globals, id, start, site, format string) error {
-	id, at, err := lifeOf(id, start, g.now())
+	id, at, err := parseRunID(id, start, g.now())
 	if err != nil {
 		return err
 	}
@@ -63,27 +64,27 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 
 func printScale(s term.Screen, d client.Scale, now time.Time) error {
 	p := &page{Screen: s}
-	p.header(d.Workload, now)
+	p.printHeader(d.Workload, now)
 	if len(d.Resources) > 0 {
 		t := term.TableOf("RESOURCE|ALLOCATED:r|MEAN:r|P50:r|P95:r|MAX:r|P95 OF ALLOCATED:r")
 		for _, r := range d.Resources {
-			f := unitFormat(r.Unit)
+			f := unitFormatter(r.Unit)
 			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(figure.Ratio(r.P95, r.Held)))
 		}
-		if err := p.table(t); err != nil {
+		if err := p.printTable(t); err != nil {
 			return err
 		}
 	}
-	p.verdicts(d.Verdicts)
+	p.printVerdicts(d.Verdicts)
 	best := betterLaw(d)
 	if best != nil {
-		p.speedups(d, best)
+		p.printSpeedups(d, best)
 	}
-	if err := p.sizes(d, best); err != nil {
+	if err := p.printSizes(d, best); err != nil {
 		return err
 	}
 	if d.LeftOut > 0 {
-		p.line("\n%d more of this name did not end well, are too short, or waited for cores", d.LeftOut)
+		p.printf("\n%d more of this name did not end well, are too short, or waited for cores", d.LeftOut)
 	}
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
@@ -111,8 +112,8 @@ func betterLaw(d client.Scale) *client.ScaleFit {
 	return nil
 }
 
-// speedups draws the speed-up by cores: the runs, and the fitted law.
-func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
+// printSpeedups draws the speed-up by cores: the runs, and the fitted law.
+func (p *page) printSpeedups(d client.Scale, fit *client.ScaleFit) {
 	law := "Amdahl's law"
 	if fit.Crosstalk > 0 {
 		law = "the Universal Scalability Law"
@@ -125,13 +126,11 @@ func (p *page) speedups(d client.Scale, fit *client.ScaleFit) {
 	if d.SizeUnit == "gpus" {
 		unit = "GPUs"
 	}
-	p.line("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by "+unit), law, off)
+	p.printf("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by "+unit), law, off)
 	width := p.Width
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	for _, line := range plotSpeedup(d, fit, min(width, 80), 10, p.ASCII) {
-		p.line("%s", line)
+		p.printf("%s", line)
 	}
 }
 
@@ -197,15 +196,15 @@ func trimRight(row []rune) string {
 	return string(row[:n])
 }
 
-func factorText(v *float64) string {
+func formatFactor(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}
 	return fmt.Sprintf("%.2f", *v)
 }
 
-// lifeOf splits ID@TIME, and parses --start. An id may itself contain an @.
-func lifeOf(id, start string, now time.Time) (string, time.Time, error) {
+// parseRunID splits ID@TIME, and parses --start. An id may itself contain an @.
+func parseRunID(id, start string, now time.Time) (string, time.Time, error) {
 	at, err := parseTime("start", start, now)
 	if err != nil || start != "" {
 		return id, at, err

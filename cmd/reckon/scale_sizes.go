@@ -8,19 +8,19 @@ import (
 	"reckon/web/client"
 )
 
-// size sums up the runs at one number of cores or GPUs: medians, and the latest run.
-type size struct {
+// sizeSummary sums up the runs at one number of cores or GPUs: medians, and the latest run.
+type sizeSummary struct {
 	runs    int
 	seconds float64
 	cpu     *float64
 	latest  client.ScaleRun
 }
 
-// sizesOf groups runs, which are in order of size.
-func sizesOf(runs []client.ScaleRun, unit string) []size {
-	var out []size
+// groupBySize groups runs, which are in order of size.
+func groupBySize(runs []client.ScaleRun, unit string) []sizeSummary {
+	var out []sizeSummary
 	for i := 0; i < len(runs); {
-		s := size{latest: runs[i]}
+		s := sizeSummary{latest: runs[i]}
 		var seconds, cpu []float64
 		for ; i < len(runs) && runs[i].Size(unit) == s.latest.Size(unit); i++ {
 			s.runs++
@@ -50,9 +50,9 @@ func usedTime(r *client.ScaleRun, unit string) *float64 {
 	return r.CPUSeconds
 }
 
-// sizes lists the runs at each number of cores. It compares them with the law in fit. If the work appears to grow with
+// printSizes lists the runs at each number of cores. It compares them with the law in fit. If the work appears to grow with
 // the cores, it compares them with the run with the fewest cores.
-func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
+func (p *page) printSizes(d client.Scale, fit *client.ScaleFit) error {
 	if len(d.Runs) == 0 {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 		heads += "|EFFICIENCY IF THE WORK GREW:r"
 	}
 	t := term.TableOf(heads + "|LATEST:s10")
-	list := sizesOf(d.Runs, d.SizeUnit)
+	list := groupBySize(d.Runs, d.SizeUnit)
 	for _, s := range list {
 		n := s.latest.Size(d.SizeUnit)
 		cells := []string{term.Cores(&n), fmt.Sprint(s.runs), term.Seconds(&s.seconds), term.Seconds(s.cpu)}
@@ -75,18 +75,18 @@ func (p *page) sizes(d client.Scale, fit *client.ScaleFit) error {
 		case fit != nil:
 			speed, law := fit.OneCore/s.seconds, fit.Speedup(n)
 			efficiency := speed / n
-			cells = append(cells, factorText(&speed), factorText(&law), term.Percent(&efficiency))
+			cells = append(cells, formatFactor(&speed), formatFactor(&law), term.Percent(&efficiency))
 		case d.Weak != nil:
 			efficiency := list[0].seconds / s.seconds
 			cells = append(cells, term.Percent(&efficiency))
 		}
 		t.Add(append(cells, s.latest.ID)...)
 	}
-	if err := p.table(t); err != nil {
+	if err := p.printTable(t); err != nil {
 		return err
 	}
 	if d.Runs[0].CoresFrom == "used" {
-		p.line("Cores are the p95 of use: no cores were requested.")
+		p.printf("Cores are the p95 of use: no cores were requested.")
 	}
 	return nil
 }

@@ -51,10 +51,10 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	if err != nil {
 		return err
 	}
-	if c.Forecasts, err = forecastsTo(o.forecasts); err != nil {
+	if c.Forecasts, err = openForecasts(o.forecasts); err != nil {
 		return err
 	}
-	if c.Waggle, err = waggleTo(o.waggle); err != nil {
+	if c.Waggle, err = openWaggle(o.waggle); err != nil {
 		return err
 	}
 	c.Logs, c.Member, c.Receive, c.Series = o.logs, o.member, true, defaultSeries
@@ -69,8 +69,8 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	return err
 }
 
-// waggleTo opens the publisher to a Waggle node; nil without an address.
-func waggleTo(address string) (*waggle.Publisher, error) {
+// openWaggle opens the publisher to a Waggle node; nil without an address.
+func openWaggle(address string) (*waggle.Publisher, error) {
 	if address == "" {
 		return nil, nil
 	}
@@ -81,8 +81,8 @@ func waggleTo(address string) (*waggle.Publisher, error) {
 	return p, nil
 }
 
-// forecastsTo opens the destination of the daily forecasts; nil without an address.
-func forecastsTo(address string) (forecast.Output, error) {
+// openForecasts opens the destination of the daily forecasts; nil without an address.
+func openForecasts(address string) (forecast.Output, error) {
 	if address == "" {
 		return nil, nil
 	}

@@ -14,14 +14,14 @@ func TestSettingsPage(t *testing.T) {
 	set := settings.New()
 	set.Add(g.serving)
 	new(siteOptions).register(set)
-	commandtest.Settings(t, "../../doc/settings.md", "reckon", set.Keys, *update)
+	commandtest.CheckSettings(t, "../../doc/settings.md", "reckon", set.Keys, *update)
 }
 
 // TestFlags counts the flags, also of `kubectl reckon`.
 func TestFlags(t *testing.T) {
 	g := &globals{deps: deps{getenv: func(string) string { return "" }}}
-	n := commandtest.Registrations(newTree(g.deps, ""), new(plugin).flags())
-	if limit := commandtest.Limit(t, "../../internal/archtest/gates.txt", "flags-reckon"); n > limit {
+	n := commandtest.CountFlags(newTree(g.deps, ""), new(plugin).flagSet())
+	if limit := commandtest.ReadLimit(t, "../../internal/archtest/gates.txt", "flags-reckon"); n > limit {
 		t.Errorf("%d flags are registered, at most %d: what a site sets once is a setting (see cmd/settings)", n, limit)
 	}
 	t.Logf("%d flags", n)

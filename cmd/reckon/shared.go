@@ -11,7 +11,7 @@ import (
 	"reckon/web/client"
 )
 
-// shared holds the flags that several commands have. Each is registered once and has one meaning.
+// shared holds the flags that several commands have. Each is registered once and means the same everywhere.
 type shared struct {
 	lists, words *pflag.FlagSet // with several values, with one
 	formats      map[string]*choice
@@ -51,7 +51,7 @@ func newShared(g *globals) *shared {
 	completeNames(words, g, "owner", "node")
 	completeWords(lists, "kind", kindWords()...)
 	completeWords(words, "domain", dataset.PowerDomains()...)
-	completeBy(lists, "columns", func(cmd *cobra.Command) []string {
+	completeFlag(lists, "columns", func(cmd *cobra.Command) []string {
 		if of := s.columns[cmd.Name()]; of != nil {
 			return of()
 		}
@@ -67,8 +67,8 @@ func (s *shared) completionCommand(flags *pflag.FlagSet) *cobra.Command {
 	return cmd
 }
 
-// list adds a flag with several values, which are stored in to before the command runs.
-func (s *shared) list(cmd *cobra.Command, name string, to *[]string) {
+// addListFlag adds a flag with several values, which are stored in to before the command runs.
+func (s *shared) addListFlag(cmd *cobra.Command, name string, to *[]string) {
 	flag := s.lists.Lookup(name)
 	addShared(cmd, flag, func() { *to = flag.Value.(pflag.SliceValue).GetSlice() })
 }
@@ -93,8 +93,8 @@ func addShared(cmd *cobra.Command, flag *pflag.Flag, store func()) {
 	}
 }
 
-// format adds --format with the first word as default.
-func (s *shared) format(cmd *cobra.Command, words ...string) *choice {
+// addFormatFlag adds --format with the first word as default.
+func (s *shared) addFormatFlag(cmd *cobra.Command, words ...string) *choice {
 	key := strings.Join(words, ", ")
 	c := s.formats[key]
 	if c == nil {
@@ -111,12 +111,12 @@ func (s *shared) format(cmd *cobra.Command, words ...string) *choice {
 
 // addColumns adds the flag -o for rows of a type.
 func addColumns[R any](s *shared, cmd *cobra.Command, to *[]string) {
-	s.list(cmd, "columns", to)
+	s.addListFlag(cmd, "columns", to)
 	s.columns[cmd.Name()] = client.Columns[R]
 }
 
-// completeBy completes the values of a flag in the shell with words that depend on the command.
-func completeBy(cmd *cobra.Command, flag string, words func(*cobra.Command) []string) {
+// completeFlag completes the values of a flag in the shell with words that depend on the command.
+func completeFlag(cmd *cobra.Command, flag string, words func(*cobra.Command) []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return slices.DeleteFunc(slices.Clone(words(cmd)), func(w string) bool { return !strings.HasPrefix(w, prefix) }),
 			cobra.ShellCompDirectiveNoFileComp

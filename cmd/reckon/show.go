@@ -30,7 +30,7 @@ func csvOf[R any](rows []R, columns ...string) func(io.Writer) error {
 
 // printAnswer queries the server and writes the answer by format: table, json or csv.
 func printAnswer(ctx context.Context, g *globals, format string, ask func(context.Context, *client.Client) (output, error)) error {
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func printAnswer(ctx context.Context, g *globals, format string, ask func(contex
 // withClient returns the action of a command: it connects to the server and calls f.
 func (g *globals) withClient(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		c, err := g.client()
+		c, err := g.newClient()
 		if err != nil {
 			return err
 		}

@@ -90,8 +90,8 @@ several times, or to the server of --server.`,
 	return cmd
 }
 
-// speedOf parses "60x", "60" or "max"; the latter is 0.
-func speedOf(text string) (float64, error) {
+// parseSpeed parses "60x", "60" or "max"; the latter is 0.
+func parseSpeed(text string) (float64, error) {
 	if text == "max" {
 		return 0, nil
 	}
@@ -103,7 +103,7 @@ func speedOf(text string) (float64, error) {
 }
 
 func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(flag string) bool) error {
-	speed, err := speedOf(o.speed)
+	speed, err := parseSpeed(o.speed)
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +142,7 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	fmt.Fprintf(g.stdout, "Site %q, simulated: %d nodes with %d cores, %d of them with GPUs, %d users, %d jobs in %s from %s.\n",
 		o.name, site.Nodes, site.Cores, site.GPUNodes, len(site.Users), site.Config.Jobs,
 		format.Duration(site.For.Seconds()), site.From.Local().Format("Mon 2 Jan 15:04"))
-	show := progressLines(g.stderr)
+	show := progressPrinter(g.stderr)
 	stretch := simulation.Stretch{Until: site.End(), Tick: o.tick, Export: o.export, Speed: speed,
 		Progress: func(p simulation.Progress) { show(p.At.Sub(site.From).Seconds()/site.For.Seconds(), p) }}
 	if o.data != "" {
@@ -151,8 +151,8 @@ func runSimulate(ctx context.Context, g *globals, o simulateOptions, given func(
 	return simulatePush(ctx, g, o, site, fleet, stretch)
 }
 
-// progressLines returns a function that prints the progress of a simulation, first after 2 s and then every 5 s. share is 0 to 1.
-func progressLines(w io.Writer) func(share float64, p simulation.Progress) {
+// progressPrinter returns a function that prints the progress of a simulation, first after 2 s and then every 5 s. share is 0 to 1.
+func progressPrinter(w io.Writer) func(share float64, p simulation.Progress) {
 	began := time.Now()
 	next := began.Add(2 * time.Second)
 	return func(share float64, p simulation.Progress) {

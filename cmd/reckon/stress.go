@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ Amounts: 20MB is 20,000,000 bytes, 20MiB and 20M are 20 x 1024 x 1024.`,
 	f.BoolVar(&o.keep, "keep", false, "leave the file of the disk load behind")
 	f.StringVar(&o.peer, "net-peer", "", "send the network load to this HOST:PORT, where --net-sink takes it")
 	f.StringVar(&o.sink, "net-sink", "", "take network loads on this ADDRESS:PORT and throw them away, until a signal or --for")
-	o.format = g.shared.format(cmd, "table", "csv", "json")
+	o.format = g.shared.addFormatFlag(cmd, "table", "csv", "json")
 	g.shared.addFlag(cmd, "output", &o.output)
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 when the target was not achieved")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no line on standard error for each step")
@@ -103,19 +104,19 @@ func runStress(cmd *cobra.Command, g *globals, o stressOptions) error {
 	if o.sink != "" {
 		return runSink(ctx, g, o.sink, length)
 	}
-	l, err := o.load(cmd, g, length)
+	l, err := o.buildLoad(cmd, g, length)
 	if err != nil {
 		return asUsageError(cmd, err)
 	}
 	p, so := l.program, l.options
-	output, err := createFor("output", o.output)
+	output, err := createOutput("output", o.output)
 	if err != nil {
 		return err
 	}
 	s := g.screen()
 	if !o.quiet && len(p.Steps) > 1 {
 		so.Done = func(step stress.StepReport) {
-			fmt.Fprintf(g.stderr, "step %d of %d: %s\n", step.Step, len(p.Steps), stepLine(step))
+			fmt.Fprintf(g.stderr, "step %d of %d: %s\n", step.Step, len(p.Steps), describeStep(step))
 		}
 	}
 	report, err := stress.Run(ctx, p, so)
@@ -156,9 +157,9 @@ type load struct {
 	options stress.Options
 }
 
-// load builds the load that the flags describe.
-func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duration) (l load, err error) {
-	if l.program, err = o.program(cmd, g, length); err != nil {
+// buildLoad builds the load that the flags describe.
+func (o *stressOptions) buildLoad(cmd *cobra.Command, g *globals, length time.Duration) (l load, err error) {
+	if l.program, err = o.buildProgram(cmd, g, length); err != nil {
 		return l, err
 	}
 	l.options = stress.Options{Pin: o.pin, Dir: o.dir, Keep: o.keep, DiskMode: stress.DiskMode(o.diskMode.value), Peer: o.peer,
@@ -177,9 +178,9 @@ func (o *stressOptions) load(cmd *cobra.Command, g *globals, length time.Duratio
 // defaultLength is the run time of a program that does not define one.
 const defaultLength = 30 * time.Second
 
-// program builds the program that the flags describe.
-func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Duration) (stress.Program, error) {
-	level, workers, err := o.level()
+// buildProgram builds the program that the flags describe.
+func (o *stressOptions) buildProgram(cmd *cobra.Command, g *globals, length time.Duration) (stress.Program, error) {
+	level, workers, err := o.parseLevel()
 	if err != nil {
 		return stress.Program{}, err
 	}
@@ -189,9 +190,7 @@ func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Dura
 	}
 	var p stress.Program
 	total := length
-	if total == 0 {
-		total = defaultLength
-	}
+	total = cmp.Or(total, defaultLength)
 	switch {
 	case o.trace != "":
 		if level != (stress.Level{}) {
@@ -237,8 +236,8 @@ func (o *stressOptions) program(cmd *cobra.Command, g *globals, length time.Dura
 	return p, p.Check()
 }
 
-// level parses the flags that select a resource.
-func (o *stressOptions) level() (l stress.Level, workers int, err error) {
+// parseLevel parses the flags that select a resource.
+func (o *stressOptions) parseLevel() (l stress.Level, workers int, err error) {
 	one := func(flag, text string, parse func(string) error) {
 		if text == "" || err != nil {
 			return

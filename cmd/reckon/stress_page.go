@@ -28,14 +28,14 @@ func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error
 func printStress(s term.Screen, r *stress.Report) error {
 	t := term.TableOf("STEP:r|FROM:r|TIME:r|RESOURCE|WISH:r|ACHIEVED:r|OFF BY:r|DEVIATION:ro1")
 	for _, step := range r.Steps {
-		number, from, length := strconv.Itoa(step.Step), exactText(step.Start)+" s", exactText(step.Seconds)+" s"
+		number, from, length := strconv.Itoa(step.Step), formatExact(step.Start)+" s", formatExact(step.Seconds)+" s"
 		for _, of := range stress.All() {
 			f, ok := step.Figures[of.String()]
 			if !ok {
 				continue
 			}
-			t.Add(number, from, length, stressNames[of], levelText(of, &f.Wish), levelText(of, f.Achieved), deviationText(of, f),
-				pointsText(f.Deviation))
+			t.Add(number, from, length, stressNames[of], formatLevel(of, &f.Wish), formatLevel(of, f.Achieved), formatDeviation(of, f),
+				formatPoints(f.Deviation))
 			number, from, length = "", "", ""
 		}
 	}
@@ -46,7 +46,7 @@ func printStress(s term.Screen, r *stress.Report) error {
 	if !r.Ended {
 		word = "interrupted"
 	}
-	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, exactText(r.Seconds),
+	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, formatExact(r.Seconds),
 		map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
 	return err
 }
@@ -56,33 +56,33 @@ var stressNames = map[stress.Resource]string{
 	stress.GPU: "gpu",
 }
 
-// stepLine describes the achieved load of a step in one line.
-func stepLine(step stress.StepReport) string {
+// describeStep describes the achieved load of a step in one line.
+func describeStep(step stress.StepReport) string {
 	var parts []string
 	for _, of := range stress.All() {
 		if f, ok := step.Figures[of.String()]; ok {
-			parts = append(parts, fmt.Sprintf("%s %s of %s", stressNames[of], levelText(of, f.Achieved), levelText(of, &f.Wish)))
+			parts = append(parts, fmt.Sprintf("%s %s of %s", stressNames[of], formatLevel(of, f.Achieved), formatLevel(of, &f.Wish)))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// levelText formats a figure of a resource. CPU is in percent of a core, for comparison with a target such as 40.0 %.
-func levelText(of stress.Resource, v *float64) string {
+// formatLevel formats a figure of a resource. CPU is in percent of a core, for comparison with a target such as 40.0 %.
+func formatLevel(of stress.Resource, v *float64) string {
 	switch of {
 	case stress.CPU, stress.GPU:
-		return pointsText(v)
+		return formatPoints(v)
 	case stress.Memory:
 		return term.Bytes(v)
 	}
 	if v == nil {
 		return term.Unknown
 	}
-	return rateText(*v)
+	return formatRate(*v)
 }
 
-// rateText formats bytes per second with decimal prefixes, as used in targets.
-func rateText(v float64) string {
+// formatRate formats bytes per second with decimal prefixes, as used in targets.
+func formatRate(v float64) string {
 	units := []string{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"}
 	i := 0
 	for v >= 999.5 && i < len(units)-1 {
@@ -92,14 +92,14 @@ func rateText(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + " " + units[i]
 }
 
-func pointsText(v *float64) string {
+func formatPoints(v *float64) string {
 	if v == nil {
 		return term.Unknown
 	}
 	return strconv.FormatFloat(100**v, 'f', 2, 64) + "%"
 }
 
-func deviationText(of stress.Resource, f stress.Figure) string {
+func formatDeviation(of stress.Resource, f stress.Figure) string {
 	switch {
 	case f.Achieved == nil:
 		return term.Unknown
@@ -111,4 +111,4 @@ func deviationText(of stress.Resource, f stress.Figure) string {
 	return fmt.Sprintf("%+.2f %%", 100*(*f.Achieved/f.Wish-1))
 }
 
-func exactText(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
+func formatExact(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }

@@ -61,7 +61,7 @@ type feedMsg struct {
 func runTop(ctx context.Context, g *globals, o topOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func runTop(ctx context.Context, g *globals, o topOptions) error {
 		c = nil
 	}
 	s := g.screen()
-	m := newTopModel(s, c, source, orderOf(o.sort.value))
+	m := newTopModel(s, c, source, findOrder(o.sort.value))
 	if !s.Terminal || !isTerminal(g.stdin) {
 		return printTop(ctx, s, m, feed)
 	}
@@ -111,11 +111,11 @@ func openFeed(ctx context.Context, g *globals, c *client.Client, local bool) (<-
 			named := g.server != "" || g.getenv("RECKON_SERVER") != ""
 			var refused *client.APIError
 			if errors.As(f.err, &refused) && refused.Status == http.StatusNotFound {
-				l, err := siteLive(ctx, c)
+				l, err := fetchSite(ctx, c)
 				if err != nil {
 					return nil, "", f.err // nor does it have recent data of nodes
 				}
-				return siteFeed(ctx, c, l, siteEvery), c.Server(), nil
+				return pollSite(ctx, c, l, siteEvery), c.Server(), nil
 			}
 			if f.err == nil || (!f.end && !errors.As(f.err, &absent)) {
 				return prependMessage(ctx, f, feed), c.Server(), nil

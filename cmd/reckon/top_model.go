@@ -46,7 +46,7 @@ func orderNames() []string {
 	return out
 }
 
-func orderOf(name string) int {
+func findOrder(name string) int {
 	return slices.IndexFunc(sortOrders(), func(o order) bool { return o.name == name })
 }
 
@@ -63,12 +63,12 @@ func compareKnown(a, b *float64) int {
 	return cmp.Compare(*a, *b)
 }
 
-func storageRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReadRate, w.WriteRate) }
+func storageRate(w *client.LiveWorkload) *float64 { return sumKnown(w.ReadRate, w.WriteRate) }
 
-func networkRate(w *client.LiveWorkload) *float64 { return bothWays(w.ReceiveRate, w.TransmitRate) }
+func networkRate(w *client.LiveWorkload) *float64 { return sumKnown(w.ReceiveRate, w.TransmitRate) }
 
-// bothWays returns the sum of the known figures.
-func bothWays(in, out *float64) (sum *float64) {
+// sumKnown returns the sum of the known figures.
+func sumKnown(in, out *float64) (sum *float64) {
 	figure.Plus(&sum, in)
 	figure.Plus(&sum, out)
 	return sum
@@ -140,13 +140,13 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.screen.Width, m.screen.Height = msg.Width, msg.Height
 	case feedMsg:
-		return m, m.tick(msg)
+		return m, m.handleTick(msg)
 	case detailMsg:
 		if w := m.selected(); w != nil && w.ID == msg.id && msg.err == nil {
 			m.detail = &msg.detail
 		}
 	case tea.KeyPressMsg:
-		return m, m.key(msg.Key())
+		return m, m.handleKey(msg.Key())
 	case tea.PasteMsg:
 		if m.typing {
 			m.filter, m.first = m.filter+msg.Content, 0
@@ -155,7 +155,7 @@ func (m *topModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-func (m *topModel) tick(f feedMsg) tea.Cmd {
+func (m *topModel) handleTick(f feedMsg) tea.Cmd {
 	switch {
 	case f.end:
 		if f.err != nil {
@@ -172,7 +172,7 @@ func (m *topModel) tick(f feedMsg) tea.Cmd {
 		return m.listen
 	}
 	m.setTick(f.live)
-	return tea.Batch(m.listen, m.askDetail())
+	return tea.Batch(m.listen, m.requestDetail())
 }
 
 // setTick makes l the displayed tick.
@@ -231,8 +231,8 @@ func (m *topModel) selected() *client.LiveWorkload {
 	return rows[0]
 }
 
-// askDetail requests the commands of the displayed workload from the server, at intervals.
-func (m *topModel) askDetail() tea.Cmd {
+// requestDetail requests the commands of the displayed workload from the server, at intervals.
+func (m *topModel) requestDetail() tea.Cmd {
 	w := m.selected()
 	if m.view != viewDetail || m.client == nil || w == nil || time.Since(m.asked) < 5*time.Second {
 		return nil
@@ -247,12 +247,12 @@ func (m *topModel) askDetail() tea.Cmd {
 	}
 }
 
-func (m *topModel) key(k tea.Key) tea.Cmd {
+func (m *topModel) handleKey(k tea.Key) tea.Cmd {
 	if k.String() == "ctrl+c" {
 		return tea.Quit
 	}
 	if m.typing {
-		m.typeFilter(k)
+		m.editFilter(k)
 		return nil
 	}
 	switch name := k.String(); name {
@@ -283,20 +283,20 @@ func (m *topModel) key(k tea.Key) tea.Cmd {
 		}
 		if w := m.selected(); w != nil {
 			m.chosen, m.view, m.detail, m.asked = rowKey(w), viewDetail, nil, time.Time{}
-			return m.askDetail()
+			return m.requestDetail()
 		}
 	case "up", "k":
-		m.move(-1)
+		m.moveCursor(-1)
 	case "down", "j":
-		m.move(1)
+		m.moveCursor(1)
 	case "pgup":
-		m.move(-m.visible())
+		m.moveCursor(-m.visibleRows())
 	case "pgdown":
-		m.move(m.visible())
+		m.moveCursor(m.visibleRows())
 	case "home":
-		m.move(-1 << 30)
+		m.moveCursor(-1 << 30)
 	case "end", "G":
-		m.move(1 << 30)
+		m.moveCursor(1 << 30)
 	default:
 		for i, o := range sortOrders() {
 			if o.key == name {
@@ -307,7 +307,7 @@ func (m *topModel) key(k tea.Key) tea.Cmd {
 	return nil
 }
 
-func (m *topModel) typeFilter(k tea.Key) {
+func (m *topModel) editFilter(k tea.Key) {
 	switch name := k.String(); name {
 	case "enter":
 		m.typing = false
@@ -333,7 +333,7 @@ func (m *topModel) pause() {
 	}
 }
 
-func (m *topModel) move(by int) {
+func (m *topModel) moveCursor(by int) {
 	rows := m.rows()
 	if len(rows) == 0 {
 		return

@@ -16,8 +16,8 @@ const (
 	siteRange = "[2m]"
 )
 
-// siteFeed polls a server that has no agent for recent data of its nodes until ctx ends. l is the first answer.
-func siteFeed(ctx context.Context, c *client.Client, l client.Live, every time.Duration) <-chan feedMsg {
+// pollSite polls a server that has no agent for recent data of its nodes until ctx ends. l is the first answer.
+func pollSite(ctx context.Context, c *client.Client, l client.Live, every time.Duration) <-chan feedMsg {
 	feed := make(chan feedMsg)
 	go func() {
 		defer close(feed)
@@ -35,14 +35,14 @@ func siteFeed(ctx context.Context, c *client.Client, l client.Live, every time.D
 			case <-ctx.Done():
 				return
 			}
-			l, err = siteLive(ctx, c)
+			l, err = fetchSite(ctx, c)
 		}
 	}()
 	return feed
 }
 
-// siteLive presents a site as if it were one machine.
-func siteLive(ctx context.Context, c *client.Client) (client.Live, error) {
+// fetchSite presents a site as if it were one machine.
+func fetchSite(ctx context.Context, c *client.Client) (client.Live, error) {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
 		return client.Live{}, err

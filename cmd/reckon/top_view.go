@@ -66,7 +66,7 @@ func (m *topModel) machineLine() string {
 			term.Percent(figure.Ratio(l.MemUsed, l.Memory)), l.Time.Local().Format(time.TimeOnly))
 	}
 	return fmt.Sprintf("%s  %s  cores %s  memory %s  %s", term.Safe(l.Node), l.Time.Local().Format(time.TimeOnly),
-		usedOf(term.Cores, l.CoresUsed, &l.Cores), usedOf(term.Bytes, l.MemUsed, l.Memory),
+		formatUsed(term.Cores, l.CoresUsed, &l.Cores), formatUsed(term.Bytes, l.MemUsed, l.Memory),
 		format.Plural(float64(len(l.Workloads)), "workload"))
 }
 
@@ -96,7 +96,7 @@ func (m *topModel) header() []string {
 			style = term.Level(*s)
 		}
 		return fmt.Sprintf("%-6s [%s] %s  %s", name, m.screen.Paint(style, m.screen.Bar(s, width)), term.Percent(s),
-			usedOf(format, part, whole))
+			formatUsed(format, part, whole))
 	}
 	lines := []string{title, bar("CPU", l.CoresUsed, &l.Cores, term.Cores), bar("Memory", l.MemUsed, l.Memory, term.Bytes)}
 	if l.GPUs != nil {
@@ -108,8 +108,8 @@ func (m *topModel) header() []string {
 	return append(lines, "")
 }
 
-// visible returns the number of table rows that fit.
-func (m *topModel) visible() int {
+// visibleRows returns the number of table rows that fit.
+func (m *topModel) visibleRows() int {
 	return max(m.screen.Height-len(m.header())-2, 1) // headings and footer
 }
 
@@ -124,7 +124,7 @@ func (m *topModel) listLines() []string {
 			at = i
 		}
 	}
-	n := m.visible()
+	n := m.visibleRows()
 	m.first = min(max(m.first, at-n+1, 0), max(len(rows)-n, 0), at)
 	shown := rows[m.first:min(m.first+n, len(rows))]
 	var b strings.Builder
@@ -151,7 +151,7 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 		if sortOrders()[m.order].name != name {
 			return title
 		}
-		return title + m.arrow()
+		return title + m.sortArrow()
 	}
 	wide := 22 // with it the columns for storage and processes fit into 80
 	switch w := m.screen.Width; {
@@ -192,7 +192,7 @@ func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
 	return t
 }
 
-func (m *topModel) arrow() string {
+func (m *topModel) sortArrow() string {
 	up := m.reverse != (sortOrders()[m.order].name == "name")
 	switch {
 	case m.screen.ASCII && up:
@@ -224,35 +224,35 @@ func (m *topModel) detailLines() []string {
 		return []string{term.Safe(id) + " has ended; press esc to go back"}
 	}
 	p := &page{Screen: m.screen}
-	p.line("%s", p.Paint(term.Bold, term.Safe(displayName(w))))
+	p.printf("%s", p.Paint(term.Bold, term.Safe(displayName(w))))
 	started := ""
 	if w.StartedAt > 0 {
 		started = "started " + term.Ago(time.Unix(w.StartedAt, 0), m.now.Time)
 	}
-	p.fact("Owner", term.Safe(w.Owner), started, "busiest program "+term.Safe(cmp.Or(w.Command, term.Unknown)))
+	p.addFact("Owner", term.Safe(w.Owner), started, "busiest program "+term.Safe(cmp.Or(w.Command, term.Unknown)))
 	marks := marked{}
 	is := func(key, text string) string { return marks.figure(w.Exactness, key, text) }
-	p.fact("Cores", "now "+is("cpu_seconds", term.Cores(&w.Cores)), "waiting "+term.Cores(w.Wait),
+	p.addFact("Cores", "now "+is("cpu_seconds", term.Cores(&w.Cores)), "waiting "+term.Cores(w.Wait),
 		"CPU time "+is("cpu_seconds", term.Seconds(&w.CPUSeconds)))
-	p.fact("Memory", "now "+is("memory_bytes", term.Bytes(w.MemoryBytes)), "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeak)))
-	p.fact("Storage", "read "+is("io_read_bytes", term.Rate(w.ReadRate)), "write "+is("io_write_bytes", term.Rate(w.WriteRate)))
-	p.fact("Network", "received "+is("network_bytes", term.Rate(w.ReceiveRate)), "sent "+is("network_bytes", term.Rate(w.TransmitRate)))
-	p.fact("Mem traffic", is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
+	p.addFact("Memory", "now "+is("memory_bytes", term.Bytes(w.MemoryBytes)), "peak "+is("memory_peak_bytes", term.Bytes(w.MemoryPeak)))
+	p.addFact("Storage", "read "+is("io_read_bytes", term.Rate(w.ReadRate)), "write "+is("io_write_bytes", term.Rate(w.WriteRate)))
+	p.addFact("Network", "received "+is("network_bytes", term.Rate(w.ReceiveRate)), "sent "+is("network_bytes", term.Rate(w.TransmitRate)))
+	p.addFact("Mem traffic", is("memory_traffic_bytes", term.Rate(w.MemoryTrafficRate)))
 	processes, threads := float64(w.Processes), float64(w.Threads)
-	p.fact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
+	p.addFact("Processes", term.Number(&processes), "threads "+term.Number(&threads))
 	if legend := marks.legend(); legend != "" {
-		p.fact("Marks", legend)
+		p.addFact("Marks", legend)
 	}
-	m.coresChart(p, m.history[m.chosen])
+	m.addCoresChart(p, m.history[m.chosen])
 	if m.detail != nil {
-		if err := p.commands(*m.detail); err != nil {
+		if err := p.printCommands(*m.detail); err != nil {
 			return []string{err.Error()}
 		}
 	}
 	return strings.Split(strings.TrimSuffix(p.b.String(), "\n"), "\n")
 }
 
-func (m *topModel) coresChart(p *page, history []*float64) {
+func (m *topModel) addCoresChart(p *page, history []*float64) {
 	if len(history) < 2 {
 		return
 	}

@@ -34,7 +34,7 @@ func TestMemoryTraffic(t *testing.T) {
 	if got := strings.Join(strings.Fields(printed(func() error { return printDevices(s, sockets) })), " "); got != "Memory traffic SOCKET READ WRITE LOCAL REMOTE CACHE IN USE 0 2 GiB/s - - - 8 MiB" {
 		t.Error(got)
 	}
-	m := newTopModel(s, nil, "test", orderOf("traffic"))
+	m := newTopModel(s, nil, "test", findOrder("traffic"))
 	rows := []*client.LiveWorkload{{ID: "slurm/1", MemoryTrafficRate: new(float64(gib)), Exactness: figure.Degrees{"memory_traffic_bytes": figure.Estimated}}, {ID: "slurm/2"}}
 	if got := printed(func() error { return m.table(rows).Print(s) }); !strings.Contains(got, "MEM TRAFFIC") || !strings.Contains(got, "~1 GiB/s") {
 		t.Error(got)
@@ -47,7 +47,7 @@ func TestMemoryTraffic(t *testing.T) {
 // TestProcessorFacts: what is counted of a job, with how exact it is.
 func TestProcessorFacts(t *testing.T) {
 	var w client.Workload
-	facts := func() []string { return append(marked{}.processor(w), marked{}.interconnect(w)) }
+	facts := func() []string { return append(marked{}.formatProcessor(w), marked{}.formatInterconnect(w)) }
 	if got := facts(); !slices.Equal(got, []string{""}) {
 		t.Errorf("nothing was counted: %q", got)
 	}

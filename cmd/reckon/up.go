@@ -51,7 +51,7 @@ on where it stopped.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if demo {
-				if err := demoFlags(set, g); err != nil {
+				if err := checkDemoFlags(set, g); err != nil {
 					return err
 				}
 			}
@@ -98,7 +98,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	go func() { done <- s.Run(ctx) }()
 	select {
 	case <-s.First():
-		showFirst(ctx, g, s, began)
+		printBusiest(ctx, g, s, began)
 	case err := <-done:
 		return err
 	case <-time.After(9 * time.Second):
@@ -122,13 +122,13 @@ func printStart(g *globals, s *server.Server) {
 	if noted(task.OtherUsers) {
 		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as other.")
 	} else {
-		fmt.Fprintln(g.stdout, visibilityText(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
+		fmt.Fprintln(g.stdout, describeView(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
 	}
-	showNotes(g.stdout, s.Notes())
+	printSensorNotes(g.stdout, s.Notes())
 }
 
-// visibilityText describes the visibility of other users' processes. inside means that those outside the pid namespace are hidden.
-func visibilityText(root, io, ends, inside bool) string {
+// describeView describes the visibility of other users' processes. inside means that those outside the pid namespace are hidden.
+func describeView(root, io, ends, inside bool) string {
 	who := "Running without root"
 	if root {
 		who = "Running as root"
@@ -152,9 +152,9 @@ func visibilityText(root, io, ends, inside bool) string {
 	return who + ": " + unseen + "; with root it sees them."
 }
 
-// showNotes lists the unavailable sensors. A sensor with a remedy, or one that the kernel refused, has a line. The
+// printSensorNotes lists the unavailable sensors. A sensor with a remedy, or one that the kernel refused, has a line. The
 // others are only named, because most machines lack most hardware.
-func showNotes(w io.Writer, notes []agent.Note) {
+func printSensorNotes(w io.Writer, notes []agent.Note) {
 	var absent []string
 	title, wide := "\nNot available here:\n", 12
 	lacks := func(n agent.Note) bool {
@@ -189,8 +189,8 @@ func showNotes(w io.Writer, notes []agent.Note) {
 	}
 }
 
-// showFirst prints the workloads with the highest use so far, and since when that is measured.
-func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Time) {
+// printBusiest prints the workloads with the highest use so far, and since when that is measured.
+func printBusiest(ctx context.Context, g *globals, s *server.Server, began time.Time) {
 	c, err := client.New("", client.WithHTTP(s.InProcessClient()))
 	if err != nil {
 		return
@@ -198,7 +198,7 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 	running := true
 	list, err := c.Workloads(ctx, client.Filter{Running: &running, Sort: "-cpu_seconds", Limit: 10})
 	if err != nil {
-		fmt.Fprintln(g.stderr, "reckon: the first table: "+oneLine(err))
+		fmt.Fprintln(g.stderr, "reckon: the first table: "+toOneLine(err))
 		return
 	}
 	if list.Total == 0 {
@@ -208,7 +208,7 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 	screen := g.screen()
 	fmt.Fprintf(g.stdout, "\nThe %d of %d workloads that have used the most CPU time:\n\n", len(list.Workloads), list.Total)
 	marks := marked{}
-	table := marks.jobs(list.Workloads, time.Now())
+	table := marks.jobTable(list.Workloads, time.Now())
 	rows := table.MarkRows(format.Mark(figure.AtLeast))
 	if err := table.Print(screen); err != nil {
 		return
@@ -228,15 +228,15 @@ func showFirst(ctx context.Context, g *globals, s *server.Server, began time.Tim
 		"  %[1]s jobs        everything that was measured\n"+
 		"  %[1]s job ID      one workload in full\n"+
 		"  %[2]s   the pages, in a browser\n"+
-		"Ctrl-C stops.\n", g.call(os.Args[0], s.URL(), s.APISocket()), s.URL())
+		"Ctrl-C stops.\n", g.commandLine(os.Args[0], s.URL(), s.APISocket()), s.URL())
 }
 
-// call returns the start of a command line that asks the server at url and socket, from a shell that ran program.
-func (g *globals) call(program, url, socket string) string {
+// commandLine returns the start of a command line that asks the server at url and socket, from a shell that ran program.
+func (g *globals) commandLine(program, url, socket string) string {
 	if !strings.Contains(program, "/") { // as it was called: it need not be in the path
 		program = "reckon"
 	}
-	if at := g.address(); at != url && at != "unix:"+socket { // as where another server has the socket
+	if at := g.serverAddress(); at != url && at != "unix:"+socket { // as where another server has the socket
 		program += " --server " + url
 	}
 	return program

@@ -23,7 +23,7 @@ func TestSees(t *testing.T) {
 		{true, true, false, false, "Running as root, but the ends of short processes stay unseen: a capability, a namespace or an option stands in the way."},
 		{true, false, true, false, "Running as root, but the I/O of other users stays unseen: a capability, a namespace or an option stands in the way."},
 	} {
-		if got := visibilityText(c.root, c.io, c.ends, c.inside); got != c.want {
+		if got := describeView(c.root, c.io, c.ends, c.inside); got != c.want {
 			t.Errorf("root %v, io %v, ends %v: %q, want %q", c.root, c.io, c.ends, got, c.want)
 		}
 	}
@@ -32,7 +32,7 @@ func TestSees(t *testing.T) {
 // What the kernel refuses has a line with its answer, though there is no remedy; hardware that is not there has only its name.
 func TestNotesOfRefusedSources(t *testing.T) {
 	var out strings.Builder
-	showNotes(&out, []agent.Note{
+	printSensorNotes(&out, []agent.Note{
 		{Sensor: "tegra", Err: sensor.Unavailable("not a Tegra board", "", nil)},
 		{Sensor: "files-hooks", Err: sensor.RefusedError("some calls on file systems are not counted", "",
 			errors.Join(errors.New("vfs_mkdir: no"), errors.New("vfs_rmdir: no")))},

@@ -75,12 +75,12 @@ means not measured. Times are UTC.`,
 	g.shared.addFlag(cmd, "until", &o.until)
 	o.heatmap = &choice{words: []string{"hour-of-week"}}
 	f.Var(o.heatmap, "heatmap", "hour-of-week: how busy the hours of the week are; with --by, of each group")
-	g.shared.list(cmd, "owner", &o.query.Owners)
-	g.shared.list(cmd, "account", &o.query.Accounts)
-	g.shared.list(cmd, "partition", &o.query.Partitions)
-	g.shared.list(cmd, "kind", &o.query.Kinds)
-	g.shared.list(cmd, "node", &o.query.Nodes)
-	g.shared.list(cmd, "site", &o.query.Sites)
+	g.shared.addListFlag(cmd, "owner", &o.query.Owners)
+	g.shared.addListFlag(cmd, "account", &o.query.Accounts)
+	g.shared.addListFlag(cmd, "partition", &o.query.Partitions)
+	g.shared.addListFlag(cmd, "kind", &o.query.Kinds)
+	g.shared.addListFlag(cmd, "node", &o.query.Nodes)
+	g.shared.addListFlag(cmd, "site", &o.query.Sites)
 	g.shared.addFlag(cmd, "command", &o.query.Command)
 	o.sort = &choice{value: "cpu",
 		words: []string{"cpu", "memory", "gpu", "read", "write", "network", "energy", "held", "wait", "started", "name"}}
@@ -90,7 +90,7 @@ means not measured. Times are UTC.`,
 			"processes, held, started, wait, or a key of the API")
 	f.IntVar(&o.limit, "limit", 0, "at most this many rows for each stretch of time in a table, 0 for all")
 	addColumns[client.Usage](g.shared, cmd, &o.columns)
-	o.format = g.shared.format(cmd, "table", "json", "csv")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	completeWords(cmd, "by", client.UsageDimensions()...)
 	completeWords(cmd, "per", o.span.words...)
 	completeWords(cmd, "heatmap", o.heatmap.words...)
@@ -99,7 +99,7 @@ means not measured. Times are UTC.`,
 	return cmd
 }
 
-func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
+func (o *usageOptions) buildQuery(now time.Time) (client.UsageQuery, error) {
 	q := o.query
 	var err error
 	if q.Until, err = parseTime("until", o.until, now); err != nil {
@@ -136,7 +136,7 @@ func (o *usageOptions) resolve(now time.Time) (client.UsageQuery, error) {
 }
 
 func runUsage(ctx context.Context, g *globals, o usageOptions) error {
-	q, err := o.resolve(g.now())
+	q, err := o.buildQuery(g.now())
 	if err != nil {
 		return err
 	}
@@ -146,14 +146,14 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 			return err
 		}
 	}
-	columns, err := columnsOf[client.Usage](o.columns, usageWords())
+	columns, err := resolveColumns[client.Usage](o.columns, usageAliases())
 	if err != nil {
 		return err
 	}
 	return printAnswer(ctx, g, o.format.value, func(ctx context.Context, c *client.Client) (output, error) {
 		list, err := c.Usage(ctx, q)
 		if err == nil && len(list.Rows) == 0 {
-			err = strangeNames(ctx, c, g.now(),
+			err = checkNames(ctx, c, g.now(),
 				filterValues{"owner": q.Owners, "account": q.Accounts, "partition": q.Partitions, "node": q.Nodes, "site": q.Sites})
 		}
 		sortUsage(list.Rows, o.sort.value)
@@ -167,22 +167,22 @@ func runUsage(ctx context.Context, g *globals, o usageOptions) error {
 					return printColumns(g, s, list.Rows, columns, func(u *client.Usage) figure.Degrees { return u.Exactness })
 				}
 				m := marked{}
-				table := m.usage
+				table := m.usageTable
 				if len(places) > 0 {
 					table = func(list client.UsageList, limit int) *term.Table { return m.figures(list, places, limit) }
 				}
-				if anyUse(&list.Total) {
+				if hasUse(&list.Total) {
 					if err := table(list, o.limit).Print(s); err != nil {
 						return err
 					}
 				}
-				return m.totals(s, list)
+				return m.printTotals(s, list)
 			}}, err
 	})
 }
 
-// anyUse reports whether anything but starts was counted.
-func anyUse(u *client.Usage) bool {
+// hasUse reports whether anything but starts was counted.
+func hasUse(u *client.Usage) bool {
 	for i, f := range figure.InScope(figure.Hours) {
 		if v := *u.UsageFigures.At(i); f.Key != "started" && v != nil && *v > 0 {
 			return true
@@ -222,7 +222,7 @@ func groupColumns(list client.UsageList) (columns []term.Column) {
 	return columns
 }
 
-func (m marked) usage(list client.UsageList, limit int) *term.Table {
+func (m marked) usageTable(list client.UsageList, limit int) *term.Table {
 	columns := append(groupColumns(list),
 		term.Columns(
 			"CPU HOURS:r|OF USED:ro8|OF CAPACITY:r|CORE-H ALLOC:ro4|MEM GiB h:ro1|GPU HOURS:ro2|GPU-H ALLOC:ro4x|"+
@@ -239,7 +239,7 @@ func (m marked) usage(list client.UsageList, limit int) *term.Table {
 		cells = append(cells, is("cpu_seconds", term.Hours(r.CPUSeconds)), is("cpu_seconds", term.Percent(r.UsedShare)),
 			is("cpu_seconds", term.Percent(r.CapacityShare)),
 			is("held_core_seconds", term.Hours(r.HeldCoreSeconds)),
-			is("memory_byte_seconds", term.Hours(dividedBy(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
+			is("memory_byte_seconds", term.Hours(divideBy(r.MemoryByteSeconds, 1<<30))), is("gpu_seconds", term.Hours(r.GPUSeconds)),
 			is("held_gpu_seconds", term.Hours(r.HeldGPUSeconds)),
 			is("io_read_bytes", term.Bytes(r.ReadBytes)),
 			is("io_write_bytes", term.Bytes(r.WriteBytes)), is("network_bytes", term.Bytes(r.NetworkBytes)),
@@ -267,7 +267,7 @@ func formatSpan(span string, t *time.Time) string {
 	return t.Format(time.DateOnly)
 }
 
-func dividedBy(v *float64, by float64) *float64 {
+func divideBy(v *float64, by float64) *float64 {
 	if v == nil {
 		return nil
 	}
@@ -275,8 +275,8 @@ func dividedBy(v *float64, by float64) *float64 {
 	return &x
 }
 
-// totals prints the meaning of the marks, the utilisation of the machines, and the pending work.
-func (m marked) totals(s term.Screen, list client.UsageList) error {
+// printTotals prints the meaning of the marks, the utilisation of the machines, and the pending work.
+func (m marked) printTotals(s term.Screen, list client.UsageList) error {
 	t := &list.Total
 	cpu := func(text string) string { return m.figure(t.Exactness, "cpu_seconds", text) }
 	if legend := m.legend(); legend != "" {
@@ -356,16 +356,16 @@ func printWeek(s term.Screen, list client.UsageList, held bool, limit int) error
 		if at < 0 || at >= len(times) || times[at] == 0 {
 			continue
 		}
-		v := dividedBy(r.HeldCoreSeconds, 3600*times[at])
+		v := divideBy(r.HeldCoreSeconds, 3600*times[at])
 		switch {
 		case held:
 		case len(list.By) > 0:
-			v = dividedBy(r.CPUSeconds, 3600*times[at])
+			v = divideBy(r.CPUSeconds, 3600*times[at])
 		default:
 			if v = figure.Ratio(r.CoreUsedSeconds, r.CoreSeconds); v == nil {
 				v = r.CapacityShare
 			}
-			v = dividedBy(v, 0.01)
+			v = divideBy(v, 0.01)
 		}
 		name := strings.Join(cells[1:], ", ")
 		if groups[name] == nil {

@@ -46,7 +46,7 @@ func TestUsageFigures(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !anyUse(&list.Total) || anyUse(&client.Usage{UsageFigures: client.UsageFigures{Started: f(4), WriteBytes: f(0)}}) {
+	if !hasUse(&list.Total) || hasUse(&client.Usage{UsageFigures: client.UsageFigures{Started: f(4), WriteBytes: f(0)}}) {
 		t.Error("a time in which work started and nothing is counted yet has a table")
 	}
 	if _, err := usageFigure("moon"); err == nil || !strings.Contains(err.Error(), "io-wait") {

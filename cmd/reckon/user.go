@@ -20,16 +20,16 @@ import (
 	"reckon/web/client"
 )
 
-// usersAt locates the users and tokens of a server, in its directory or in a shared database.
-type usersAt struct{ *globals }
+// userSource locates the users and tokens of a server, in its directory or in a shared database.
+type userSource struct{ *globals }
 
-func (at *usersAt) register(cmd *cobra.Command) {
+func (at *userSource) register(cmd *cobra.Command) {
 	cmd.PersistentFlags().AddFlag(at.serving.Flags.Lookup("data"))
 	cmd.PersistentFlags().AddFlag(at.stores.flags.Lookup("catalogue"))
 }
 
 // open opens the store, possibly while the server runs. It creates the directory if create is true.
-func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
+func (at *userSource) open(ctx context.Context, create bool) (*auth.Users, error) {
 	if at.stores.catalogue == "" && create {
 		if err := os.MkdirAll(at.serverOptions.Data, 0o750); err != nil {
 			return nil, err
@@ -43,8 +43,8 @@ func (at *usersAt) open(ctx context.Context, create bool) (*auth.Users, error) {
 	return server.Users(ctx, at.serverOptions.Data, at.stores.catalogue)
 }
 
-// run wraps f, the action of a command on the users.
-func (at *usersAt) run(create bool, f func(ctx context.Context, k *auth.Users, args []string) error) func(*cobra.Command, []string) error {
+// withUsers returns the function of a command that opens the users and calls f with them.
+func (at *userSource) withUsers(create bool, f func(context.Context, *auth.Users, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		k, err := at.open(cmd.Context(), create)
 		if err != nil {
@@ -74,13 +74,13 @@ there is a user, everybody must sign in.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	at := usersAt{g}
+	at := userSource{g}
 	at.register(cmd)
-	cmd.AddCommand(userAdd(g, &at), userList(g, &at), userPassword(g, &at), userRemove(g, &at))
+	cmd.AddCommand(newUserAdd(g, &at), newUserList(g, &at), newUserPassword(g, &at), newUserRemove(g, &at))
 	return cmd
 }
 
-func userAdd(g *globals, at *usersAt) *cobra.Command {
+func newUserAdd(g *globals, at *userSource) *cobra.Command {
 	var role string
 	var owners []string
 	var file string
@@ -101,7 +101,7 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 				return err
 			}
 			defer k.Close()
-			password, err := g.password(file)
+			password, err := g.readPassword(file)
 			if err != nil {
 				return err
 			}
@@ -120,14 +120,14 @@ func userAdd(g *globals, at *usersAt) *cobra.Command {
 	return cmd
 }
 
-func userPassword(g *globals, at *usersAt) *cobra.Command {
+func newUserPassword(g *globals, at *userSource) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "passwd NAME",
 		Short: "Give a user another password and end the user's sessions",
 		Args:  cobra.ExactArgs(1),
-		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
-			password, err := g.password(file)
+		RunE: at.withUsers(false, func(ctx context.Context, k *auth.Users, args []string) error {
+			password, err := g.readPassword(file)
 			if err != nil {
 				return err
 			}
@@ -138,12 +138,12 @@ func userPassword(g *globals, at *usersAt) *cobra.Command {
 	return cmd
 }
 
-func userRemove(g *globals, at *usersAt) *cobra.Command {
+func newUserRemove(g *globals, at *userSource) *cobra.Command {
 	return &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a user, with the user's sessions and tokens",
 		Args:  cobra.ExactArgs(1),
-		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
+		RunE: at.withUsers(false, func(ctx context.Context, k *auth.Users, args []string) error {
 			if err := k.RemoveUser(ctx, args[0]); err != nil {
 				return err
 			}
@@ -153,12 +153,12 @@ func userRemove(g *globals, at *usersAt) *cobra.Command {
 	}
 }
 
-func userList(g *globals, at *usersAt) *cobra.Command {
+func newUserList(g *globals, at *userSource) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the users",
 		Args:  cobra.NoArgs,
-		RunE: at.run(false, func(ctx context.Context, k *auth.Users, _ []string) error {
+		RunE: at.withUsers(false, func(ctx context.Context, k *auth.Users, _ []string) error {
 			users, err := k.List(ctx)
 			if err != nil {
 				return err
@@ -182,8 +182,8 @@ func userList(g *globals, at *usersAt) *cobra.Command {
 	}
 }
 
-// password reads a password from a file, from standard input, or twice from the terminal without echo.
-func (g *globals) password(file string) (string, error) {
+// readPassword reads a password from a file, from standard input, or twice from the terminal without echo.
+func (g *globals) readPassword(file string) (string, error) {
 	if file == "" {
 		in, ok := g.stdin.(*os.File)
 		if !ok || !xterm.IsTerminal(int(in.Fd())) {
@@ -238,13 +238,13 @@ server that runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	at := usersAt{g}
+	at := userSource{g}
 	at.register(cmd)
-	cmd.AddCommand(tokenCreate(g, &at), tokenList(g, &at), tokenRevoke(g, &at))
+	cmd.AddCommand(newTokenCreate(g, &at), newTokenList(g, &at), newTokenRevoke(g, &at))
 	return cmd
 }
 
-func tokenCreate(g *globals, at *usersAt) *cobra.Command {
+func newTokenCreate(g *globals, at *userSource) *cobra.Command {
 	var agent bool
 	var role, expires string
 	var t auth.Token
@@ -316,12 +316,12 @@ func tokenCreate(g *globals, at *usersAt) *cobra.Command {
 	return cmd
 }
 
-func tokenList(g *globals, at *usersAt) *cobra.Command {
+func newTokenList(g *globals, at *userSource) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens, without their secrets",
 		Args:  cobra.NoArgs,
-		RunE: at.run(false, func(ctx context.Context, k *auth.Users, _ []string) error {
+		RunE: at.withUsers(false, func(ctx context.Context, k *auth.Users, _ []string) error {
 			tokens, err := k.Tokens(ctx)
 			if err != nil {
 				return err
@@ -332,14 +332,14 @@ func tokenList(g *globals, at *usersAt) *cobra.Command {
 			}
 			t := term.TableOf("ID|FOR|MAY:s16|STATE|USED|NOTE:s8o1")
 			for _, x := range tokens {
-				t.Add(x.ID, string(x.Kind), tokenMay(x), tokenState(x, g.now()), orNever(x.Used, g.now()), x.Note)
+				t.Add(x.ID, string(x.Kind), describeRights(x), formatTokenState(x, g.now()), formatLastUse(x.Used, g.now()), x.Note)
 			}
 			return t.Print(g.screen())
 		}),
 	}
 }
 
-func tokenMay(t auth.Token) string {
+func describeRights(t auth.Token) string {
 	if t.Kind == auth.Agent {
 		may := "send for " + t.Scope.String()
 		if t.Bound.Series > 0 {
@@ -357,7 +357,7 @@ func tokenMay(t auth.Token) string {
 	return "see as " + t.Role.String()
 }
 
-func tokenState(t auth.Token, now time.Time) string {
+func formatTokenState(t auth.Token, now time.Time) string {
 	switch {
 	case t.Revoked != nil:
 		return "revoked"
@@ -369,19 +369,19 @@ func tokenState(t auth.Token, now time.Time) string {
 	return "until " + term.Clock(*t.Expires, now)
 }
 
-func orNever(t *time.Time, now time.Time) string {
+func formatLastUse(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "never"
 	}
 	return term.Ago(*t, now)
 }
 
-func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
+func newTokenRevoke(g *globals, at *userSource) *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a token",
 		Args:  cobra.ExactArgs(1),
-		RunE: at.run(false, func(ctx context.Context, k *auth.Users, args []string) error {
+		RunE: at.withUsers(false, func(ctx context.Context, k *auth.Users, args []string) error {
 			if err := k.Revoke(ctx, args[0]); err != nil {
 				return fmt.Errorf("%w; `reckon token list` shows the ids", err)
 			}
@@ -393,7 +393,7 @@ func tokenRevoke(g *globals, at *usersAt) *cobra.Command {
 
 // newAudit returns `reckon audit`.
 func newAudit(g *globals) *cobra.Command {
-	at := usersAt{g}
+	at := userSource{g}
 	var owner, viewer, since string
 	var limit int
 	cmd := &cobra.Command{
@@ -414,7 +414,7 @@ minutes is recorded once. Without --since it covers a week. Entries are kept for
 	f.StringVar(&viewer, "viewer", "", "by this viewer")
 	g.shared.addFlag(cmd, "since", &since)
 	f.IntVar(&limit, "limit", 1000, "at most this many, the newest")
-	format := g.shared.format(cmd, "table", "json", "csv")
+	format := g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		from, err := parseTime("since", since, g.now())
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,15 +51,15 @@ With --data it reads the directory of a server that is stopped.`,
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
 	f.AddFlag(g.serving.Flags.Lookup("data"))
 	f.AddFlagSet(g.stores.flags)
-	o.format = g.shared.format(cmd, "table", "json")
+	o.format = g.shared.addFormatFlag(cmd, "table", "json")
 	return cmd
 }
 
-// errDiffers ends the program with an error if usage differs and was not corrected.
-var errDiffers = errors.New("usage differs from the counters that it was made of")
+// errUsageDiffers ends the program with an error if usage differs and was not corrected.
+var errUsageDiffers = errors.New("usage differs from the counters that it was made of")
 
 func runVerify(ctx context.Context, g *globals, o verifyOptions) error {
-	p, err := o.prove(ctx, g)
+	p, err := o.fetchProof(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -68,12 +69,12 @@ func runVerify(ctx context.Context, g *globals, o verifyOptions) error {
 		err = printProof(g, p)
 	}
 	if err == nil && p.Differing > 0 && !p.Mended {
-		return errDiffers
+		return errUsageDiffers
 	}
 	return err
 }
 
-func (o *verifyOptions) prove(ctx context.Context, g *globals) (p client.Proof, err error) {
+func (o *verifyOptions) fetchProof(ctx context.Context, g *globals) (p client.Proof, err error) {
 	q := client.ProofQuery{Mend: !o.look}
 	if q.Since, err = parseTime("since", o.since, g.now()); err != nil {
 		return p, err
@@ -85,7 +86,7 @@ func (o *verifyOptions) prove(ctx context.Context, g *globals) (p client.Proof, 
 		o.at.Data, o.at.Store, o.at.Catalogue = g.serverOptions.Data, g.stores.store, g.stores.catalogue
 		return server.Verify(ctx, o.at, q, slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	}
-	c, err := g.client()
+	c, err := g.newClient()
 	if err != nil {
 		return p, err
 	}
@@ -113,10 +114,8 @@ func printProof(g *globals, p client.Proof) error {
 	t := term.TableOf("HOUR (UTC)|NODE:s8|FIGURE|USAGE:r|COUNTERS:r")
 	for _, d := range p.Differences {
 		node := d.Node
-		if node == "" {
-			node = "all owners"
-		}
-		t.Add(d.Hour.UTC().Format(minute), node, d.Figure, proofFigure(d.Usage), proofFigure(d.Raw))
+		node = cmp.Or(node, "all owners")
+		t.Add(d.Hour.UTC().Format(minute), node, d.Figure, formatProofFigure(d.Usage), formatProofFigure(d.Raw))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
@@ -127,7 +126,7 @@ func printProof(g *globals, p client.Proof) error {
 	return nil
 }
 
-func proofFigure(v *float64) string {
+func formatProofFigure(v *float64) string {
 	if v == nil {
 		return "-"
 	}

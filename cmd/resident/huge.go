@@ -48,16 +48,16 @@ func HugePages(ctx context.Context) {
 			if liveHeap() < minHugeHeap {
 				continue
 			}
-			if _, err := joinHeap(restAfter(ctx, collapse)); errors.Is(err, unix.EINVAL) {
+			if _, err := joinHeap(pauseAfter(ctx, collapse)); errors.Is(err, unix.EINVAL) {
 				return // an older kernel
 			}
 		}
 	}()
 }
 
-// restAfter returns a function that calls collapse and then pauses for three times the duration of the call. The pause
-// is needed because no thread of the program gets new memory while the kernel copies pages.
-func restAfter(ctx context.Context, collapse func(from, length uint64) error) func(from, length uint64) error {
+// pauseAfter returns a function that calls collapse and then waits three times as long as the call took. While the
+// kernel copies pages, no thread of the program gets new memory.
+func pauseAfter(ctx context.Context, collapse func(from, length uint64) error) func(from, length uint64) error {
 	return func(from, length uint64) error {
 		began := time.Now()
 		err := collapse(from, length)
@@ -95,9 +95,9 @@ func joinHeap(collapse func(from, length uint64) error) (size uint64, err error)
 	}, collapse)
 }
 
-// collapseMappings calls collapse for the resident ranges of large anonymous mappings, which it reads from maps (proc_pid_maps(5)).
-// It queries residency in units of at most leastMapping bytes. If every call returned EINVAL, the kernel does not
-// support the request, and join returns EINVAL.
+// collapseMappings calls collapse for the resident ranges of large anonymous mappings, which it reads from maps
+// (proc_pid_maps(5)). It queries residency in units of at most leastMapping bytes. It returns EINVAL if every call
+// did, because the kernel then does not support the request.
 func collapseMappings(maps io.Reader, resident func(from, length uint64) ([]byte, error), collapse func(from,
 	length uint64) error) (size uint64,
 	err error) {

@@ -115,7 +115,7 @@ func TestRestAfterJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		refused := errors.New("refused")
-		slow := restAfter(ctx, func(_, _ uint64) error {
+		slow := pauseAfter(ctx, func(_, _ uint64) error {
 			<-time.After(2 * time.Millisecond)
 			return refused
 		})

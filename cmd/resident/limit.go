@@ -65,14 +65,14 @@ func groupLimit(mounts []cgpath.Mount, own []byte) int64 {
 			}
 		}
 	}
-	if lowest >= unlimited {
+	if lowest >= noGroupLimit {
 		return 0
 	}
 	return lowest
 }
 
-// unlimited is the value of version 1 for a group without a limit, or up to one page less.
-const unlimited = math.MaxInt64 - 1<<16
+// noGroupLimit is the value of version 1 for a group without a limit, or up to one page less.
+const noGroupLimit = math.MaxInt64 - 1<<16
 
 // readLimit reads a limit in bytes; 0 for none, which version 2 writes as "max".
 func readLimit(file string) int64 {

@@ -18,8 +18,9 @@ import (
 // area is a mapping of the program's file that is not writable.
 type area struct{ from, length uint64 }
 
-// chunk is the size of the mappings that a program is divided into. Larger ones are resident for less use, smaller ones cost more faults.
-const chunk = 16 << 10
+// chunkSize is the size of the mappings that a program is divided into. More of a larger mapping is resident than is
+// used, and smaller mappings cause more page faults.
+const chunkSize = 16 << 10
 
 // programAreas returns the areas of this program.
 func programAreas() ([]area, error) {
@@ -56,7 +57,7 @@ func parseAreas(maps io.Reader, exe string) (all []area, err error) {
 // (madvise(2), MADV_DONTNEED on a private file mapping). Other goroutines may use the areas at the same time.
 func releasePages(all []area) {
 	for _, a := range all {
-		_ = a.advise(unix.MADV_DONTNEED) // pages that cannot be unmapped stay resident
+		_ = a.adviseKernel(unix.MADV_DONTNEED) // pages that cannot be unmapped stay resident
 	}
 }
 
@@ -65,15 +66,15 @@ func releasePages(all []area) {
 // mappings differ, it excludes every other chunk from core dumps, which omit unmodified pages of files anyway.
 func splitMappings(all []area) {
 	for _, a := range all {
-		for at := (a.from + chunk) &^ (2*chunk - 1); at < a.from+a.length; at += 2 * chunk {
-			if from := max(at, a.from); (area{from, min(at+chunk, a.from+a.length) - from}).advise(unix.MADV_DONTDUMP) != nil {
+		for at := (a.from + chunkSize) &^ (2*chunkSize - 1); at < a.from+a.length; at += 2 * chunkSize {
+			if from := max(at, a.from); (area{from, min(at+chunkSize, a.from+a.length) - from}).adviseKernel(unix.MADV_DONTDUMP) != nil {
 				return // too many mappings (vm.max_map_count)
 			}
 		}
 	}
 }
 
-func (a area) advise(advice uintptr) error {
+func (a area) adviseKernel(advice uintptr) error {
 	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(a.from), uintptr(a.length), advice); no != 0 {
 		return no
 	}

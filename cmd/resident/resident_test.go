@@ -24,7 +24,7 @@ func TestShed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range parts {
-		if bytes -= a.length; a.length > chunk {
+		if bytes -= a.length; a.length > chunkSize {
 			t.Errorf("%d bytes at %x, want at most a chunk", a.length, a.from)
 		}
 	}

@@ -43,8 +43,7 @@ func (o *Agent) Register(s *Set, nodeIP string) {
 			agent.SystemSocket+" as root) or none")
 	k.StringVar(&o.Files, "files", "network",
 		"file systems on which opens, stats, reads and writes are counted by workload: network, all or none, see reckon docs network")
-	k.BoolVar(&o.Counters, "counters", false,
-		"read the performance counters of the processors for each workload, see reckon docs network")
+	k.BoolVar(&o.Counters, "counters", false, "read the performance counters of the processors for each workload, see reckon docs network")
 	o.Kubelet.NodeIP = nodeIP
 	k.StringVar(&o.Kubelet.Address, "kubelet", "auto", "kubelet to read pod names from: https://NODE:10250, none, or auto: "+
 		"in a pod with a service account the one at NODE_IP, else this machine's")

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Set is the settings of a command. Each is registered once, in one of the two.
+// Set holds the settings of a command. Each setting is registered once, in Flags or in Keys.
 type Set struct {
 	Flags *pflag.FlagSet // on the command line and in the file
 	Keys  *pflag.FlagSet // in the file, or by --set
@@ -31,13 +31,13 @@ func New() *Set {
 	return s
 }
 
-// Add adds the settings of another set, which remain shared.
+// Add includes the settings of another set. Both sets share their values.
 func (s *Set) Add(other *Set) {
 	s.Flags.AddFlagSet(other.Flags)
 	s.Keys.AddFlagSet(other.Keys)
 }
 
-// lookup returns a setting; nil if there is none of the name.
+// lookup returns the setting with a name, or nil.
 func (s *Set) lookup(name string) *pflag.Flag {
 	if f := s.Flags.Lookup(name); f != nil {
 		return f
@@ -79,14 +79,14 @@ func (s *Set) Attach(cmd *cobra.Command, wrong func(error) error) {
 			explain = cmd.Parent().FlagErrorFunc()
 		}
 		if c == cmd {
-			err = s.explainMoved(err)
+			err = s.explainMovedFlag(err)
 		}
 		return explain(c, err)
 	})
 }
 
-// explainMoved explains a flag that is a key of the file.
-func (s *Set) explainMoved(err error) error {
+// explainMovedFlag explains a flag that is a key of the file.
+func (s *Set) explainMovedFlag(err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err
@@ -122,7 +122,7 @@ func (s *Set) Read(file string) error {
 		flag := s.lookup(key.Value)
 		switch {
 		case flag == nil:
-			return fmt.Errorf("line %d: %q is no setting%s", key.Line, key.Value, s.nearest(key.Value))
+			return fmt.Errorf("line %d: %q is no setting%s", key.Line, key.Value, s.suggestSetting(key.Value))
 		case seen[key.Value]:
 			return fmt.Errorf("line %d: %s occurs twice", key.Line, key.Value)
 		}
@@ -159,8 +159,8 @@ func setFlag(flag *pflag.Flag, value *yaml.Node) error {
 	return errors.New("give one value")
 }
 
-// nearest suggests the setting with the nearest name.
-func (s *Set) nearest(word string) string {
+// suggestSetting suggests the setting with the nearest name.
+func (s *Set) suggestSetting(word string) string {
 	plain := func(s string) string { return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s)) }
 	var names []string
 	best := ""
@@ -187,7 +187,7 @@ func (a *assignments) Set(text string) error {
 	flag := (*Set)(a).lookup(name)
 	switch {
 	case flag == nil:
-		return fmt.Errorf("%q is no setting%s", name, (*Set)(a).nearest(name))
+		return fmt.Errorf("%q is no setting%s", name, (*Set)(a).suggestSetting(name))
 	case !found:
 		return fmt.Errorf("write %s=VALUE", name)
 	}
