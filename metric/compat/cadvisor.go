@@ -33,7 +33,8 @@ func cadvisorDesc(name string, kind metric.Kind, unit metric.Unit, help string, 
 }
 
 var (
-	cadvisorCPU    = cadvisorDesc("cpu_usage_seconds_total", metric.Counter, metric.Seconds, "Cumulative cpu time consumed in seconds.", "cpu")
+	cadvisorCPU = cadvisorDesc("cpu_usage_seconds_total", metric.Counter, metric.Seconds, "Cumulative cpu time consumed in seconds.",
+		"cpu")
 	cadvisorUser   = cadvisorDesc("cpu_user_seconds_total", metric.Counter, metric.Seconds, "Cumulative user cpu time consumed in seconds.")
 	cadvisorSystem = cadvisorDesc("cpu_system_seconds_total", metric.Counter, metric.Seconds,
 		"Cumulative system cpu time consumed in seconds.")

@@ -31,15 +31,15 @@ func enclosingRange(first timeRange, others ...timeRange) (c timeRange) {
 
 // writeBlock writes a block for the time range at that replaces other blocks. It renames the block into place when it
 // is complete. Without series it writes nothing and returns a zero id.
-func writeBlock(ctx context.Context, dir string, at timeRange, replaces []tsdb.BlockDesc, from storage.SeriesSet) (id ulid.ULID, err error) {
+func writeBlock(ctx context.Context, dir string, at timeRange, replaces []tsdb.BlockDesc, set storage.SeriesSet) (id ulid.ULID, err error) {
 	id = ulid.MustNew(ulid.Now(), rand.Reader)
 	meta := tsdb.BlockMeta{ULID: id, Version: 1, MinTime: at.from, MaxTime: at.to}
 	meta.Compaction.Level, meta.Compaction.Sources, meta.Compaction.Parents = 1, []ulid.ULID{id}, replaces
 	var metas []chunks.Meta
 	var it chunks.Iterator
 	err = block.Write(ctx, dir, &meta, func(put func(labels.Labels, []chunks.Meta) error) error {
-		for from.Next() {
-			s := from.At()
+		for set.Next() {
+			s := set.At()
 			it = storage.NewSeriesToChunkEncoder(s).Iterator(it)
 			metas = metas[:0]
 			for it.Next() {
@@ -57,7 +57,7 @@ func writeBlock(ctx context.Context, dir string, at timeRange, replaces []tsdb.B
 				return err
 			}
 		}
-		return from.Err()
+		return set.Err()
 	})
 	if meta.Stats.NumSeries == 0 {
 		id = ulid.ULID{}
