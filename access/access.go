@@ -33,19 +33,19 @@ const (
 	Admin
 )
 
-var names = []string{"nobody", "public", "user", "support", "admin"}
+var roleNames = []string{"nobody", "public", "user", "support", "admin"}
 
 // String returns the name of the role.
 func (r Role) String() string {
-	if int(r) >= len(names) {
+	if int(r) >= len(roleNames) {
 		return fmt.Sprintf("role %d", r)
 	}
-	return names[r]
+	return roleNames[r]
 }
 
 // ParseRole reads admin, support, user or public.
 func ParseRole(s string) (Role, error) {
-	if at := slices.Index(names, s); at > int(Nobody) {
+	if at := slices.Index(roleNames, s); at > int(Nobody) {
 		return Role(at), nil
 	}
 	return Nobody, fmt.Errorf("%q is no role; give admin, support, user or public", s)
@@ -162,14 +162,15 @@ func (v Viewer) Sees(owner string) bool {
 	return v.All() || (owner != "" && slices.Contains(v.Own(), owner))
 }
 
-// machine are the name prefixes of series about nodes, sensors and the site.
-var machine = []string{
+// machinePrefixes are the name prefixes of series about nodes, sensors and the site.
+var machinePrefixes = []string{
 	"node_", "reckon_node_", "reckon_gpu_", "reckon_sensor_", "reckon_agent_", "reckon_push_", "reckon_build_info",
 	"reckon_site_", "reckon_partition_", "reckon_forecast", "reckon_slurm_node_", "reckon_slurm_partition_",
 }
 
-// telling are labels that identify a workload or a person.
-var telling = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id", "jobid", "pid",
+// identifyingLabels are labels that identify a workload or a person.
+var identifyingLabels = []string{"workload", "user", "username", "pod", "container", "container_id", "namespace", "hpc_job", "job_id",
+	"jobid", "pid",
 	"comm", "command", "groupname"}
 
 // SeesSeries reports whether the viewer may see a series. A series with an owner is visible like
@@ -186,22 +187,22 @@ func (v Viewer) SeesSeries(get func(label string) string) bool {
 		return v.Sees(owner)
 	}
 	name := get("__name__")
-	if name != "up" && !slices.ContainsFunc(machine, func(p string) bool { return strings.HasPrefix(name, p) }) {
+	if name != "up" && !slices.ContainsFunc(machinePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return false
 	}
 	if v.Role == Public && strings.HasPrefix(name, "reckon_slurm_") && get("reason") != "" {
 		return false // free text by administrators, which may name people
 	}
-	return !slices.ContainsFunc(telling, func(l string) bool { return get(l) != "" })
+	return !slices.ContainsFunc(identifyingLabels, func(l string) bool { return get(l) != "" })
 }
 
-type key struct{}
+type ctxKey struct{}
 
 // With puts the viewer into a context.
-func With(ctx context.Context, v Viewer) context.Context { return context.WithValue(ctx, key{}, v) }
+func With(ctx context.Context, v Viewer) context.Context { return context.WithValue(ctx, ctxKey{}, v) }
 
 // From returns the viewer of a context, or Nobody if there is none.
 func From(ctx context.Context) Viewer {
-	v, _ := ctx.Value(key{}).(Viewer)
+	v, _ := ctx.Value(ctxKey{}).(Viewer)
 	return v
 }

@@ -21,8 +21,8 @@ type AuthorizedUsage struct{ backend Usage }
 // AuthorizeUsage wraps a Usage.
 func AuthorizeUsage(u Usage) AuthorizedUsage { return AuthorizedUsage{u} }
 
-// others is the row with the work of all other owners in answers to users.
-const others = "others"
+// othersRow is the row with the work of all other owners in answers to users.
+const othersRow = "others"
 
 // Usage implements [Usage].
 func (a AuthorizedUsage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, error) {
@@ -72,7 +72,7 @@ func foldOthers(v Viewer, rows []wire.Usage) []wire.Usage {
 		}
 		i, ok := at[k]
 		if !ok {
-			r.Owner = others
+			r.Owner = othersRow
 			at[k] = len(out)
 			out = append(out, r)
 			continue

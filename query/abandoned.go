@@ -14,15 +14,15 @@ import (
 )
 
 // ErrAbandoned is wrapped by the error of a query that did not stop after it was cancelled. Further queries fail with
-// it while [mostAbandoned] such queries still run.
+// it while [maxAbandoned] such queries still run.
 var ErrAbandoned = errors.New("a query does not end")
 
 const (
 	// patience is the time within which a query has to stop after its cancellation or timeout. The engine checks for
 	// both only between steps and series.
 	patience = 5 * time.Second
-	// mostAbandoned is the number of abandoned queries, using a core each, at which further queries are refused.
-	mostAbandoned = 2
+	// maxAbandoned is the number of abandoned queries, using a core each, at which further queries are refused.
+	maxAbandoned = 2
 )
 
 // abandoned counts the queries that still run although their callers have left. Go cannot stop a goroutine from
@@ -36,7 +36,7 @@ func (e *Engine) Abandoned() int { return int(e.abandoned.running.Load()) }
 // abandoned, and its goroutine closes it when it ends.
 func (q *meteredQuery) runBounded(ctx context.Context) *promql.Result {
 	e := q.meter.engine
-	if e.Abandoned() >= mostAbandoned {
+	if e.Abandoned() >= maxAbandoned {
 		return &promql.Result{Err: fmt.Errorf("%w, and another one neither: restart the server; its log names both: %w", ErrAbandoned,
 			promql.ErrQueryTimeout("the wait for others"))}
 	}
@@ -60,13 +60,13 @@ func (q *meteredQuery) runBounded(ctx context.Context) *promql.Result {
 	defer limit.Stop()
 	select {
 	case r := <-done:
-		return q.finish(r, unsound)
+		return q.finishResult(r, unsound)
 	case <-ctx.Done():
 		last := time.NewTimer(e.options.Patience)
 		defer last.Stop()
 		select {
 		case r := <-done:
-			return q.finish(r, unsound)
+			return q.finishResult(r, unsound)
 		case <-last.C:
 		}
 	case <-limit.C:
@@ -74,7 +74,7 @@ func (q *meteredQuery) runBounded(ctx context.Context) *promql.Result {
 	e.abandoned.running.Add(1)
 	if !q.state.CompareAndSwap(queryRuns, queryAbandoned) {
 		e.abandoned.running.Add(-1)
-		return q.finish(<-done, unsound)
+		return q.finishResult(<-done, unsound)
 	}
 	if e.options.Logger != nil {
 		e.options.Logger.Error("a query does not end and is abandoned; until the server is restarted it takes a core, and no old samples "+
@@ -90,7 +90,7 @@ const (
 	queryAbandoned
 )
 
-func (q *meteredQuery) finish(r *promql.Result, unsound *atomic.Uint64) *promql.Result {
+func (q *meteredQuery) finishResult(r *promql.Result, unsound *atomic.Uint64) *promql.Result {
 	if n := unsound.Load(); n > 0 {
 		r.Warnings.Add(fmt.Errorf("%w: %d native histograms that cannot be computed with are left out", annotations.PromQLWarning, n))
 	}

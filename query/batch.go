@@ -24,8 +24,8 @@ const (
 	gpusHeld      = "reckon_slurm_node_allocated_gpus"
 )
 
-// batchGone is the time that a batch system may be silent about its nodes.
-const batchGone = 15 * time.Minute
+// batchSilence is the time that a batch system may be silent about its nodes.
+const batchSilence = 15 * time.Minute
 
 // batchFigures maps the series that a batch system reports for a node to their figures.
 var batchFigures = map[string]func(*wire.NodeBatch) **float64{
@@ -55,8 +55,8 @@ type batchNode struct {
 	found bool // an agent reports the node as well
 }
 
-// inBatch maps each node to its name in the batch system. One of the two names may lack the domain.
-func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeKey]nodeKey {
+// matchBatchNodes maps each node to its name in the batch system. One of the two names may lack the domain.
+func matchBatchNodes(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeKey]nodeKey {
 	short := map[nodeKey]nodeKey{}
 	for k := range batch {
 		if host, _, full := strings.Cut(k.node, "."); full {
@@ -79,14 +79,14 @@ func inBatch(nodes map[nodeKey]*machine, batch map[nodeKey]*batchNode) map[nodeK
 	return out
 }
 
-// node returns a node that only the batch system reports.
-func (b *batchNode) node(k nodeKey) wire.Node {
-	return wire.Node{Node: k.node, Site: k.site, Sensors: []wire.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.runs(),
+// toNode returns a node that only the batch system reports.
+func (b *batchNode) toNode(k nodeKey) wire.Node {
+	return wire.Node{Node: k.node, Site: k.site, Sensors: []wire.Sensor{}, Seen: time.UnixMilli(b.seen).UTC(), Up: b.isUp(),
 		Cores: b.Cores, MemoryBytes: b.MemoryBytes, GPUs: b.GPUs, Batch: &b.NodeBatch}
 }
 
-// runs reports whether the node is up according to the batch system; a drained node is up.
-func (b *batchNode) runs() bool {
+// isUp reports whether the batch system reports the node as up. A drained node is up.
+func (b *batchNode) isUp() bool {
 	for _, s := range append([]string{b.State}, b.Flags...) {
 		switch s {
 		case "", "down", "unknown", "future", "not_responding", "powered_down", "powering_down", "powering_up", "power_down", "power_up",
@@ -101,7 +101,7 @@ func (b *batchNode) runs() bool {
 func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*batchNode, error) {
 	found := map[nodeKey]*batchNode{}
 	var n series.Labels
-	err := series.ForEach(ctx, v.q, now.Add(-max(v.gone, batchGone)), now, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, now.Add(-max(v.gone, batchSilence)), now, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "state", "flags", "reason", "partition")
 		t, x, ended, ok := series.Last(it)
 		if n.Node == "" || !ok || ended {
@@ -215,15 +215,15 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 // Partition is the membership of a node in a partition of a batch system.
 type Partition struct{ Site, Node, Name string }
 
-// partitionLook is the maximum age of partition reports. Batch systems report every minute, but reduced old data has
+// partitionLookback is the maximum age of partition reports. Batch systems report every minute, but reduced old data has
 // one sample per hour.
-const partitionLook = 2 * time.Hour
+const partitionLookback = 2 * time.Hour
 
 // Partitions returns the members of all partitions at a time.
 func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, error) {
 	found := map[Partition]bool{}
 	var n series.Labels
-	err := series.ForEach(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, at.Add(-partitionLookback), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "partition")
 		if _, _, ended, ok := series.Last(it); ok && !ended && n.Node != "" {
 			found[Partition{n.Site, n.Node, n.Rest["partition"]}] = true

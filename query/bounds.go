@@ -123,8 +123,7 @@ func (e *Engine) NewRangeQuery(ctx context.Context, q storage.Queryable, opts pr
 }
 
 // checkSubqueries returns ErrTooLarge if the subqueries of a query have too many steps. The engine's own limit comes too late, because
-// the engine
-// allocates a step before it counts its samples. A subquery over 90 days in steps of 1 ms takes 62 GB.
+// the engine allocates a step before it counts its samples. A subquery over 90 days in steps of 1 ms takes 62 GB.
 func (e *Engine) checkSubqueries(qs string, span, step time.Duration) (*meter, error) {
 	m := &meter{engine: e}
 	expr, err := e.parser.ParseExpr(qs)
@@ -159,15 +158,15 @@ const (
 )
 
 // labelBytes estimates the longest label value produced below a node, and the total bytes of labels created there.
-func labelBytes(n parser.Node) (longest, made float64) {
+func labelBytes(n parser.Node) (longest, total float64) {
 	longest = usualLabel
 	for c := range parser.ChildrenIter(n) {
 		l, m := labelBytes(c)
-		longest, made = max(longest, l), made+m
+		longest, total = max(longest, l), total+m
 	}
 	call, ok := n.(*parser.Call)
 	if !ok {
-		return longest, made
+		return longest, total
 	}
 	var value float64
 	switch call.Func.Name {
@@ -178,7 +177,7 @@ func labelBytes(n parser.Node) (longest, made float64) {
 		from := max(len(call.Args)-3, 0)
 		value = float64(from) * (longest + float64(len(literalArg(call.Args, 2))))
 	}
-	return max(longest, value), made + value
+	return max(longest, value), total + value
 }
 
 // literalArg returns the string literal at argument i.

@@ -41,7 +41,7 @@ const (
 // It considers hardware devices with a known speed, over the last day of the run. The workload's share of a device is
 // the traffic that the node's other devices cannot have carried.
 func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error) {
-	g := v.lastDay(&s)
+	g := v.cutToLastDay(&s)
 	if g == nil {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error
 	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
-	if err := v.links(ctx, s, g, nodes); err != nil {
+	if err := v.readDevices(ctx, s, g, nodes); err != nil {
 		return nil, err
 	}
 	var worst *Congestion
@@ -57,7 +57,7 @@ func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error
 		m := nodes[name]
 		for _, device := range slices.Sorted(maps.Keys(m.speed)) {
 			for _, direction := range []string{"receive", "transmit"} {
-				c := m.congestionOf(g, device, direction)
+				c := m.findCongestion(g, device, direction)
 				if c != nil && (worst == nil || c.Seconds > worst.Seconds) {
 					c.Node, c.Observed = name, s.To.Sub(s.From).Seconds()
 					worst = c
@@ -68,10 +68,11 @@ func (v *Views) Congestion(ctx context.Context, s Selection) (*Congestion, error
 	return worst, nil
 }
 
-// lastDay cuts a selection to its last day and returns the grid for it, nil if it took no time.
-func (v *Views) lastDay(s *Selection) *grid {
-	if s.To.Sub(s.From) > farNeighbours {
-		s.From = s.To.Add(-farNeighbours)
+// cutToLastDay limits a selection to its last day and returns the grid of that day. It returns nil for a run without
+// duration.
+func (v *Views) cutToLastDay(s *Selection) *grid {
+	if s.To.Sub(s.From) > neighbourSpan {
+		s.From = s.To.Add(-neighbourSpan)
 	}
 	g, err := newGrid(s.From, s.To, max(congestionStep, s.To.Sub(s.From)/congestionSteps), v.gone)
 	if err != nil {
@@ -80,8 +81,8 @@ func (v *Views) lastDay(s *Selection) *grid {
 	return g
 }
 
-// mover is a node with the traffic and use of a workload there, in steps.
-type mover struct {
+// trafficNode holds the traffic and the cores in use of a workload on a node, by step.
+type trafficNode struct {
 	own   map[string]*line // by direction, of the workload
 	cores *line
 	links map[[2]string]*line // by device and direction
@@ -90,12 +91,12 @@ type mover struct {
 }
 
 // busiestNodes returns the nodes with the most traffic of the workload.
-func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[string]*mover, error) {
-	begin, err := v.start(ctx, s)
+func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[string]*trafficNode, error) {
+	begin, err := v.startTime(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	nodes := map[string]*mover{}
+	nodes := map[string]*trafficNode{}
 	var n series.Labels
 	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.Network, figure.CPU},
 		func(l labels.Labels, it chunkenc.Iterator) error {
@@ -105,17 +106,18 @@ func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[str
 			}
 			m := nodes[n.Node]
 			if m == nil {
-				m = &mover{own: map[string]*line{"receive": g.line(), "transmit": g.line()}, cores: g.line(), links: map[[2]string]*line{},
+				m = &trafficNode{own: map[string]*line{"receive": g.newLine(), "transmit": g.newLine()}, cores: g.newLine(),
+					links: map[[2]string]*line{},
 					speed: map[string]float64{}}
 				nodes[strings.Clone(n.Node)] = m
 			}
-			one := g.line()
+			one := g.newLine()
 			g.spreadIncrease(one, it, begin)
 			if n.Metric == figure.CPU {
-				m.cores.add(one)
+				m.cores.addLine(one)
 				return nil
 			}
-			m.own[n.Rest["direction"]].add(one)
+			m.own[n.Rest["direction"]].addLine(one)
 			for i, w := range one.weight {
 				if w > 0 {
 					m.bytes += one.sum[i] / 1000
@@ -136,8 +138,8 @@ func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[str
 	return nodes, nil
 }
 
-// links reads the devices of nodes that have hardware, and their speed if known.
-func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[string]*mover) error {
+// readDevices reads the devices of nodes that have hardware, and their speed if known.
+func (v *Views) readDevices(ctx context.Context, s Selection, g *grid, nodes map[string]*trafficNode) error {
 	const speed, received, sent = "node_network_speed_bytes", "node_network_receive_bytes_total", "node_network_transmit_bytes_total"
 	ms := []*labels.Matcher{series.OneOf("__name__", []string{speed, received, sent}),
 		series.OneOf("node", slices.Collect(maps.Keys(nodes))),
@@ -155,15 +157,15 @@ func (v *Views) links(ctx context.Context, s Selection, g *grid, nodes map[strin
 			}
 			return nil
 		}
-		one := g.line()
+		one := g.newLine()
 		g.spreadIncrease(one, it, 0)
 		m.links[[2]string{device, map[string]string{received: "receive", sent: "transmit"}[n.Metric]}] = one
 		return nil
 	}, ms...)
 }
 
-// congestionOf summarizes the steps in which a direction of a device was full.
-func (m *mover) congestionOf(g *grid, device, direction string) *Congestion {
+// findCongestion summarizes the steps in which a direction of a device was full.
+func (m *trafficNode) findCongestion(g *grid, device, direction string) *Congestion {
 	c := Congestion{Device: device, Direction: direction, Speed: m.speed[device]}
 	link := m.links[[2]string{device, direction}]
 	if link == nil {

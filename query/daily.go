@@ -65,7 +65,7 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	names := []string{cores, neededMetric, figure.MemoryNeededPeak, figure.GPU, figure.OOMKills, requestCoresMetric, requestMemoryMetric}
 	err := v.eachSeries(ctx, s, from, s.To, names, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
-		name, ok := container(kind, n.Part)
+		name, ok := parseContainer(kind, n.Part)
 		if !ok {
 			return nil
 		}
@@ -78,14 +78,14 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 			if replicas[n.Part] == nil {
 				replicas[n.Part] = minutes{}
 			}
-			replicas[n.Part].add(it, from)
+			replicas[n.Part].addUse(it, from)
 			return nil
 		}
-		d.read(n.Metric, it, from)
+		d.addSeries(n.Metric, it, from)
 		return nil
 	})
 	for _, part := range slices.Sorted(maps.Keys(replicas)) {
-		name, _ := container(kind, part)
+		name, _ := parseContainer(kind, part)
 		for _, i := range slices.Sorted(maps.Keys(replicas[part])) { // in order, so that sums are the same each time
 			u := &by[name].Days[min(int(i)/(24*60), days-1)]
 			if u.Cores == nil {
@@ -101,8 +101,8 @@ func (v *Views) Daily(ctx context.Context, s Selection, kind string, days int) (
 	return out, err
 }
 
-// container returns the container that a part of a workload belongs to; false for other parts of pods, such as the sandbox.
-func container(kind, part string) (string, bool) {
+// parseContainer returns the container that a part of a workload belongs to; false for other parts of pods, such as the sandbox.
+func parseContainer(kind, part string) (string, bool) {
 	k := workload.Kind(kind)
 	if !k.Pod() && k.Service() {
 		return "", true
@@ -111,38 +111,39 @@ func container(kind, part string) (string, bool) {
 	return name, name != ""
 }
 
-// day returns the 24-hour day that contains t, Unix ms; a day includes its end but not its beginning.
-func (d *Daily) day(t int64, from time.Time) *DailyUse {
+// dayAt returns the 24-hour day that contains the time t in Unix milliseconds. A day includes its end but not its
+// beginning.
+func (d *Daily) dayAt(t int64, from time.Time) *DailyUse {
 	i := (t - 1 - from.UnixMilli()) / day.Milliseconds()
 	return &d.Days[min(max(int(i), 0), len(d.Days)-1)]
 }
 
-func (d *Daily) read(name string, it chunkenc.Iterator, from time.Time) {
+func (d *Daily) addSeries(name string, it chunkenc.Iterator, from time.Time) {
 	switch name {
 	case figure.Cores:
-		d.distributions(it, from)
+		d.addHistograms(it, from)
 	case neededMetric:
-		eachValue(it, func(t int64, x float64) { raiseTo(&d.day(t, from).MemoryPeak, x) })
+		eachValue(it, func(t int64, x float64) { raiseTo(&d.dayAt(t, from).MemoryPeak, x) })
 	case figure.MemoryNeededPeak:
 		// The series is the peak of the whole run: a rise belongs to the day on which it happened.
 		eachIncrease(it, from, func(t int64, x, rise float64) {
 			if rise > 0 {
-				raiseTo(&d.day(t, from).MemoryPeak, x)
+				raiseTo(&d.dayAt(t, from).MemoryPeak, x)
 			}
 		})
 	case figure.GPU:
-		eachIncrease(it, from, func(t int64, _, rise float64) { figure.Plus(&d.day(t, from).GPUSeconds, &rise) })
+		eachIncrease(it, from, func(t int64, _, rise float64) { figure.Plus(&d.dayAt(t, from).GPUSeconds, &rise) })
 	case figure.OOMKills:
-		eachIncrease(it, from, func(t int64, _, rise float64) { d.day(t, from).OOMKills += rise })
+		eachIncrease(it, from, func(t int64, _, rise float64) { d.dayAt(t, from).OOMKills += rise })
 	case requestCoresMetric:
-		d.request(&d.RequestCores, it)
+		d.setRequest(&d.RequestCores, it)
 	case requestMemoryMetric:
-		d.request(&d.RequestMemory, it)
+		d.setRequest(&d.RequestMemory, it)
 	}
 }
 
-// request keeps the request that was reported last: changing the request creates new pods.
-func (d *Daily) request(to **float64, it chunkenc.Iterator) {
+// setRequest keeps the last reported request, because a changed request creates new pods.
+func (d *Daily) setRequest(to **float64, it chunkenc.Iterator) {
 	if t, x, _, ok := series.Last(it); ok && (*to == nil || t >= d.requestedAt) {
 		*to, d.requestedAt = &x, max(t, d.requestedAt)
 	}
@@ -164,8 +165,8 @@ func eachIncrease(it chunkenc.Iterator, from time.Time, f func(t int64, x, rise 
 	})
 }
 
-// add adds the increases of a counter of CPU seconds for one of the modes of a replica.
-func (m minutes) add(it chunkenc.Iterator, from time.Time) {
+// addUse adds the increases of a counter of CPU seconds for one of the modes of a replica.
+func (m minutes) addUse(it chunkenc.Iterator, from time.Time) {
 	lastT, last := int64(math.MinInt64/2), 0.0
 	eachValue(it, func(t int64, x float64) {
 		if rise := x - last; rise >= 0 && t > lastT && t-lastT <= apart.Milliseconds() {
@@ -179,8 +180,8 @@ func (m minutes) add(it chunkenc.Iterator, from time.Time) {
 	})
 }
 
-// distributions adds the observations of each day to its histogram.
-func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
+// addHistograms adds the observations of each day to its histogram.
+func (d *Daily) addHistograms(it chunkenc.Iterator, from time.Time) {
 	var base, last *histogram.FloatHistogram
 	var at *DailyUse
 	flush := func() {
@@ -204,7 +205,7 @@ func (d *Daily) distributions(it chunkenc.Iterator, from time.Time) {
 		if value.IsStaleNaN(h.Sum) {
 			continue
 		}
-		now := d.day(t, from)
+		now := d.dayAt(t, from)
 		switch {
 		case last == nil && t < from.Add(begun).UnixMilli():
 			base = h

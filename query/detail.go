@@ -34,8 +34,8 @@ var partMetrics = func() []string {
 // partKey identifies a part of a workload on a node.
 type partKey struct{ node, part string }
 
-// part is a part of a workload while its series are being read.
-type part struct {
+// measuredPart is a part of a workload while its series are being read.
+type measuredPart struct {
 	wire.Part
 	used  bool // it has its own CPU time
 	other bool // it has series other than a memory peak
@@ -44,7 +44,7 @@ type part struct {
 // Parts returns the use of each part of the workload on each node. The selection should start no later than the run,
 // because counters are summed from its start.
 func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
-	by, named := map[partKey]*part{}, map[string]bool{}
+	by, named := map[partKey]*measuredPart{}, map[string]bool{}
 	var n series.Labels
 	err := v.eachSeries(ctx, s, s.From, s.To, partMetrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
@@ -54,7 +54,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
 		}
 		p := by[partKey{n.Node, n.Part}]
 		if p == nil {
-			p = &part{Part: wire.Part{Node: n.Node, Part: n.Part}}
+			p = &measuredPart{Part: wire.Part{Node: n.Node, Part: n.Part}}
 			by[partKey{n.Node, n.Part}] = p
 		}
 		named[n.Node] = named[n.Node] || n.Part != ""
@@ -80,7 +80,7 @@ func (v *Views) Parts(ctx context.Context, s Selection) ([]wire.Part, error) {
 	return out, nil
 }
 
-func (p *part) addFigure(name string, v float64) {
+func (p *measuredPart) addFigure(name string, v float64) {
 	switch name {
 	case figure.CPU:
 		p.used = true
@@ -121,7 +121,7 @@ func (v *Views) CoresHistogram(ctx context.Context, s Selection) (buckets []wire
 	if err != nil {
 		return nil, 0, err
 	}
-	return bucketsOf(&h, 1), len(on), nil
+	return toBuckets(&h, 1), len(on), nil
 }
 
 // Distribution returns how long the sum of all lines of a metric was at each level. The mean of each step is one
@@ -138,11 +138,11 @@ func Distribution(lines []wire.Profile, metricKey string, step time.Duration) []
 			}
 		}
 	}
-	return bucketsOf(&h, step.Seconds())
+	return toBuckets(&h, step.Seconds())
 }
 
-// bucketsOf returns the non-empty buckets of h; each observation lasts the given number of seconds.
-func bucketsOf(h *metric.Histogram, seconds float64) (out []wire.Bucket) {
+// toBuckets returns the non-empty buckets of h; each observation lasts the given number of seconds.
+func toBuckets(h *metric.Histogram, seconds float64) (out []wire.Bucket) {
 	if h.ZeroCount > 0 {
 		out = append(out, wire.Bucket{High: h.ZeroThreshold(), Seconds: float64(h.ZeroCount) * seconds})
 	}

@@ -84,22 +84,22 @@ func (v *Views) Devices(ctx context.Context, site, node string, now time.Time) (
 	if err != nil {
 		return wire.NodeDevices{}, err
 	}
-	return d.finish(site, node), nil
+	return d.toAnswer(site, node), nil
 }
 
-func (d *devices) addSeries(n *series.Labels, r reading) {
+func (d *devices) addSeries(n *series.Labels, r lastReading) {
 	device := n.Rest["device"]
 	switch n.Metric {
 	case "reckon_mount_bytes_total", "reckon_mount_operations_total", "reckon_mount_operation_seconds_total",
 		"reckon_mount_retransmissions_total",
 		"reckon_workload_mount_bytes_total", "reckon_workload_mount_operations_total", "reckon_workload_mount_operation_seconds_total":
-		d.mount(n, r)
+		d.addMount(n, r)
 	case ibReceived, ibSent, "node_infiniband_state_id", "node_infiniband_rate_bytes_per_second", "reckon_infiniband_port_info",
 		"reckon_infiniband_saturated",
 		slingshotReceived, slingshotSent, "reckon_slingshot_link_up", "reckon_slingshot_rate_bytes_per_second":
-		d.link(n, r)
+		d.addLink(n, r)
 	case memoryMoved, cacheMoved, cacheOccupied:
-		d.socket(n, r)
+		d.addSocket(n, r)
 	default:
 		if n.Metric == diskWait && device == "other" {
 			return // several disks of one workload
@@ -132,8 +132,8 @@ func (d *devices) addSeries(n *series.Labels, r reading) {
 	}
 }
 
-// mount adds a series of a file system: one of the node, or several of workloads, with their rates summed.
-func (d *devices) mount(n *series.Labels, r reading) {
+// addMount adds a series of a file system: one of the node, or several of workloads, with their rates summed.
+func (d *devices) addMount(n *series.Labels, r lastReading) {
 	k := [2]string{n.Rest["type"], n.Rest["source"]}
 	m := d.mounts[k]
 	if m == nil {
@@ -162,7 +162,7 @@ func (d *devices) mount(n *series.Labels, r reading) {
 	}
 }
 
-func (d *devices) link(n *series.Labels, r reading) {
+func (d *devices) addLink(n *series.Labels, r lastReading) {
 	k := [2]string{n.Rest["device"], n.Rest["port"]}
 	x := d.links[k]
 	if x == nil {
@@ -190,8 +190,8 @@ func (d *devices) link(n *series.Labels, r reading) {
 	}
 }
 
-// socket adds a series of a processor socket.
-func (d *devices) socket(n *series.Labels, r reading) {
+// addSocket adds a series of a processor socket.
+func (d *devices) addSocket(n *series.Labels, r lastReading) {
 	name := n.Rest["socket"]
 	x := d.sockets[name]
 	if x == nil {
@@ -215,7 +215,7 @@ func (d *devices) socket(n *series.Labels, r reading) {
 // ibActive is the lowest InfiniBand port state that carries data: active, or active and about to be deferred.
 const ibActive = 4
 
-func (d *devices) finish(site, node string) wire.NodeDevices {
+func (d *devices) toAnswer(site, node string) wire.NodeDevices {
 	out := wire.NodeDevices{Node: node, Site: site, Disks: []wire.Disk{}, Mounts: []wire.Mount{}, Links: []wire.Link{},
 		Sockets: []wire.Socket{}}
 	for _, x := range d.disks {

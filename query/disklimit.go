@@ -30,8 +30,8 @@ const (
 	aboveDiskLimit  = 1.1 // share above which it does not hold: the data went to another disk, or is in memory still
 )
 
-// limited is a control group with limits on disks, in steps.
-type limited struct {
+// limitedGroup is a control group with limits on disks, in steps.
+type limitedGroup struct {
 	limits map[[2]string]*line // by device and direction
 	moved  map[string]*line    // by direction
 	cores  *line
@@ -42,21 +42,21 @@ type limited struct {
 // known only for all disks together. Therefore a limit counts only if its disk is the one that the workload waited for
 // most, provided that disk is known.
 func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) {
-	g := v.lastDay(&s)
+	g := v.cutToLastDay(&s)
 	if g == nil {
 		return nil, nil
 	}
-	groups := map[partKey]*limited{}
+	groups := map[partKey]*limitedGroup{}
 	var n series.Labels
 	err := v.eachSeries(ctx, s, s.From, s.To, []string{diskLimitMetric}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "direction")
 		at := partKey{n.Node, n.Part}
 		if groups[at] == nil {
 			at = partKey{strings.Clone(n.Node), strings.Clone(n.Part)}
-			groups[at] = &limited{map[[2]string]*line{}, map[string]*line{"read": g.line(), "write": g.line()}, g.line(),
+			groups[at] = &limitedGroup{map[[2]string]*line{}, map[string]*line{"read": g.newLine(), "write": g.newLine()}, g.newLine(),
 				map[string]float64{}}
 		}
-		one := g.line()
+		one := g.newLine()
 		g.addMean(one, it)
 		groups[at].limits[[2]string{strings.Clone(n.Rest["device"]), strings.Clone(n.Rest["direction"])}] = one
 		return nil
@@ -64,17 +64,16 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	if err != nil || len(groups) == 0 {
 		return nil, err
 	}
-	if err := v.limitedUse(ctx, s, g, groups); err != nil {
+	if err := v.readLimitedUse(ctx, s, g, groups); err != nil {
 		return nil, err
 	}
 	var worst *DiskLimit
 	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b partKey) int {
-		return strings.Compare(a.node+a.part,
-			b.node+b.part)
+		return strings.Compare(a.node+a.part, b.node+b.part)
 	}) {
 		for _, disk := range slices.SortedFunc(maps.Keys(groups[at].limits),
 			func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) }) {
-			if d := groups[at].limitReached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
+			if d := groups[at].sumReached(g, disk); d != nil && (worst == nil || d.Seconds > worst.Seconds) {
 				d.Node, d.Observed = at.node, s.To.Sub(s.From).Seconds()
 				d.Seconds = min(d.Seconds, d.Observed)
 				worst = d
@@ -84,9 +83,9 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 	return worst, nil
 }
 
-// limitedUse adds the traffic and use of control groups with limits.
-func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map[partKey]*limited) error {
-	begin, err := v.start(ctx, s)
+// readLimitedUse adds the traffic and use of control groups with limits.
+func (v *Views) readLimitedUse(ctx context.Context, s Selection, g *grid, groups map[partKey]*limitedGroup) error {
+	begin, err := v.startTime(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -104,19 +103,19 @@ func (v *Views) limitedUse(ctx context.Context, s Selection, g *grid, groups map
 				}
 				return nil
 			}
-			one := g.line()
+			one := g.newLine()
 			g.spreadIncrease(one, it, begin)
 			if n.Metric == figure.CPU {
-				m.cores.add(one)
+				m.cores.addLine(one)
 			} else if to := m.moved[n.Rest["direction"]]; to != nil {
-				to.add(one)
+				to.addLine(one)
 			}
 			return nil
 		})
 }
 
-// limitReached adds up the steps in which a limit was reached.
-func (m *limited) limitReached(g *grid, disk [2]string) *DiskLimit {
+// sumReached sums up the steps in which the group reached its limit on a disk.
+func (m *limitedGroup) sumReached(g *grid, disk [2]string) *DiskLimit {
 	for _, wait := range m.waits {
 		if wait > m.waits[disk[0]] {
 			return nil

@@ -22,8 +22,8 @@ const pressureMetric = "reckon_workload_pressure_seconds_total"
 // maxEvents is the maximum number of events of one workload; the most severe are kept.
 const maxEvents = 200
 
-// heldBack is the share of time that a workload must be throttled for an event.
-const heldBack = 0.01
+// minThrottled is the share of time for which a workload must be throttled to cause an event.
+const minThrottled = 0.01
 
 // Events returns the OOM kills and the CPU throttling of the workload in order of time. Each event has a start and an
 // end, because a sample only shows that something happened since the previous sample.
@@ -75,7 +75,7 @@ func counterEvents(n *series.Labels, it chunkenc.Iterator, begin int64) []wire.E
 		case inc <= 0:
 		case n.Metric == figure.OOMKills:
 			out = append(out, e)
-		case inc < heldBack*float64(t-t0)/1000:
+		case inc < minThrottled*float64(t-t0)/1000:
 		default:
 			e.Kind, e.Unit = "throttled", "seconds"
 			if k := len(out) - 1; k >= 0 && out[k].To.Equal(e.From) {

@@ -29,12 +29,12 @@ const (
 // per process. The result is therefore nil if another workload used one of the devices, and also if no device counts
 // engines. It omits an engine that some devices do not count.
 func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*GPUEngines, error) {
-	own := map[spaceKey]float64{} // busy seconds of each device for this workload
+	own := map[gpuKey]float64{} // busy seconds of each device for this workload
 	var n series.Labels
 	err := v.eachSeries(ctx, s, s.From, s.To, []string{workloadGPUSeconds}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device")
 		if total, _ := series.Total(it); total > 0 { // otherwise the workload held the device but never used it
-			own[spaceKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
+			own[gpuKey{n.Site, n.Node, strings.Clone(n.Rest["device"])}] += total
 		}
 		return nil
 	})
@@ -46,7 +46,7 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 		names = append(names, k.device)
 	}
 	slices.Sort(names)
-	counted := map[spaceKey]map[string]float64{}
+	counted := map[gpuKey]map[string]float64{}
 	ms := []*labels.Matcher{series.OneOf("__name__", []string{gpuBusyMetric, gpuEngineMetric}),
 		series.OneOf("device", slices.Compact(names)), series.OneOf("node", nodes)}
 	if s.Site != "" {
@@ -54,12 +54,12 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	}
 	err = series.ForEach(ctx, v.q, s.From, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "engine")
-		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
+		key := gpuKey{n.Site, n.Node, n.Rest["device"]}
 		if _, used := own[key]; !used {
 			return nil
 		}
 		if counted[key] == nil {
-			counted[spaceKey{n.Site, n.Node, strings.Clone(key.device)}] = map[string]float64{}
+			counted[gpuKey{n.Site, n.Node, strings.Clone(key.device)}] = map[string]float64{}
 		}
 		engine := ""
 		if n.Metric == gpuEngineMetric {
@@ -71,11 +71,13 @@ func (v *Views) GPUEngines(ctx context.Context, s Selection, nodes []string) (*G
 	if err != nil {
 		return nil, err
 	}
-	return enginesOf(own, counted), nil
+	return sumEngines(own, counted), nil
 }
 
-// enginesOf sums the devices if only the workload used them. Engine "" is the device itself.
-func enginesOf(own map[spaceKey]float64, counted map[spaceKey]map[string]float64) *GPUEngines {
+// sumEngines sums up the busy time of the engines of all devices. own is the busy time of the workload by device, and
+// counted the busy time of each engine. Engine "" is the device itself. It returns nil if another workload used one of
+// the devices.
+func sumEngines(own map[gpuKey]float64, counted map[gpuKey]map[string]float64) *GPUEngines {
 	out := GPUEngines{Shares: map[string]float64{}}
 	devices := map[string]int{}
 	for key, seconds := range own {

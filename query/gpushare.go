@@ -49,20 +49,20 @@ type tenancy struct {
 	first  int64
 }
 
-type spaceKey struct{ site, node, device string }
+type gpuKey struct{ site, node, device string }
 
 // GPUSpaces returns the GPUs that reported shortly before at. Each has the workloads that have the GPU open at that
 // time, with their peaks since from.
 func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, error) {
-	spaces := map[spaceKey]*GPUSpace{}
-	tenants := map[spaceKey]map[string]*tenancy{}
-	live := at.Add(-watchedFor).UnixMilli()
+	spaces := map[gpuKey]*GPUSpace{}
+	tenants := map[gpuKey]map[string]*tenancy{}
+	live := at.Add(-maxSampleAge).UnixMilli()
 	var n series.Labels
 	err := series.ForEach(ctx, v.q, from, at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "index", "model", "parent", "method")
-		key := spaceKey{n.Site, n.Node, n.Rest["device"]}
+		key := gpuKey{n.Site, n.Node, n.Rest["device"]}
 		if n.Workload != "" {
-			readTenant(tenants, key, &n, it)
+			addTenant(tenants, key, &n, it)
 			return nil
 		}
 		var last int64
@@ -97,7 +97,7 @@ func (v *Views) GPUSpaces(ctx context.Context, from, at time.Time) ([]GPUSpace, 
 	for key, s := range spaces {
 		for _, t := range tenants[key] {
 			if t.isHolding(s.last) {
-				s.Tenants = append(s.Tenants, t.peaks())
+				s.Tenants = append(s.Tenants, t.summarize())
 			}
 		}
 		slices.SortFunc(s.Tenants, func(a, b wire.GPUTenant) int { return strings.Compare(a.Workload, b.Workload) })
@@ -120,8 +120,8 @@ func (t *tenancy) isHolding(last int64) bool {
 	return t.last >= last-sameExport
 }
 
-// readTenant adds one series of a workload on a device.
-func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.Labels, it chunkenc.Iterator) {
+// addTenant adds one series of a workload on a device.
+func addTenant(all map[gpuKey]map[string]*tenancy, key gpuKey, n *series.Labels, it chunkenc.Iterator) {
 	by := all[key]
 	if by == nil {
 		by = map[string]*tenancy{}
@@ -158,9 +158,9 @@ func readTenant(all map[spaceKey]map[string]*tenancy, key spaceKey, n *series.La
 	})
 }
 
-// peaks returns the peaks and the mean of a tenancy. The first and the last minute are incomplete, so they count for
-// the mean but not for the peaks of the busy share.
-func (t *tenancy) peaks() wire.GPUTenant {
+// summarize returns the peaks and the mean of a tenancy. The first and the last minute are incomplete, so they do not
+// count for the peak of the busy share.
+func (t *tenancy) summarize() wire.GPUTenant {
 	for _, b := range t.memory {
 		raiseTo(&t.MemoryPeak, b)
 	}

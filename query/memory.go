@@ -46,7 +46,7 @@ type meteredQuery struct {
 
 // Exec implements promql.Query.
 func (q *meteredQuery) Exec(ctx context.Context) *promql.Result {
-	if err := q.meter.add(ctx, 1); err != nil {
+	if err := q.meter.countSeries(ctx, 1); err != nil {
 		return &promql.Result{Err: err}
 	}
 	return q.runBounded(ctx)
@@ -79,8 +79,8 @@ type meter struct {
 	turn   *courtesy.Turn // from its first selection on
 }
 
-// add counts further series.
-func (m *meter) add(ctx context.Context, series int) error {
+// countSeries counts further series.
+func (m *meter) countSeries(ctx context.Context, series int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.series += series
@@ -192,7 +192,7 @@ func (s *meteredSet) Next() bool {
 		return false
 	}
 	s.turn.Step()
-	s.err = s.meter.add(s.ctx, 1)
+	s.err = s.meter.countSeries(s.ctx, 1)
 	return s.err == nil
 }
 

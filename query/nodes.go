@@ -17,8 +17,8 @@ import (
 	"reckon/internal/series"
 )
 
-// remembered is the time that a node that went silent is listed as down.
-const remembered = 24 * time.Hour
+// silentListed is how long a silent node stays in the list, as down.
+const silentListed = 24 * time.Hour
 
 // rateWindow is the window for the rates of nodes.
 const rateWindow = 2 * time.Minute
@@ -40,13 +40,13 @@ const (
 	mountsLeft = "reckon_node_filesystems_left_out"
 )
 
-// unused are the processor modes that are no use; user time includes guest time. Each processor also has other modes.
-const unused = "idle|iowait|guest|guest_nice"
+// idleModes matches the processor modes that are not use. Guest time is not use either, because user time includes it.
+const idleModes = "idle|iowait|guest|guest_nice"
 
 // nodeSeries are the matchers of the series that are read for every node. Most series of a node are CPU times, so only
 // the needed modes are read. A workload has CPU time in two modes, and one of them is enough to show that it exists.
 var nodeSeries = [][]*labels.Matcher{
-	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", unused)},
+	{series.Equal("__name__", figure.NodeCPU), labels.MustNewMatcher(labels.MatchNotRegexp, "mode", idleModes)},
 	{series.OneOf("__name__", nodeMetrics), labels.MustNewMatcher(labels.MatchNotEqual, "mode", "system")},
 }
 
@@ -69,7 +69,7 @@ type machine struct {
 	uname, os int64 // time of the sample that named the kernel, and the distribution
 	workloads map[string]bool
 	gpus      map[string]bool
-	traffic   map[string]*halves // of its memory, by metric
+	traffic   map[string]*trafficHalves // of its memory, by metric
 	sensors   map[string]sensorState
 }
 
@@ -120,7 +120,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 		return nil, err
 	}
 	out := make([]wire.Node, 0, len(found))
-	called := inBatch(found, batch)
+	called := matchBatchNodes(found, batch)
 	for k, m := range found {
 		if b := batch[called[k]]; b != nil {
 			m.Batch = &b.NodeBatch
@@ -131,11 +131,11 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 		} else if len(m.gpus) > 0 {
 			m.GPUs = new(float64(len(m.gpus)))
 		}
-		out = append(out, m.finish())
+		out = append(out, m.toNode())
 	}
 	for k, b := range batch {
 		if !b.found {
-			out = append(out, b.node(k))
+			out = append(out, b.toNode(k))
 		}
 	}
 	slices.SortFunc(out, func(a, b wire.Node) int {
@@ -146,7 +146,7 @@ func (v *Views) readNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 
 // addSilent adds the nodes that sent samples within the last day but not recently.
 func (v *Views) addSilent(ctx context.Context, now time.Time, found map[nodeKey]*machine) error {
-	from := now.Add(-remembered)
+	from := now.Add(-silentListed)
 	var n series.Labels
 	return series.EachUnordered(ctx, v.q, from, now.Add(-v.gone), func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "sensor")
@@ -173,8 +173,8 @@ func (v *Views) addSilent(ctx context.Context, now time.Time, found map[nodeKey]
 	}, series.OneOf("__name__", []string{figure.NodeBoot, "reckon_agent_memory_bytes"}))
 }
 
-// reading is the end of a series.
-type reading struct {
+// lastReading is the end of a series.
+type lastReading struct {
 	t     int64
 	v     float64
 	rate  *float64 // increase per second over the last samples, if there were two
@@ -183,8 +183,8 @@ type reading struct {
 
 // recentRate returns the last sample of a series and its rate since the first sample after since. If the last sample is the
 // only one after since, the rate is that since the previous sample.
-func recentRate(it chunkenc.Iterator, since int64) reading {
-	var r reading
+func recentRate(it chunkenc.Iterator, since int64) lastReading {
+	var r lastReading
 	var t0, prevT int64
 	var total, prev float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -219,7 +219,7 @@ func recentRate(it chunkenc.Iterator, since int64) reading {
 }
 
 // addSeries adds one series to the node.
-func (m *machine) addSeries(n *series.Labels, r reading) {
+func (m *machine) addSeries(n *series.Labels, r lastReading) {
 	if n.Metric == figure.CPU || n.Metric == figure.StartTime {
 		if !r.ended {
 			m.workloads[n.Workload] = true
@@ -244,7 +244,7 @@ func (m *machine) addSeries(n *series.Labels, r reading) {
 	case ibReceived, ibSent, slingshotReceived, slingshotSent:
 		figure.Plus(&m.InterconnectBytes, r.rate)
 	case figure.NodeEnergy:
-		m.power(n, r.rate, figure.Plus)
+		m.addPower(n, r.rate, figure.Plus)
 	case "reckon_agent_cpu_seconds_total":
 		figure.Plus(&m.AgentCPU, r.rate)
 	case "reckon_agent_memory_bytes":
@@ -269,7 +269,7 @@ func (m *machine) addSeries(n *series.Labels, r reading) {
 }
 
 // addProperty adds a series of the machine's properties or load.
-func (m *machine) addProperty(n *series.Labels, r reading) {
+func (m *machine) addProperty(n *series.Labels, r lastReading) {
 	switch n.Metric {
 	case figure.NodeBoot:
 		if boot := unixSeconds(r.v); m.Boot == nil || boot.After(*m.Boot) {
@@ -288,7 +288,7 @@ func (m *machine) addProperty(n *series.Labels, r reading) {
 	case "node_pressure_io_waiting_seconds_total":
 		m.IOPressure = waitShare(r.rate)
 	case memoryMoved, cacheMoved:
-		m.memory(n, r.rate)
+		m.addMemory(n, r.rate)
 	case groupsHeld, mountsLeft:
 		if r.v > 0 {
 			kind := map[string]string{groupsHeld: "process groups", mountsLeft: "file systems"}[n.Metric]
@@ -313,23 +313,24 @@ func waitShare(rate *float64) *float64 {
 	return new(min(max(*rate, 0), 1))
 }
 
-// halves sums counts in two halves per socket: reads and writes, or local and remote. The sum is unknown without either.
-type halves struct {
+// trafficHalves sums up the two directions of the memory traffic of sockets: reads and writes, or local and remote. The
+// sum is unknown without either.
+type trafficHalves struct {
 	sum   float64
 	count [2]int
 }
 
-// memory adds the traffic of a socket in one direction.
-func (m *machine) memory(n *series.Labels, rate *float64) {
+// addMemory adds the traffic of a socket in one direction.
+func (m *machine) addMemory(n *series.Labels, rate *float64) {
 	if rate == nil {
 		return
 	}
 	if m.traffic == nil {
-		m.traffic = map[string]*halves{}
+		m.traffic = map[string]*trafficHalves{}
 	}
 	h := m.traffic[n.Metric]
 	if h == nil {
-		h = &halves{}
+		h = &trafficHalves{}
 		m.traffic[strings.Clone(n.Metric)] = h
 	}
 	h.sum += *rate
@@ -340,8 +341,8 @@ func (m *machine) memory(n *series.Labels, rate *float64) {
 	}
 }
 
-// power adds the power of one energy series.
-func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *float64)) {
+// addPower adds the power of one energy series.
+func (m *machine) addPower(n *series.Labels, watts *float64, add func(**float64, *float64)) {
 	if watts == nil {
 		return
 	}
@@ -362,7 +363,7 @@ func (m *machine) power(n *series.Labels, watts *float64, add func(**float64, *f
 	m.PowerMethod = method
 }
 
-func (m *machine) finish() wire.Node {
+func (m *machine) toNode() wire.Node {
 	if len(m.cpus) > 0 {
 		m.Cores = new(float64(len(m.cpus)))
 	}

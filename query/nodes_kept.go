@@ -23,9 +23,9 @@ const (
 	failedNodes, oldNodes = time.Minute, 15 * time.Minute
 )
 
-// keptNodes caches the list of nodes, because reading it takes seconds on a large site. [Views.RefreshNodes] reads it
+// nodeCache caches the list of nodes, because reading it takes seconds on a large site. [Views.RefreshNodes] reads it
 // in the background, and callers get the last list.
-type keptNodes struct {
+type nodeCache struct {
 	mu     sync.Mutex
 	list   []wire.Node
 	at     time.Time // time of the list; zero for none
@@ -33,12 +33,12 @@ type keptNodes struct {
 	failed bool      // the next one could not be read
 	tried  time.Time // of the last attempt
 	asked  bool      // for this list
-	under  *nodesRead
+	under  *nodesReading
 	wake   chan struct{} // filled when asked becomes true
 }
 
-// nodesRead is one reading of all nodes. The fields after done are set when done is closed.
-type nodesRead struct {
+// nodesReading is one reading of all nodes. The fields after done are set when done is closed.
+type nodesReading struct {
 	began time.Time // by the clock of this machine
 	done  chan struct{}
 	list  []wire.Node
@@ -61,7 +61,7 @@ func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time
 		list, err := v.readNodes(ctx, now)
 		return list, now, err
 	}
-	list, at, under := v.kept.get(now)
+	list, at, under := v.kept.current(now)
 	if list != nil {
 		return list, at, nil
 	}
@@ -106,8 +106,8 @@ func (v *Views) RefreshNodes(ctx context.Context, clock func() time.Time) {
 }
 
 // startNodes begins to read all nodes, and calls over at the end.
-func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nodesRead {
-	r := &nodesRead{began: time.Now(), done: make(chan struct{}), at: now}
+func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nodesReading {
+	r := &nodesReading{began: time.Now(), done: make(chan struct{}), at: now}
 	v.kept.noteReading(r)
 	go func() {
 		defer over()
@@ -118,15 +118,15 @@ func (v *Views) startNodes(ctx context.Context, now time.Time, over func()) *nod
 }
 
 // isNewer reports whether the list is later than now: the query is about the past, or the clock was set back.
-func (k *keptNodes) isNewer(now time.Time) bool {
+func (k *nodeCache) isNewer(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.at.After(now)
 }
 
-// get returns a copy of the kept list with its time, or the reading in progress that the caller should wait for. If it
+// current returns a copy of the kept list with its time, or the reading in progress that the caller should wait for. If it
 // returns neither, the caller must start a reading.
-func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
+func (k *nodeCache) current(now time.Time) ([]wire.Node, time.Time, *nodesReading) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := now.Sub(k.at)
@@ -150,7 +150,7 @@ func (k *keptNodes) get(now time.Time) ([]wire.Node, time.Time, *nodesRead) {
 }
 
 // refreshDelay returns the time to wait before the list is read in the background, and whether there is none yet.
-func (k *keptNodes) refreshDelay(now time.Time) (rest time.Duration, first bool) {
+func (k *nodeCache) refreshDelay(now time.Time) (wait time.Duration, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -174,14 +174,14 @@ func (k *keptNodes) refreshDelay(now time.Time) (rest time.Duration, first bool)
 }
 
 // noteReading notes that a reading began.
-func (k *keptNodes) noteReading(r *nodesRead) {
+func (k *nodeCache) noteReading(r *nodesReading) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.under = r
 }
 
 // storeList stores the list if it is newer.
-func (k *keptNodes) storeList(r *nodesRead, took time.Duration) {
+func (k *nodeCache) storeList(r *nodesReading, took time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer close(r.done)

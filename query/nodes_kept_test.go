@@ -37,20 +37,20 @@ func TestKeptNodes(t *testing.T) {
 		{2 * time.Second, failedNodes - 1, true, true, leastNodes, leastNodes},
 		{2 * time.Second, failedNodes, true, false, leastNodes, leastNodes},
 	} {
-		k := keptNodes{wake: make(chan struct{}, 1)}
+		k := nodeCache{wake: make(chan struct{}, 1)}
 		if rest, first := k.refreshDelay(begin); rest > 0 || !first {
 			t.Fatalf("the first list is read after %v (first %t)", rest, first)
 		}
-		k.storeList(&nodesRead{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
+		k.storeList(&nodesReading{done: make(chan struct{}), at: begin, list: []wire.Node{{Node: "n1"}}}, c.took)
 		now := begin.Add(c.later)
 		if c.failed {
-			k.storeList(&nodesRead{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
+			k.storeList(&nodesReading{done: make(chan struct{}), at: now, err: errors.New("away")}, time.Second)
 		}
 		what := fmt.Sprintf("%v after a list that took %v, failed %t", c.later, c.took, c.failed)
 		if rest, first := k.refreshDelay(now); rest != c.idle || first {
 			t.Errorf("%s: idle for %v, want %v", what, rest, c.idle)
 		}
-		list, at, _ := k.get(now)
+		list, at, _ := k.current(now)
 		if (list != nil) != c.given || c.given && (len(list) != 1 || !at.Equal(begin) || len(k.wake) != 1) {
 			t.Errorf("%s: given %v of %v, want it %t", what, list, at, c.given)
 		}
@@ -61,11 +61,11 @@ func TestKeptNodes(t *testing.T) {
 			continue
 		}
 		list[0].Node = "changed"
-		if list, _, _ = k.get(now); list[0].Node != "n1" {
+		if list, _, _ = k.current(now); list[0].Node != "n1" {
 			t.Error("a caller changed the list")
 		}
-		k.storeList(&nodesRead{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
-		if list, _, _ = k.get(now); len(list) != 1 {
+		k.storeList(&nodesReading{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
+		if list, _, _ = k.current(now); len(list) != 1 {
 			t.Error("an older list replaced a newer one")
 		}
 	}

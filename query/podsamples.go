@@ -27,14 +27,14 @@ const (
 // lateExport is the time after the end of a pod within which its agent may still export its last use.
 const lateExport = 2 * time.Minute
 
-// before is the time over which the counters of a restarted container are read.
-const before = 5 * time.Minute
+// counterLookback is the time over which the counters of a restarted container are read.
+const counterLookback = 5 * time.Minute
 
 // figureSelector selects one figure of a sample; nil for a series that contributes to none.
 type figureSelector func(*wire.ProbeUse) **float64
 
-// useOf returns the figure that a series adds to, and whether it is a counter.
-func useOf(n *series.Labels) (figureSelector, bool) {
+// selectFigure returns the figure that a series adds to, and whether the series is a counter.
+func selectFigure(n *series.Labels) (figureSelector, bool) {
 	switch n.Metric + " " + n.Rest["mode"] + n.Rest["direction"] + n.Rest["type"] {
 	case cpuMetric + " user":
 		return func(u *wire.ProbeUse) **float64 { return &u.UserSeconds }, true
@@ -95,9 +95,9 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 	var all []podSeries
 	var times []int64
 	var n series.Labels
-	err = series.ForEach(ctx, v.q, from.Add(-before), to.Add(lateExport), func(l labels.Labels, it chunkenc.Iterator) error {
+	err = series.ForEach(ctx, v.q, from.Add(-counterLookback), to.Add(lateExport), func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "mode", "direction", "type")
-		of, counter := useOf(&n)
+		of, counter := selectFigure(&n)
 		if of == nil || !slices.Contains(parts, n.Part) {
 			return nil
 		}
@@ -121,11 +121,11 @@ func (v *Views) PodSamples(ctx context.Context, namespace, uid string, from, to 
 		return nil, fmt.Errorf("samples of pod %s: %w", uid, err)
 	}
 	slices.Sort(times)
-	return samplesOf(all, slices.Compact(times), from, to), nil
+	return diffSamples(all, slices.Compact(times), from, to), nil
 }
 
-// samplesOf returns the differences between consecutive times. Counters exported after the end count at the end.
-func samplesOf(all []podSeries, times []int64, from, to time.Time) (out []wire.ProbeSample) {
+// diffSamples returns the differences between consecutive times. Counters exported after the end count at the end.
+func diffSamples(all []podSeries, times []int64, from, to time.Time) (out []wire.ProbeSample) {
 	begin := from.UnixMilli()
 	for _, t := range times {
 		if t <= begin {

@@ -23,8 +23,8 @@ const maxSteps = 11_000
 // ErrSteps is wrapped by the error for a profile with too many steps or none.
 var ErrSteps = errors.New("steps of a profile: from must be before to, and at most 11000 steps fit between them")
 
-// curve defines how the series of a metric become figures over time.
-type curve struct {
+// curveRule defines how the series of a metric become figures over time.
+type curveRule struct {
 	metric, label string            // the label that selects a name
 	name          map[string]string // figure by the label's value; "" for all others
 	unit          string
@@ -32,7 +32,7 @@ type curve struct {
 	total         string
 }
 
-var curves = []curve{
+var curves = []curveRule{
 	{metric: figure.CPU, name: map[string]string{"": "cores"}, unit: "cores", rate: true},
 	{metric: figure.CPUWait, name: map[string]string{"": "cpu_wait_cores"}, unit: "cores", rate: true},
 	{metric: figure.IOWait, name: map[string]string{"": "io_wait_threads"}, unit: "threads", rate: true},
@@ -71,11 +71,11 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	}
 	lines := map[profileKey]*line{}
 	metrics := make([]string, len(curves))
-	by := map[string]*curve{}
+	by := map[string]*curveRule{}
 	for i := range curves {
 		metrics[i], by[curves[i].metric] = curves[i].metric, &curves[i]
 	}
-	begin, err := v.start(ctx, s)
+	begin, err := v.startTime(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, metrics, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "type", "direction", "domain", "share")
 		c := by[n.Metric]
-		one := g.line()
+		one := g.newLine()
 		if c.rate {
 			g.spreadIncrease(one, it, begin)
 		} else {
@@ -95,20 +95,20 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 			}
 			k := profileKey{name, c.unit, n.Node, n.Part}
 			if lines[k] == nil {
-				lines[k] = g.line()
+				lines[k] = g.newLine()
 			}
-			lines[k].add(one)
+			lines[k].addLine(one)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return g.profiles(lines), nil
+	return g.toProfiles(lines), nil
 }
 
-// start returns the start time of the workload, Unix ms, or 0 if no series reports it.
-func (v *Views) start(ctx context.Context, s Selection) (int64, error) {
+// startTime returns the start time of the workload, Unix ms, or 0 if no series reports it.
+func (v *Views) startTime(ctx context.Context, s Selection) (int64, error) {
 	var start int64
 	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
 		if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
@@ -137,10 +137,10 @@ func newGrid(from, to time.Time, step, gap time.Duration) (*grid, error) {
 // line is a figure at each step: its sum, and its weight in milliseconds (or samples).
 type line struct{ sum, weight []float64 }
 
-func (g *grid) line() *line { return &line{make([]float64, g.n), make([]float64, g.n)} }
+func (g *grid) newLine() *line { return &line{make([]float64, g.n), make([]float64, g.n)} }
 
-// add adds another line; a step is known when either has it.
-func (l *line) add(o *line) {
+// addLine adds another line step by step. A step is known if either line has a value.
+func (l *line) addLine(o *line) {
 	for i, w := range o.weight {
 		if w > 0 {
 			l.sum[i] += o.sum[i] / w
@@ -210,8 +210,8 @@ func (g *grid) addMean(l *line, it chunkenc.Iterator) {
 	}
 }
 
-// profiles converts the lines to the result, in the order of curves, cores first.
-func (g *grid) profiles(lines map[profileKey]*line) []wire.Profile {
+// toProfiles converts the lines to the result, in the order of curves, cores first.
+func (g *grid) toProfiles(lines map[profileKey]*line) []wire.Profile {
 	out := make([]wire.Profile, 0, len(lines))
 	for k, l := range lines {
 		p := wire.Profile{Metric: k.metric, Unit: k.unit, Node: k.node, Part: k.part, Points: make([]wire.Point, g.n)}

@@ -37,7 +37,7 @@ type Options struct {
 type Views struct {
 	q    storage.Queryable
 	gone time.Duration
-	kept *keptNodes // nil without caching
+	kept *nodeCache // nil without caching
 }
 
 // New returns views over q.
@@ -47,7 +47,7 @@ func New(q storage.Queryable, o Options) *Views {
 	}
 	v := &Views{q: q, gone: o.Gone}
 	if o.KeepNodes {
-		v.kept = &keptNodes{wake: make(chan struct{}, 1)}
+		v.kept = &nodeCache{wake: make(chan struct{}, 1)}
 	}
 	return v
 }
@@ -62,14 +62,14 @@ type Selection struct {
 	Owners   []string // of a process group of several users, the users with series that count; none for all
 }
 
-// ids returns all ids under which the workload may have been measured.
-func (s *Selection) ids() []string { return append([]string{s.ID}, s.Numbered...) }
+// allIDs returns all ids under which the workload may have been measured.
+func (s *Selection) allIDs() []string { return append([]string{s.ID}, s.Numbered...) }
 
 // eachSeries calls f for every series of the workload in the time range that has one of the names. For the ids in s.Numbered, which are
 // derived from the job number, it accepts only series of nodes. A scheduler may report another job under the same number.
 func (v *Views) eachSeries(ctx context.Context, s Selection, from, to time.Time, names []string,
 	f func(labels.Labels, chunkenc.Iterator) error) error {
-	ms := []*labels.Matcher{series.OneOf("workload", s.ids()), series.OneOf(model.MetricNameLabel, names)}
+	ms := []*labels.Matcher{series.OneOf("workload", s.allIDs()), series.OneOf(model.MetricNameLabel, names)}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

@@ -21,7 +21,7 @@ type NodeGPUs struct {
 
 // GPUNodes calls take with the nodes of GPU series in a time range: a device, a size, or the fact that use is measured.
 func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(NodeGPUs)) error {
-	seen := map[spaceKey]bool{}
+	seen := map[gpuKey]bool{}
 	var n series.Labels
 	return series.ForEach(ctx, v.q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "device", "vendor", "parent")
@@ -29,7 +29,7 @@ func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(Node
 			return nil
 		}
 		g := NodeGPUs{Site: strings.Clone(n.Site), Node: strings.Clone(n.Node), Vendor: strings.Clone(n.Rest["vendor"])}
-		switch device := (spaceKey{n.Site, n.Node, n.Rest["device"]}); {
+		switch device := (gpuKey{n.Site, n.Node, n.Rest["device"]}); {
 		case n.Metric == gpuSizeMetric:
 			if _, x := it.At(); x > 0 {
 				g.MemoryBytes = new(x)
@@ -48,7 +48,7 @@ func (v *Views) GPUNodes(ctx context.Context, from, to time.Time, take func(Node
 // skips partitions without a limit.
 func (v *Views) PartitionLimits(ctx context.Context, at time.Time, take func(site, partition string, seconds float64)) error {
 	var n series.Labels
-	return series.ForEach(ctx, v.q, at.Add(-partitionLook), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	return series.ForEach(ctx, v.q, at.Add(-partitionLookback), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "partition")
 		if _, x, ended, ok := series.Last(it); ok && !ended {
 			take(strings.Clone(n.Site), strings.Clone(n.Rest["partition"]), x)

@@ -14,8 +14,8 @@ import (
 	"reckon/internal/series"
 )
 
-// namedCommands is the number of programs with their own line.
-const namedCommands = 20
+// maxCommands is the number of programs with their own line.
+const maxCommands = 20
 
 // CommandProfile returns the cores that each program used over time, summed over nodes and parts, largest first. The
 // line "other" sums the smaller programs and those that the agent did not name. Steps are as in [Views.Profile].
@@ -24,7 +24,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	if err != nil {
 		return nil, err
 	}
-	begin, err := v.start(ctx, s)
+	begin, err := v.startTime(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +32,13 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	var n series.Labels
 	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
-		one := g.line()
+		one := g.newLine()
 		g.spreadIncrease(one, it, begin)
 		name := n.Rest["command"]
 		if lines[name] == nil {
-			lines[name] = g.line()
+			lines[name] = g.newLine()
 		}
-		lines[name].add(one)
+		lines[name].addLine(one)
 		return nil
 	})
 	if err != nil {
@@ -61,13 +61,13 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 		if name == rest {
 			continue
 		}
-		if named++; named <= namedCommands {
+		if named++; named <= maxCommands {
 			continue
 		}
 		if lines[rest] == nil {
-			lines[rest] = g.line()
+			lines[rest] = g.newLine()
 		}
-		lines[rest].add(lines[name])
+		lines[rest].addLine(lines[name])
 		delete(lines, name)
 	}
 	order = slices.DeleteFunc(order, func(name string) bool { return lines[name] == nil || name == rest })
@@ -76,7 +76,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	}
 	var out []wire.Profile
 	for _, name := range order {
-		for _, p := range g.profiles(map[profileKey]*line{{metric: "command_cores", unit: "cores"}: lines[name]}) {
+		for _, p := range g.toProfiles(map[profileKey]*line{{metric: "command_cores", unit: "cores"}: lines[name]}) {
 			p.Command = name
 			out = append(out, p)
 		}

@@ -30,7 +30,7 @@ func Steps(accounted []store.Step, parts []wire.Part) []wire.Step {
 	var out []wire.Step
 	for i := range accounted {
 		s := accountedStep(&accounted[i])
-		if of := measured[s.ID]; len(of) > 0 && (!s.Accounted || len(of) >= nodesOf(s.Nodes)) {
+		if of := measured[s.ID]; len(of) > 0 && (!s.Accounted || len(of) >= countNodes(s.Nodes)) {
 			s.useMeasured(of)
 		}
 		delete(measured, s.ID)
@@ -74,8 +74,8 @@ func (s *step) useMeasured(parts []wire.Part) {
 	}
 }
 
-// nodesOf returns the number of nodes in a host list; 0 for an invalid one.
-func nodesOf(list string) int {
+// countNodes returns the number of nodes in a host list; 0 for an invalid one.
+func countNodes(list string) int {
 	names, err := hostlist.Expand(list)
 	if err != nil {
 		return 0

@@ -62,7 +62,7 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 		n.Read(l, "resource", "direction", "protocol")
 		switch n.Metric {
 		case resentMetric, callsMetric, figure.Network, figure.Loopback:
-			out.transport(&n, it)
+			out.addTransport(&n, it)
 		case threadsMetric:
 			by := threads[n.Node]
 			if by == nil {
@@ -117,8 +117,8 @@ func (v *Views) Strain(ctx context.Context, s Selection) (Strain, error) {
 	return out, nil
 }
 
-// transport adds a series of network traffic if it counts data sent over TCP.
-func (s *Strain) transport(n *series.Labels, it chunkenc.Iterator) {
+// addTransport adds a series of network traffic if it counts data sent over TCP.
+func (s *Strain) addTransport(n *series.Labels, it chunkenc.Iterator) {
 	switch {
 	case n.Metric == resentMetric:
 		addTotal(&s.Resent, it)
@@ -152,8 +152,8 @@ func raiseTo(p **float64, v float64) {
 	}
 }
 
-// watchedFor is the maximum age of a node's last sample for the node to count as observed.
-const watchedFor = 5 * time.Minute
+// maxSampleAge is the maximum age of the last sample of a node that counts as observed.
+const maxSampleAge = 5 * time.Minute
 
 // Resized reports whether the batch system changed the allocation of the workload during its run. If so, the current
 // allocation does not apply to the whole run.
@@ -175,7 +175,7 @@ func (v *Views) Watched(ctx context.Context, site string, nodes []string, at tim
 	}
 	seen := map[string]bool{}
 	var n series.Labels
-	err := series.ForEach(ctx, v.q, at.Add(-watchedFor), at, func(l labels.Labels, it chunkenc.Iterator) error {
+	err := series.ForEach(ctx, v.q, at.Add(-maxSampleAge), at, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
 		eachValue(it, func(int64, float64) { seen[n.Node] = true })
 		return nil
@@ -189,15 +189,15 @@ type Neighbour struct {
 	Cores float64 // on average
 }
 
-// farNeighbours is the time before the end of the run from which its neighbours are searched.
-const farNeighbours = 24 * time.Hour
+// neighbourSpan is the last part of the run in which neighbours are searched.
+const neighbourSpan = 24 * time.Hour
 
 // Neighbours returns how much other workloads used the workload's nodes during its run, largest first. It includes
 // workloads of the same owner.
 func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]Neighbour, error) {
 	from := s.From
-	if s.To.Sub(from) > farNeighbours {
-		from = s.To.Add(-farNeighbours)
+	if s.To.Sub(from) > neighbourSpan {
+		from = s.To.Add(-neighbourSpan)
 	}
 	seconds := s.To.Sub(from).Seconds()
 	if len(nodes) == 0 || seconds <= 0 {
@@ -208,7 +208,7 @@ func (v *Views) Neighbours(ctx context.Context, s Selection, nodes []string) ([]
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}
-	used, own := map[string]float64{}, s.ids()
+	used, own := map[string]float64{}, s.allIDs()
 	var n series.Labels
 	err := series.ForEach(ctx, v.q, from, s.To, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
@@ -248,7 +248,7 @@ func (v *Views) Exactness(ctx context.Context, s Selection, kind string, nodes [
 		return nil, nil
 	}
 	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf), series.OneOf("node", nodes), series.Equal("kind", kind),
-		series.OneOf("workload", append(s.ids(), ""))}
+		series.OneOf("workload", append(s.allIDs(), ""))}
 	if s.Site != "" {
 		ms = append(ms, series.Equal("site", s.Site))
 	}

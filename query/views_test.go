@@ -128,7 +128,7 @@ func TestProfile(t *testing.T) {
 func TestProfileKeepsTheArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grid{from: 0, step: int64(rapid.IntRange(1, 40_000).Draw(t, "step")), n: 300, gap: 1 << 40}
-		l := g.line()
+		l := g.newLine()
 		at, sum := int64(0), 0.0
 		for range rapid.IntRange(1, 50).Draw(t, "samples") {
 			next := at + int64(rapid.IntRange(1, 60_000).Draw(t, "after"))

@@ -76,7 +76,7 @@ func (d *digests) sendDue(ctx context.Context, now time.Time) error {
 			continue
 		}
 		r.Server = strings.TrimRight(d.external, "/")
-		d.send(alerting.Digest{Owner: owner, Summary: "Your week: " + report.Line(&r), Text: report.Text(&r), Page: r.Page(), Week: due},
+		d.send(alerting.Digest{Owner: owner, Summary: "Your week: " + report.Subject(&r), Text: report.Text(&r), Page: r.Page(), Week: due},
 			now.Add(digestLasts))
 	}
 	return errors.Join(failed...)

@@ -23,8 +23,8 @@ type Entry struct {
 	Source string    `json:"source"` // address of the sender
 }
 
-// keepAudit is the retention of entries.
-const keepAudit = 400 * 24 * time.Hour
+// auditRetention is the retention of entries.
+const auditRetention = 400 * 24 * time.Hour
 
 // Audit writes an entry. Long objects are cut.
 func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, owner, source string) error {
@@ -40,7 +40,7 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 
 // Trim deletes entries past their retention.
 func (us *Users) Trim(ctx context.Context) error {
-	return errors.Join(us.execDeferred(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-keepAudit).UnixMilli()),
+	return errors.Join(us.execDeferred(ctx, `DELETE FROM audit WHERE at_ms < $1`, us.clock().Add(-auditRetention).UnixMilli()),
 		us.execDeferred(ctx, `DELETE FROM tokens WHERE expires_ms > 0 AND expires_ms < $1`, us.clock().Add(-24*time.Hour).UnixMilli()))
 }
 
@@ -65,9 +65,9 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 	return out, rows.Err()
 }
 
-// refusedLogin records a refused sign-in. It writes one entry per address and window with the
+// recordRefusal records a refused sign-in. It writes one entry per address and window with the
 // number of attempts since the previous entry, so that password guessing does not fill the log.
-func (a *Authenticator) refusedLogin(r *http.Request, name string) {
+func (a *Authenticator) recordRefusal(r *http.Request, name string) {
 	from := senderBlock(a.senderAddress(r))
 	tries, write := a.refusals.addRefusal(from, a.Users.clock())
 	if !write {
@@ -93,24 +93,24 @@ type refusals struct {
 	of map[string]*attempts
 }
 
-// mostRefusals is the maximum number of addresses that are counted separately in a window.
-const mostRefusals = 200
+// maxRefusals is the maximum number of addresses that are counted separately in a window.
+const maxRefusals = 200
 
 // addRefusal adds a refused sign-in from the address from. It returns the number of refusals since the last log entry, and
-// whether to write an entry now. If there are more than mostRefusals addresses, the further ones share one entry.
+// whether to write an entry now. If there are more than maxRefusals addresses, the further ones share one entry.
 func (x *refusals) addRefusal(from string, now time.Time) (tries int, write bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.of == nil {
 		x.of = map[string]*attempts{}
 	}
-	if x.of[from] == nil && len(x.of) >= mostRefusals {
+	if x.of[from] == nil && len(x.of) >= maxRefusals {
 		for k, a := range x.of {
-			if now.Sub(a.last) >= repeated {
+			if now.Sub(a.last) >= repeatInterval {
 				delete(x.of, k)
 			}
 		}
-		if len(x.of) >= mostRefusals {
+		if len(x.of) >= maxRefusals {
 			from = ""
 		}
 	}
@@ -120,18 +120,18 @@ func (x *refusals) addRefusal(from string, now time.Time) (tries int, write bool
 		x.of[from] = e
 	}
 	e.failures++
-	if !e.last.IsZero() && now.Sub(e.last) < repeated {
+	if !e.last.IsZero() && now.Sub(e.last) < repeatInterval {
 		return e.failures, false
 	}
 	tries, e.failures, e.last = e.failures, 0, now
 	return tries, true
 }
 
-// repeated is the interval in which repeated accesses are recorded only once, because pages poll every few seconds.
-const repeated = 10 * time.Minute
+// repeatInterval is the interval in which repeated accesses are recorded only once, because pages poll every few seconds.
+const repeatInterval = 10 * time.Minute
 
-// maxNoted is the maximum number of accesses remembered as recorded.
-const maxNoted = 10_000
+// maxRecorded is the maximum number of accesses remembered as recorded.
+const maxRecorded = 10_000
 
 // AuditLook records that a viewer looked at the work of an owner, unless the same access was
 // recorded within ten minutes. Errors are logged and refuse no request.
@@ -149,10 +149,10 @@ func (a *Authenticator) isFirstAccess(key string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, ok := a.noted[key]
-	if ok && now.Sub(last) < repeated {
+	if ok && now.Sub(last) < repeatInterval {
 		return false
 	}
-	if a.noted == nil || !ok && len(a.noted) > maxNoted {
+	if a.noted == nil || !ok && len(a.noted) > maxRecorded {
 		a.noted = map[string]time.Time{}
 	}
 	a.noted[key] = now

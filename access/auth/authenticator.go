@@ -58,7 +58,7 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 		return v, nil
 	}
 	if r.Header.Get("Authorization") == "" {
-		if p, ok := a.bySocket(r); ok {
+		if p, ok := a.socketPeer(r); ok {
 			return a.socketViewer(r.Context(), p)
 		}
 	}
@@ -72,11 +72,11 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	}
 	if a.Local && !a.Insecure {
 		// A page on the internet can point its name at 127.0.0.1 and then send requests here (DNS rebinding).
-		if err := localName(r.Host); err != nil {
+		if err := checkLocalName(r.Host); err != nil {
 			return access.Viewer{}, err
 		}
 	}
-	if err := sameOrigin(r); err != nil {
+	if err := checkSameOrigin(r); err != nil {
 		return access.Viewer{}, err
 	}
 	if a.Peer != nil && !a.Insecure {
@@ -85,8 +85,8 @@ func (a *Authenticator) Viewer(r *http.Request) (access.Viewer, error) {
 	return access.Viewer{Role: access.Admin}, nil
 }
 
-// bySocket returns the process at the other end of the request's Unix socket, if the server listens on one.
-func (a *Authenticator) bySocket(r *http.Request) (peer.Peer, bool) {
+// socketPeer returns the process at the other end of the request's Unix socket, if the server listens on one.
+func (a *Authenticator) socketPeer(r *http.Request) (peer.Peer, bool) {
 	if a.Socket == nil {
 		return peer.Peer{}, false
 	}
@@ -104,7 +104,7 @@ func (a *Authenticator) socketViewer(ctx context.Context, p peer.Peer) (access.V
 	}
 	users, err := a.Users.List(ctx)
 	if err != nil {
-		return access.Viewer{}, refusal(err, "")
+		return access.Viewer{}, toRefusal(err, "")
 	}
 	for _, u := range users {
 		if u.Name == p.Name {
@@ -127,7 +127,7 @@ func unixUser(p peer.Peer) access.Viewer {
 func (a *Authenticator) localViewer(r *http.Request) access.Viewer {
 	p, ok := a.Peer(r)
 	switch {
-	case !ok || p.Foreign || forwarded(r):
+	case !ok || p.Foreign || isForwarded(r):
 		return access.Viewer{Role: access.Public}
 	case len(a.Proxies) == 0 && (p.UID == 0 || int(p.UID) == os.Geteuid()):
 		return access.Viewer{Role: access.Admin}
@@ -135,8 +135,8 @@ func (a *Authenticator) localViewer(r *http.Request) access.Viewer {
 	return unixUser(p)
 }
 
-// forwarded reports whether a proxy passed the request on.
-func forwarded(r *http.Request) bool {
+// isForwarded reports whether a proxy passed the request on.
+func isForwarded(r *http.Request) bool {
 	for name := range r.Header {
 		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
 			return true
@@ -156,18 +156,18 @@ func (a *Authenticator) credentialViewer(r *http.Request) (access.Viewer, error)
 		text := strings.TrimSpace(rest)
 		if a.Cluster != nil && isJWT(text) {
 			v, err := a.Cluster.CheckToken(ctx, text)
-			return v, refusal(err, "send the token of a service account that this server lets in, made for the audience "+
+			return v, toRefusal(err, "send the token of a service account that this server lets in, made for the audience "+
 				a.Cluster.Audience)
 		}
 		v, err := a.Users.CheckToken(ctx, text)
-		return v, refusal(err, "send a token that `reckon token list` shows as valid")
+		return v, toRefusal(err, "send a token that `reckon token list` shows as valid")
 	case strings.EqualFold(scheme, "Basic"):
 		name, password, ok := r.BasicAuth()
 		if !ok {
 			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "",
 				errors.New("the name and the password are not sent in the form of RFC 7617"))
 		}
-		if _, by := a.bySocket(r); by && a.Basic {
+		if _, by := a.socketPeer(r); by && a.Basic {
 			return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "leave the name out: the kernel identifies the user",
 				errors.New("names and passwords are not checked on the Unix socket"))
 		}
@@ -175,7 +175,7 @@ func (a *Authenticator) credentialViewer(r *http.Request) (access.Viewer, error)
 			return access.Viewer{Role: access.Admin, Name: name}, nil
 		}
 		v, err := a.Users.CheckPassword(ctx, name, password, a.senderAddress(r))
-		return v, refusal(err, "sign in with another name or password")
+		return v, toRefusal(err, "sign in with another name or password")
 	case scheme != "":
 		return access.Viewer{}, access.Refuse(access.ErrUnauthenticated, "send Authorization: Bearer TOKEN",
 			errors.New("unknown Authorization scheme"))
@@ -184,7 +184,7 @@ func (a *Authenticator) credentialViewer(r *http.Request) (access.Viewer, error)
 		v, err := a.Users.CheckSession(ctx, c.Value)
 		if err == nil {
 			// A page of another site can make a browser send our cookie.
-			if err := sameOrigin(r); err != nil {
+			if err := checkSameOrigin(r); err != nil {
 				return access.Viewer{}, err
 			}
 			return v, nil
@@ -213,15 +213,15 @@ func (a *Authenticator) adminWithoutLogin(ctx context.Context) (bool, error) {
 	if now := a.Users.clock(); now.Sub(a.checked) > time.Second {
 		users, err := a.Users.List(ctx)
 		if err != nil {
-			return false, refusal(err, "")
+			return false, toRefusal(err, "")
 		}
 		a.hasUsers, a.checked = len(users) > 0, now
 	}
 	return !a.hasUsers, nil
 }
 
-// localName refuses names that are not of this machine.
-func localName(host string) error {
+// checkLocalName refuses names that are not of this machine.
+func checkLocalName(host string) error {
 	if webconfig.LocalHost(host) {
 		return nil
 	}
@@ -230,16 +230,16 @@ func localName(host string) error {
 		fmt.Errorf("this server answers this machine only, not for the name %.100q", host))
 }
 
-// sameOrigin refuses requests that a page of another site makes a browser send.
-func sameOrigin(r *http.Request) error {
+// checkSameOrigin refuses requests that a page of another site makes a browser send.
+func checkSameOrigin(r *http.Request) error {
 	if http.NewCrossOriginProtection().Check(r) == nil {
 		return nil
 	}
 	return access.Refuse(access.ErrForbidden, "", errors.New("the request comes from a page of another site"))
 }
 
-// refusal wraps the error of a check in a refusal with its reason.
-func refusal(err error, hint string) error {
+// toRefusal wraps the error of a check in a refusal with its reason.
+func toRefusal(err error, hint string) error {
 	switch {
 	case err == nil:
 		return nil

@@ -62,8 +62,8 @@ func newClusterKeys(server string, ca []byte, tokenFile string, clock func() tim
 	}, nil
 }
 
-// issuedBy returns the issuer of the cluster.
-func (k *clusterKeys) issuedBy(ctx context.Context) (string, error) {
+// clusterIssuer returns the issuer of the cluster.
+func (k *clusterKeys) clusterIssuer(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	err := k.refresh(ctx, false)

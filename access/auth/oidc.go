@@ -115,7 +115,7 @@ func (p *Provider) redirectToProvider(w http.ResponseWriter, r *http.Request, a 
 		raw, _ = json.Marshal(fl)
 	}
 	// Lax: the redirect back from the provider is a navigation from another site.
-	http.SetCookie(w, a.cookie(r, flowCookie, base64.RawURLEncoding.EncodeToString(raw), int(flowLasts.Seconds()), http.SameSiteLaxMode))
+	http.SetCookie(w, a.newCookie(r, flowCookie, base64.RawURLEncoding.EncodeToString(raw), int(flowLasts.Seconds()), http.SameSiteLaxMode))
 	http.Redirect(w, r, p.oauth.AuthCodeURL(fl.State, oidc.Nonce(fl.Nonce), oauth2.S256ChallengeOption(fl.Verifier)), http.StatusSeeOther)
 }
 
@@ -127,18 +127,18 @@ func randomSecret() string {
 
 // handleCallback handles the redirect back from the provider.
 func (p *Provider) handleCallback(w http.ResponseWriter, r *http.Request, a *Authenticator) {
-	http.SetCookie(w, a.cookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
-	v, next, err := p.exchange(r)
+	http.SetCookie(w, a.newCookie(r, flowCookie, "", -1, http.SameSiteLaxMode))
+	v, next, err := p.exchangeCode(r)
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "sign in by OpenID Connect", "err", err)
-		a.refusedLogin(r, "")
+		a.recordRefusal(r, "")
 		a.serveForm(w, r, http.StatusUnauthorized, p.Name+" did not sign you in. See the server log.")
 		return
 	}
 	a.startSession(w, r, v, false, next)
 }
 
-func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
+func (p *Provider) exchangeCode(r *http.Request) (access.Viewer, string, error) {
 	var fl flow
 	c, err := r.Cookie(flowCookie)
 	if err != nil {
@@ -174,12 +174,12 @@ func (p *Provider) exchange(r *http.Request) (access.Viewer, string, error) {
 	if err := id.Claims(&claims); err != nil {
 		return access.Viewer{}, "", err
 	}
-	v, err := p.viewer(claims)
+	v, err := p.viewerFromClaims(claims)
 	return v, localRedirect(fl.Next), err
 }
 
-// viewer returns the viewer with these claims.
-func (p *Provider) viewer(claims map[string]any) (access.Viewer, error) {
+// viewerFromClaims returns the viewer with these claims.
+func (p *Provider) viewerFromClaims(claims map[string]any) (access.Viewer, error) {
 	name, _ := claims[p.NameClaim].(string)
 	if err := CheckName(name); err != nil {
 		return access.Viewer{}, fmt.Errorf("claim %s: %w", p.NameClaim, err)

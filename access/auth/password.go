@@ -19,15 +19,15 @@ import (
 	"reckon/access"
 )
 
-// cost is the cost of checking a password: passes, memory in KiB, threads.
-type cost struct {
+// hashCost is the cost of checking a password: the number of passes, the memory in KiB, and the threads.
+type hashCost struct {
 	time    uint32
 	memory  uint32
 	threads uint8
 }
 
-// owasp is the second recommendation of OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one thread.
-var owasp = cost{time: 2, memory: 19 * 1024, threads: 1}
+// owaspCost is the second recommendation of OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one thread.
+var owaspCost = hashCost{time: 2, memory: 19 * 1024, threads: 1}
 
 // Limits of the length of a password. Short passwords can be guessed, and hashing long ones could keep the server busy.
 const (
@@ -132,8 +132,8 @@ func (us *Users) List(ctx context.Context) ([]User, error) {
 	return out, rows.Err()
 }
 
-// checked is a password that was verified.
-type checked struct {
+// verifiedPassword is a password that was verified.
+type verifiedPassword struct {
 	viewer access.Viewer
 	until  time.Time
 }
@@ -210,7 +210,7 @@ func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, n
 	if us.file == "" {
 		known = sharedPasswordCacheTime
 	}
-	us.known[key] = checked{v, now.Add(known)}
+	us.known[key] = verifiedPassword{v, now.Add(known)}
 	return v, nil
 }
 
@@ -250,7 +250,7 @@ func (us *Users) verifyHash(ctx context.Context, hash, password string) (bool, e
 		return false, nil
 	}
 	var version int
-	var c cost
+	var c hashCost
 	parts := strings.Split(hash, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
 		return false, errors.New("the kept password has a form that this version does not know")
@@ -283,12 +283,12 @@ func (us *Users) acquireSlot(ctx context.Context) error {
 func (us *Users) releaseSlot() { <-us.slots }
 
 // requireRow returns an error if no row was changed.
-func requireRow(r sql.Result, err, none error) error {
+func requireRow(r sql.Result, err, missing error) error {
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, none)
+		return errors.Join(err, missing)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ type accountClaims struct {
 
 // isJWT distinguishes tokens of clusters from our own by their form.
 func isJWT(text string) bool {
-	return !strings.HasPrefix(text, prefix) && strings.Count(text, ".") == 2
+	return !strings.HasPrefix(text, tokenPrefix) && strings.Count(text, ".") == 2
 }
 
 // CheckToken returns the viewer that a service account token belongs to. It verifies the signature, issuer, audience
@@ -127,7 +127,7 @@ func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, e
 	if len(text) > 16<<10 {
 		return access.Viewer{}, ErrToken
 	}
-	issuer, err := c.keys.issuedBy(ctx)
+	issuer, err := c.keys.clusterIssuer(ctx)
 	if err != nil {
 		return access.Viewer{}, err
 	}
@@ -144,11 +144,11 @@ func (c *Cluster) CheckToken(ctx context.Context, text string) (access.Viewer, e
 	if err := id.Claims(&claims); err != nil {
 		return access.Viewer{}, fmt.Errorf("%w: %w", ErrToken, err)
 	}
-	return c.viewer(id.Subject, &claims)
+	return c.accountViewer(id.Subject, &claims)
 }
 
-// viewer returns the viewer of an account with its rights.
-func (c *Cluster) viewer(subject string, claims *accountClaims) (access.Viewer, error) {
+// accountViewer returns the viewer of an account with its rights.
+func (c *Cluster) accountViewer(subject string, claims *accountClaims) (access.Viewer, error) {
 	k := &claims.Kubernetes
 	account := k.Namespace + "/" + k.ServiceAccount.Name
 	if subject != "system:serviceaccount:"+k.Namespace+":"+k.ServiceAccount.Name {

@@ -25,8 +25,8 @@ var loginTemplate = template.Must(template.New("login").Parse(loginPage))
 func (a *Authenticator) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /auth/login", func(w http.ResponseWriter, r *http.Request) { a.serveForm(w, r, http.StatusOK, "") })
-	mux.HandleFunc("POST /auth/login", a.login)
-	mux.HandleFunc("POST /auth/logout", a.logout)
+	mux.HandleFunc("POST /auth/login", a.handleLogin)
+	mux.HandleFunc("POST /auth/logout", a.handleLogout)
 	mux.HandleFunc("GET /auth/me", a.serveViewer)
 	if a.OIDC != nil {
 		mux.HandleFunc("GET /auth/oidc", func(w http.ResponseWriter, r *http.Request) { a.OIDC.redirectToProvider(w, r, a) })
@@ -59,7 +59,7 @@ func localRedirect(next string) string {
 	return next
 }
 
-func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if media != "application/x-www-form-urlencoded" {
@@ -74,7 +74,7 @@ func (a *Authenticator) login(w http.ResponseWriter, r *http.Request) {
 	v, err := a.Users.CheckPassword(r.Context(), name, r.PostFormValue("password"), a.senderAddress(r))
 	switch {
 	case errors.Is(err, ErrRefused):
-		a.refusedLogin(r, name)
+		a.recordRefusal(r, name)
 		a.serveForm(w, r, http.StatusUnauthorized, "The name or the password is wrong.")
 		return
 	case errors.Is(err, ErrSlow):
@@ -96,16 +96,16 @@ func (a *Authenticator) startSession(w http.ResponseWriter, r *http.Request, v a
 		a.serveForm(w, r, http.StatusInternalServerError, "Signing in does not work now. See the server log.")
 		return
 	}
-	a.audit(r.Context(), v, "login", r)
-	http.SetCookie(w, a.cookie(r, cookieName, secret, int(lasts.Seconds()), http.SameSiteStrictMode))
+	a.recordAudit(r.Context(), v, "login", r)
+	http.SetCookie(w, a.newCookie(r, cookieName, secret, int(lasts.Seconds()), http.SameSiteStrictMode))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-func (a *Authenticator) cookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
+func (a *Authenticator) newCookie(r *http.Request, name, value string, seconds int, site http.SameSite) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: a.usesTLS(r), SameSite: site}
 }
 
-func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
+func (a *Authenticator) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName); err == nil {
 		if err := a.Users.EndSession(r.Context(), c.Value); err != nil {
 			a.Logger.ErrorContext(r.Context(), "end a session", "err", err)
@@ -113,7 +113,7 @@ func (a *Authenticator) logout(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.SetCookie(w, a.cookie(r, cookieName, "", -1, http.SameSiteStrictMode))
+	http.SetCookie(w, a.newCookie(r, cookieName, "", -1, http.SameSiteStrictMode))
 	http.Redirect(w, r, "/auth/login", http.StatusSeeOther)
 }
 
@@ -129,7 +129,7 @@ func (a *Authenticator) serveViewer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own})
 }
 
-func (a *Authenticator) audit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
+func (a *Authenticator) recordAudit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
 	if err := a.Users.Audit(ctx, v, action, "", "", a.senderAddress(r)); err != nil {
 		a.Logger.ErrorContext(ctx, "write the audit log", "err", err)
 	}

@@ -38,7 +38,7 @@ const (
 	mostKeys    = 10_000
 )
 
-func (a *attempts) wait(now time.Time, free int, longest time.Duration) time.Duration {
+func (a *attempts) waitTime(now time.Time, free int, longest time.Duration) time.Duration {
 	if a == nil || a.failures < free {
 		return 0
 	}
@@ -52,8 +52,8 @@ func (a *attempts) wait(now time.Time, free int, longest time.Duration) time.Dur
 	return a.last.Add(pause).Sub(now)
 }
 
-// keysOf returns the keys of an attempt: the name with the address, the name, and the address.
-func keysOf(name, from string) (both, byName, byFrom string) {
+// attemptKeys returns the keys of an attempt: the name with the address, the name, and the address.
+func attemptKeys(name, from string) (both, byName, byFrom string) {
 	from = senderBlock(from)
 	return "both " + name + "\x00" + from, "name " + name, "from " + from
 }
@@ -78,12 +78,12 @@ func senderBlock(from string) string {
 // reserve counts a sign-in attempt as failed before the password is checked. It returns how long the attempt has to
 // wait; an attempt that has to wait is not counted.
 func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
-	both, byName, byFrom := keysOf(name, from)
+	both, byName, byFrom := attemptKeys(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wait := t.keys[both].wait(now, free, longestWait)
+	wait := t.keys[both].waitTime(now, free, longestWait)
 	if last, ok := t.good[both]; !ok || now.Sub(last) > trusted {
-		wait = max(wait, t.keys[byName].wait(now, freeShared, sharedWait), t.keys[byFrom].wait(now, freeShared, sharedWait))
+		wait = max(wait, t.keys[byName].waitTime(now, freeShared, sharedWait), t.keys[byFrom].waitTime(now, freeShared, sharedWait))
 	}
 	if wait > 0 {
 		return wait
@@ -114,9 +114,9 @@ func (t *throttle) trim(now time.Time) {
 	}
 }
 
-// cancelReservation returns a reserved attempt that was not made.
+// cancelReservation undoes a reservation for an attempt that was not made.
 func (t *throttle) cancelReservation(name, from string) {
-	both, byName, byFrom := keysOf(name, from)
+	both, byName, byFrom := attemptKeys(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range []string{both, byName, byFrom} {
@@ -126,10 +126,10 @@ func (t *throttle) cancelReservation(name, from string) {
 	}
 }
 
-// recordSuccess clears the failures of a name at an address, the attempt itself included.
+// recordSuccess clears the failures of a name at an address, including the reserved attempt.
 func (t *throttle) recordSuccess(now time.Time, name, from string) {
 	t.cancelReservation(name, from)
-	both, _, _ := keysOf(name, from)
+	both, _, _ := attemptKeys(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.keys, both)

@@ -156,7 +156,7 @@ func TestSource(t *testing.T) {
 		if got := a.senderAddress(r); got != c.source {
 			t.Errorf("%s: from %s, want %s", c.name, got, c.source)
 		}
-		if got := a.cookie(r, "x", "y", 1, 0).Secure; got != c.secure {
+		if got := a.newCookie(r, "x", "y", 1, 0).Secure; got != c.secure {
 			t.Errorf("%s: secure %v", c.name, got)
 		}
 	}
@@ -174,11 +174,11 @@ func TestRefusedLoginsAreCounted(t *testing.T) {
 		for i := range n {
 			r := httptest.NewRequest("POST", "/auth/login", nil)
 			r.RemoteAddr = from
-			a.refusedLogin(r, strings.Repeat("n", i%100))
+			a.recordRefusal(r, strings.Repeat("n", i%100))
 		}
 	}
 	refuse(221, "192.0.2.1:4")
-	now = now.Add(repeated)
+	now = now.Add(repeatInterval)
 	refuse(1, "192.0.2.1:4")
 	for i := range 1000 {
 		refuse(2, fmt.Sprintf("198.51.%d.%d:4", i/256, i%256))
@@ -187,7 +187,7 @@ func TestRefusedLoginsAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) > mostRefusals+3 {
+	if len(list) > maxRefusals+3 {
 		t.Errorf("%d entries", len(list))
 	}
 	var counted bool

@@ -45,8 +45,8 @@ type Token struct {
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-// prefix is the start of every token. Scanners for leaked secrets search for it.
-const prefix = "rkn_"
+// tokenPrefix is the start of every token. Scanners for leaked secrets search for it.
+const tokenPrefix = "rkn_"
 
 // AddToken creates a token and returns its text, which cannot be shown again.
 func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error) {
@@ -99,7 +99,7 @@ func (us *Users) AddToken(ctx context.Context, t Token) (text string, err error)
 		id, hash[:], t.Note, string(t.Kind), role, t.Name, string(owners), t.Scope.Site, string(nodes), string(bound),
 		us.clock().UnixMilli(), expires)
 	us.checkpoint(ctx)
-	return prefix + id + "." + secret, err
+	return tokenPrefix + id + "." + secret, err
 }
 
 // newToken returns the id and the secret of a new token. The id never begins with a hyphen, because
@@ -172,8 +172,8 @@ func scanToken(scan func(...any) error) (t Token, hash []byte, err error) {
 
 // CheckToken returns the viewer with a token.
 func (us *Users) CheckToken(ctx context.Context, text string) (access.Viewer, error) {
-	id, secret, ok := strings.Cut(strings.TrimPrefix(text, prefix), ".")
-	if !ok || !strings.HasPrefix(text, prefix) || len(text) > 200 {
+	id, secret, ok := strings.Cut(strings.TrimPrefix(text, tokenPrefix), ".")
+	if !ok || !strings.HasPrefix(text, tokenPrefix) || len(text) > 200 {
 		return access.Viewer{}, ErrToken
 	}
 	t, hash, err := scanToken(us.db.QueryRowContext(ctx, `SELECT `+tokenColumns+` FROM tokens WHERE id = $1`, us.storableText(id)).Scan)

@@ -71,7 +71,7 @@ type Users struct {
 	file   string // empty if they are in PostgreSQL
 	db     *sql.DB
 	clock  func() time.Time
-	cost   cost
+	cost   hashCost
 	slots  chan struct{} // argon2 takes memory: a few at a time
 	guard  throttle
 	checks singleflight.Group // one check for the same name, password and address
@@ -79,8 +79,8 @@ type Users struct {
 	settling sync.Mutex // one process settles the file once at a time
 
 	mu    sync.Mutex
-	known map[[32]byte]checked // recently verified passwords
-	used  map[string]int64     // when the last use of a token was recorded
+	known map[[32]byte]verifiedPassword // recently verified passwords
+	used  map[string]int64              // when the last use of a token was recorded
 }
 
 // Options configure a Users; the zero value is right outside of tests.
@@ -142,8 +142,8 @@ func Open(dir string, o Options) (*Users, error) {
 	return us, nil
 }
 
-// firstPerson is the lowest id of a person's account (login.defs, UID_MIN).
-const firstPerson = 1000
+// minPersonUID is the lowest id of a person's account (login.defs, UID_MIN).
+const minPersonUID = 1000
 
 // chownToFolderOwner changes the owner of files that root created in a server's directory to the owner of that directory.
 // Otherwise `reckon user add` as root would leave files that the server cannot open. It skips directories of personal
@@ -155,7 +155,7 @@ func chownToFolderOwner(file string) {
 	}
 	var at, st unix.Stat_t
 	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir || unix.Lstat(dir, &at) != nil || at.Uid == 0 ||
-		at.Uid >= firstPerson {
+		at.Uid >= minPersonUID {
 		return
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", ".closed"} {
@@ -181,8 +181,8 @@ func (us *Users) checkpoint(ctx context.Context) {
 	})
 }
 
-// checkpointSize is the size of the database log in bytes from which it is moved into the file. It equals SQLite's own
-// default, but SQLite would not record the file's checksum.
+// checkpointSize is the size in bytes at which the database log is moved into the file. SQLite has the same default, but
+// would not record the checksum of the file.
 const checkpointSize = 4 << 20
 
 // execDeferred executes a statement that need not reach the file at once.
@@ -195,13 +195,13 @@ func (us *Users) execDeferred(ctx context.Context, query string, args ...any) er
 }
 
 func newUsers(db *sql.DB, file string, o Options) *Users {
-	us := &Users{file: file, db: db, clock: o.Clock, cost: owasp, slots: make(chan struct{}, 2), known: map[[32]byte]checked{},
+	us := &Users{file: file, db: db, clock: o.Clock, cost: owaspCost, slots: make(chan struct{}, 2), known: map[[32]byte]verifiedPassword{},
 		used: map[string]int64{}}
 	if us.clock == nil {
 		us.clock = time.Now
 	}
 	if o.Fast {
-		us.cost = cost{time: 1, memory: 64, threads: 1}
+		us.cost = hashCost{time: 1, memory: 64, threads: 1}
 	}
 	return us
 }

@@ -16,17 +16,17 @@ const (
 	answerLen        = 72 // struct inet_diag_msg
 )
 
-// ofTCP returns the owner of the socket in this network namespace that connects from to to.
-func ofTCP(from, to netip.AddrPort) (uint32, error) {
-	answer, err := query(diagRequest(from, to))
+// tcpOwner returns the owner of the socket in this network namespace that connects from to to.
+func tcpOwner(from, to netip.AddrPort) (uint32, error) {
+	answer, err := queryDiag(diagRequest(from, to))
 	if err != nil {
 		return 0, err
 	}
 	return parseOwner(answer, from, to)
 }
 
-// query sends a request of sock_diag(7) and returns the first part of its answer.
-func query(request []byte) ([]byte, error) {
+// queryDiag sends a request of sock_diag(7) and returns the first part of its answer.
+func queryDiag(request []byte) ([]byte, error) {
 	s, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("sock_diag: %w", err)
@@ -59,7 +59,7 @@ func unixSocketIsHere(inode uint32) bool {
 	le.PutUint32(p[4:], 1<<established)
 	le.PutUint32(p[8:], inode)
 	le.PutUint64(p[16:], ^uint64(0)) // any cookie
-	answer, err := query(b)
+	answer, err := queryDiag(b)
 	return err == nil && len(answer) >= unix.NLMSG_HDRLEN+8 && le.Uint16(answer[4:]) == sockDiagByFamily &&
 		le.Uint32(answer[unix.NLMSG_HDRLEN+4:]) == inode
 }
@@ -76,7 +76,7 @@ func diagRequest(from, to netip.AddrPort) []byte {
 	p[0] = addressFamily(from)
 	p[1] = unix.IPPROTO_TCP
 	le.PutUint32(p[4:], 1<<established)
-	writeID(p[8:], from, to)
+	writeSocketID(p[8:], from, to)
 	return b
 }
 
@@ -87,8 +87,8 @@ func addressFamily(a netip.AddrPort) byte {
 	return unix.AF_INET6
 }
 
-// writeID writes struct inet_diag_sockid, with any cookie.
-func writeID(p []byte, from, to netip.AddrPort) {
+// writeSocketID writes struct inet_diag_sockid, with any cookie.
+func writeSocketID(p []byte, from, to netip.AddrPort) {
 	binary.BigEndian.PutUint16(p[0:], from.Port())
 	binary.BigEndian.PutUint16(p[2:], to.Port())
 	copy(p[4:20], from.Addr().Unmap().AsSlice())
@@ -112,7 +112,7 @@ func parseOwner(b []byte, from, to netip.AddrPort) (uint32, error) {
 	p := b[unix.NLMSG_HDRLEN:]
 	var want [36]byte
 	var id [48]byte
-	writeID(id[:], from, to)
+	writeSocketID(id[:], from, to)
 	copy(want[:], id[:36])
 	uid, inode := le.Uint32(p[64:]), le.Uint32(p[68:])
 	if p[0] != addressFamily(from) || p[1] != established || [36]byte(p[4:40]) != want || inode == 0 {

@@ -35,24 +35,24 @@ const overflowUID = 65534
 
 // UID returns the user at the other end of a local connection. The error is ErrUnknown, or an error of the kernel.
 func UID(c net.Conn) (uint32, error) {
-	uid, err := uidOf(c)
+	uid, err := peerUID(c)
 	if err == nil && uid == overflowUID {
 		return 0, ErrUnknown
 	}
 	return uid, err
 }
 
-func uidOf(c net.Conn) (uint32, error) {
+func peerUID(c net.Conn) (uint32, error) {
 	switch c := c.(type) {
 	case *net.UnixConn:
-		return ofUnix(c)
+		return unixOwner(c)
 	case *net.TCPConn:
 		local, err1 := netip.ParseAddrPort(c.LocalAddr().String())
 		remote, err2 := netip.ParseAddrPort(c.RemoteAddr().String())
 		if err1 != nil || err2 != nil || !remote.Addr().IsLoopback() || !local.Addr().IsLoopback() {
 			return 0, ErrUnknown
 		}
-		return ofTCP(remote, local)
+		return tcpOwner(remote, local)
 	}
 	return 0, ErrUnknown
 }
@@ -105,7 +105,7 @@ func sameProcesses(fd int) bool {
 	return found && len(f) == 1 && f[0] != "0" && f[0] != "-1"
 }
 
-func ofUnix(c syscall.Conn) (uid uint32, err error) {
+func unixOwner(c syscall.Conn) (uid uint32, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err

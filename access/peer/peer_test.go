@@ -89,7 +89,7 @@ func TestOtherUser(t *testing.T) {
 // TestNoSuchSocket looks up a connection that does not exist.
 func TestNoSuchSocket(t *testing.T) {
 	from, to := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
-	if uid, err := ofTCP(from, to); err == nil {
+	if uid, err := tcpOwner(from, to); err == nil {
 		t.Errorf("a connection that is not there is of user %d", uid)
 	}
 }
@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 		binary.NativeEndian.PutUint16(b[4:], sockDiagByFamily)
 		p := b[16:]
 		p[0], p[1] = 2, established
-		writeID(p[4:], from, to)
+		writeSocketID(p[4:], from, to)
 		binary.NativeEndian.PutUint32(p[64:], 1000)
 		binary.NativeEndian.PutUint32(p[68:], 99)
 		return b

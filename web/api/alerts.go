@@ -26,21 +26,22 @@ func (s *server) alertRoutes() []route {
 	return []route{{
 		path: "/api/reckon/v1/alerts/test", method: http.MethodPost, summary: "Send a test alert through the whole path",
 		doc:    "It ends by itself. Ask for its id how far it has come.",
-		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.testAlert,
+		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.startAlertTest,
 	}, {
 		path: "/api/reckon/v1/alerts/test/{id...}", summary: "How far a test alert has come",
 		params: []param{{name: "id", schema: schema{"type": "string"}, inPath: true,
 			doc: "As the test was answered; last: the latest notification of each receiver since the start."}},
-		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.testedAlert,
+		answer: client.AlertTest{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.serveAlertTest,
 	}, {
 		path: "/api/reckon/v1/alerts/receivers", summary: "Who is notified of alerts",
 		doc:    "Those that were set up on the page Alerts, and whom each firing alert goes to. Addresses and passwords are never shown.",
-		answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Support, handle: s.receivers,
+		answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Support, handle: s.serveReceivers,
 	}, {
 		path: "/api/reckon/v1/alerts/receivers/change", method: http.MethodPost, summary: "Add or remove a receiver of alerts",
 		doc: "Possible where neither the setting alertmanager nor alertmanager-config is given. A receiver hears of the alerts that " +
 			"`reckon docs alerts` lists, and of every rule of your own.",
-		params: receiverParams, answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Admin, handle: s.receivers,
+		params: receiverParams, answer: client.AlertReceivers{}, fails: []int{400, 401, 403, 404}, role: access.Admin,
+		handle: s.serveReceivers,
 	}}
 }
 
@@ -58,7 +59,7 @@ var receiverParams = []param{
 	{name: "remove", doc: "Id of the one to be removed.", schema: schema{"type": "string"}},
 }
 
-func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveReceivers(w http.ResponseWriter, r *http.Request, q *query) error {
 	if s.Alerts == nil {
 		return errNoAlerts
 	}
@@ -87,17 +88,17 @@ func (s *server) receivers(w http.ResponseWriter, r *http.Request, q *query) err
 
 var errNoAlerts = newError(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
 
-func (s *server) testAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
-	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })
+func (s *server) startAlertTest(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return s.writeAlertTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })
 }
 
-func (s *server) testedAlert(w http.ResponseWriter, r *http.Request, _ *query) error {
-	return s.answerTest(w, func(a Alerts) (client.AlertTest, error) {
+func (s *server) serveAlertTest(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return s.writeAlertTest(w, func(a Alerts) (client.AlertTest, error) {
 		return a.Arrived(r.Context(), strings.Trim(r.PathValue("id"), "/"))
 	})
 }
 
-func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.AlertTest, error)) error {
+func (s *server) writeAlertTest(w http.ResponseWriter, ask func(Alerts) (client.AlertTest, error)) error {
 	if s.Alerts == nil {
 		return errNoAlerts
 	}
@@ -109,9 +110,9 @@ func (s *server) answerTest(w http.ResponseWriter, ask func(Alerts) (client.Aler
 	return nil
 }
 
-// alertmanager mounts the API of the Alertmanager in this process, which is used for silences and by amtool. Viewers
+// mountAlertmanager mounts the API of the Alertmanager in this process, which is used for silences and by amtool. Viewers
 // who may see everything may read it, and admins may write.
-func (s *server) alertmanager(mux *http.ServeMux) {
+func (s *server) mountAlertmanager(mux *http.ServeMux) {
 	if s.Alertmanager == nil {
 		return
 	}
@@ -122,6 +123,6 @@ func (s *server) alertmanager(mux *http.ServeMux) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			least = access.Support
 		}
-		atLeast(least, s.Alertmanager).ServeHTTP(w, r)
+		requireRole(least, s.Alertmanager).ServeHTTP(w, r)
 	}))
 }

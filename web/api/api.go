@@ -122,7 +122,7 @@ func New(o Options) http.Handler {
 		o.Ready = func() error { return nil }
 	}
 	if o.Backend != nil {
-		o.Backend = access.Authorize(o.Backend, noWorkload)
+		o.Backend = access.Authorize(o.Backend, noWorkloadError)
 	}
 	s := &server{Options: o}
 	routes := s.routes()

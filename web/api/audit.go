@@ -25,9 +25,9 @@ func requireSender(h http.Handler) http.Handler {
 	})
 }
 
-// audit records that a viewer with access to everything has looked at the work of another user. action and object describe the request,
-// and owner is the other user. It does not record requests for own work, nor viewers without a name.
-func (s *server) audit(r *http.Request, action, object, owner string) {
+// recordAccess records that a viewer who may see everything looked at the work of another user. action and object
+// describe the request, and owner is the other user. It omits requests for own work and viewers without a name.
+func (s *server) recordAccess(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Name == "" || (owner != "" && v.Name == owner) {
 		return
@@ -35,13 +35,13 @@ func (s *server) audit(r *http.Request, action, object, owner string) {
 	s.Audit(r, action, object, owner)
 }
 
-// lookAt records a list of workloads, with the owner if the filter names exactly one.
-func (s *server) lookAt(r *http.Request, f client.Filter) {
+// recordListAccess records a list of workloads, with the owner if the filter names exactly one.
+func (s *server) recordListAccess(r *http.Request, f client.Filter) {
 	owner := ""
 	if len(f.Owners) == 1 {
 		owner = f.Owners[0]
 	}
-	s.audit(r, "workloads", f.Query().Encode(), owner)
+	s.recordAccess(r, "workloads", f.Query().Encode(), owner)
 }
 
 // auditQueries records queries for series of workloads.
@@ -52,17 +52,17 @@ func (s *server) auditQueries(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if access.From(r.Context()).All() {
 			// Read from the URL and, for forms, from the body, which is restored for the handler.
-			if text := queryText(r); text != "" {
-				s.audit(r, "query", text, "")
+			if text := workloadQuery(r); text != "" {
+				s.recordAccess(r, "query", text, "")
 			}
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// queryText returns the PromQL query of a request if it is, or may be, about workloads. Otherwise it returns "",
+// workloadQuery returns the PromQL query of a request if it is, or may be, about workloads. Otherwise it returns "",
 // because the metrics of machines have no owner.
-func queryText(r *http.Request) string {
+func workloadQuery(r *http.Request) string {
 	if strings.HasSuffix(r.URL.Path, "/read") {
 		return "remote read"
 	}

@@ -70,7 +70,7 @@ func (s *server) dataRoutes() []route {
 				"feature adds.",
 			params: []param{{name: "node", doc: "The node; without it the only one that has a meter.", schema: schema{"type": "string"}},
 				fitFrom, to},
-			answer: client.PowerFit{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.powerFit,
+			answer: client.PowerFit{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.servePowerFit,
 		},
 	}
 }
@@ -83,7 +83,7 @@ const (
 	dataRows = 400
 )
 
-func dataQueryOf(q *query) client.DataQuery {
+func parseDataQuery(q *query) client.DataQuery {
 	d := client.DataQuery{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.list("by")}
 	for _, v := range q.values["select"] {
 		if v = strings.TrimSpace(v); v == "" {
@@ -109,15 +109,15 @@ func dataQueryOf(q *query) client.DataQuery {
 	case span <= 0:
 		q.reject("to", q.values.Get("to"), "give a time after from")
 	case d.Step == 0:
-		d.Step = evenStep(span)
+		d.Step = roundStep(span)
 	case d.Step < time.Second || span/d.Step > maxDataRows:
 		q.reject("step", q.values.Get("step"), fmt.Sprintf("give 1s or more, and at most %d rows", maxDataRows))
 	}
 	return d
 }
 
-// evenStep returns a customary step that gives about dataRows rows.
-func evenStep(span time.Duration) time.Duration {
+// roundStep returns a customary step that gives about dataRows rows.
+func roundStep(span time.Duration) time.Duration {
 	for _, step := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute,
 		10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour} {
 		if span/step <= dataRows {
@@ -128,7 +128,7 @@ func evenStep(span time.Duration) time.Duration {
 }
 
 func (s *server) serveData(w http.ResponseWriter, r *http.Request, q *query) error {
-	d := dataQueryOf(q)
+	d := parseDataQuery(q)
 	format := q.oneOf("format", []string{"json", "csv", "parquet"})
 	if format == "" && strings.HasPrefix(r.Header.Get("Accept"), "text/csv") {
 		format = "csv"
@@ -137,9 +137,9 @@ func (s *server) serveData(w http.ResponseWriter, r *http.Request, q *query) err
 		return q.err
 	}
 	if s.Data == nil {
-		return noData()
+		return noDataError()
 	}
-	s.audit(r, "data", strings.Join(d.Select, ", "), "")
+	s.recordAccess(r, "data", strings.Join(d.Select, ", "), "")
 	if format == "" || format == "json" {
 		t, err := s.Data.Data(r.Context(), d)
 		if err != nil {
@@ -161,21 +161,21 @@ func (s *server) serveData(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-func noData() error {
+func noDataError() error {
 	return newError(http.StatusNotFound, "ask a server that keeps series", "this server keeps no series")
 }
 
 func (s *server) serveCorrelate(w http.ResponseWriter, r *http.Request, q *query) error {
-	d := dataQueryOf(q)
+	d := parseDataQuery(q)
 	lag, format := q.integer("max_lag", 60, 0, 1000), q.format(r)
 	d.MaxLag = &lag
 	if q.err != nil {
 		return q.err
 	}
 	if s.Data == nil {
-		return noData()
+		return noDataError()
 	}
-	s.audit(r, "data", strings.Join(d.Select, ", "), "")
+	s.recordAccess(r, "data", strings.Join(d.Select, ", "), "")
 	c, err := s.Data.Correlate(r.Context(), d)
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s *server) serveCorrelate(w http.ResponseWriter, r *http.Request, q *query
 	return nil
 }
 
-func (s *server) powerFit(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) servePowerFit(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.PowerFitQuery{From: q.time("from"), To: q.time("to")}
 	f.Node, _ = q.get("node")
 	if f.To.IsZero() {

@@ -27,11 +27,11 @@ func newError(status int, hint, format string, args ...any) error {
 	return &statusError{status, client.Error{Error: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// statusOf converts any error to a response. The response contains the text of internal errors too, because such texts
+// toStatusError converts any error to a response. The response contains the text of internal errors too, because such texts
 // come from the store and contain no secrets.
-func statusOf(err error) *statusError {
+func toStatusError(err error) *statusError {
 	var s *statusError
-	if e, ok := refusal(err); ok {
+	if e, ok := refusalStatus(err); ok {
 		return e
 	}
 	switch {
@@ -51,8 +51,8 @@ func statusOf(err error) *statusError {
 	}
 }
 
-// refusal returns the response to errors of packages answer and access; false for other errors.
-func refusal(err error) (*statusError, bool) {
+// refusalStatus returns the response to an error of package answer or access, and false for other errors.
+func refusalStatus(err error) (*statusError, bool) {
 	for _, r := range []struct {
 		reason error
 		status int
@@ -79,13 +79,13 @@ func refusal(err error) (*statusError, bool) {
 	return nil, false
 }
 
-// noWorkload returns the error for an id that does not exist or that the viewer may not see.
-func noWorkload(id string) error {
+// noWorkloadError returns the error for an id that does not exist or that the viewer may not see.
+func noWorkloadError(id string) error {
 	return answer.NotFound("", fmt.Errorf("%s: no such workload", id))
 }
 
 func writeError(w http.ResponseWriter, err error) int {
-	s := statusOf(err)
+	s := toStatusError(err)
 	if s.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}

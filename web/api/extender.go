@@ -49,8 +49,8 @@ type extenderContainer struct {
 	} `json:"resources"`
 }
 
-// requests returns the effective request of a pod: the sum over its containers and sidecars, or a larger init container.
-func (a *extenderArgs) requests(resource string) float64 {
+// effectiveRequest returns the effective request of a pod: the sum over its containers and sidecars, or a larger init container.
+func (a *extenderArgs) effectiveRequest(resource string) float64 {
 	amount := func(of map[string]string) float64 {
 		v, ok := kubelet.Quantity(of[resource])
 		if !ok || v < 0 {
@@ -74,8 +74,9 @@ func (a *extenderArgs) requests(resource string) float64 {
 	return max(sum+beside, initial) + amount(a.Pod.Spec.Overhead)
 }
 
-// data returns the data that a pod reads, by its names in the knowledge graph: its persistent volumes, and the data sets in its annotation.
-func (a *extenderArgs) data() (out []string) {
+// dataNames returns the names, in the knowledge graph, of the data that a pod reads: its persistent volumes, and the
+// dataNames sets in its annotation.
+func (a *extenderArgs) dataNames() (out []string) {
 	for _, v := range a.Pod.Spec.Volumes {
 		if v.Claim != nil {
 			out = append(out, "persistentVolumeClaim/"+a.Pod.Metadata.Namespace+"/"+v.Claim.Name)
@@ -89,7 +90,7 @@ func (a *extenderArgs) data() (out []string) {
 	return out
 }
 
-func (a *extenderArgs) names() []string {
+func (a *extenderArgs) nodeNames() []string {
 	if a.NodeNames != nil {
 		return *a.NodeNames
 	}
@@ -102,19 +103,19 @@ func (a *extenderArgs) names() []string {
 	return out
 }
 
-func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) servePriorities(w http.ResponseWriter, r *http.Request, q *query) error {
 	site, _ := q.get("site")
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasRanks(); err != nil {
+	if err := s.requireRanks(); err != nil {
 		return err
 	}
 	var args extenderArgs
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxExtender)).Decode(&args); err != nil {
 		return newError(http.StatusBadRequest, "send what kube-scheduler sends to an extender", "cannot read the body: %v", err)
 	}
-	names := args.names()
+	names := args.nodeNames()
 	out := make([]client.HostPriority, len(names))
 	for i, n := range names {
 		out[i].Host = n
@@ -123,8 +124,9 @@ func (s *server) prioritize(w http.ResponseWriter, r *http.Request, q *query) er
 		writeJSON(w, http.StatusOK, out)
 		return nil
 	}
-	f := client.RankQuery{Cores: args.requests("cpu"), MemoryBytes: args.requests("memory"), GPUs: args.requests("nvidia.com/gpu"),
-		Site: site, Nodes: names, Work: args.Pod.Metadata.UID, Data: args.data()}
+	f := client.RankQuery{Cores: args.effectiveRequest("cpu"), MemoryBytes: args.effectiveRequest("memory"),
+		GPUs: args.effectiveRequest("nvidia.com/gpu"),
+		Site: site, Nodes: names, Work: args.Pod.Metadata.UID, Data: args.dataNames()}
 	ranking, err := s.Ranks.Rank(r.Context(), f)
 	if err != nil {
 		return err

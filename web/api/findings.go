@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -60,7 +61,7 @@ func (s *server) findingRoutes() []route {
 		{
 			path: "/api/reckon/v1/policy", summary: "The thresholds of the rules",
 			doc: "The policy of the server, as commented YAML.", media: "application/yaml", fails: []int{401, 403, 404}, role: access.User,
-			handle: s.findingPolicy,
+			handle: s.serveFindingPolicy,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}", summary: "One finding with its evidence",
@@ -71,11 +72,12 @@ func (s *server) findingRoutes() []route {
 			doc: "Every stretch of time that adds to it, with the use, the fair share, and what made the node contended; names of " +
 				"others are not in it.",
 			params: []param{id}, answer: client.FindingSteps{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
-			handle: s.findingSteps,
+			handle: s.serveFindingSteps,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/acknowledge", method: http.MethodPost, summary: "Acknowledge a finding",
-			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.Support, handle: s.acknowledge,
+			params: []param{id}, answer: client.Finding{}, fails: []int{401, 403, 404, 503}, role: access.Support,
+			handle: s.serveAcknowledge,
 		},
 		{
 			path: "/api/reckon/v1/findings/{id}/mute", method: http.MethodPost,
@@ -88,12 +90,12 @@ func (s *server) findingRoutes() []route {
 			path: "/api/reckon/v1/policy/what-if", method: http.MethodPost, summary: "What another policy would have found",
 			params: []param{{name: "policy", doc: "The other policy, YAML.", schema: text},
 				{name: "since", doc: "From when on; without it a day.", schema: when}},
-			answer: client.FindingDifference{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.whatIf,
+			answer: client.FindingDifference{}, fails: []int{400, 401, 403, 404, 503}, role: access.Support, handle: s.serveWhatIf,
 		},
 	}
 }
 
-func (s *server) hasFindings() error {
+func (s *server) requireFindings() error {
 	if s.Findings == nil {
 		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not look for misuse")
 	}
@@ -123,7 +125,7 @@ func (s *server) serveFindings(w http.ResponseWriter, r *http.Request, q *query)
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return err
 	}
 	v := access.From(r.Context())
@@ -140,7 +142,7 @@ func (s *server) serveFindings(w http.ResponseWriter, r *http.Request, q *query)
 	if err != nil {
 		return err
 	}
-	s.audit(r, "findings", f.Query().Encode(), "")
+	s.recordAccess(r, "findings", f.Query().Encode(), "")
 	if list.Findings == nil {
 		list.Findings = []client.Finding{}
 	}
@@ -154,11 +156,11 @@ func (s *server) serveFindings(w http.ResponseWriter, r *http.Request, q *query)
 	return nil
 }
 
-func (s *server) findingPolicy(w http.ResponseWriter, _ *http.Request, q *query) error {
+func (s *server) serveFindingPolicy(w http.ResponseWriter, _ *http.Request, q *query) error {
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/yaml; charset=utf-8")
@@ -166,12 +168,12 @@ func (s *server) findingPolicy(w http.ResponseWriter, _ *http.Request, q *query)
 	return nil
 }
 
-// seenFinding returns the finding of a request if the viewer may see it.
-func (s *server) seenFinding(r *http.Request, q *query) (f client.Finding, err error) {
+// visibleFinding returns the finding of a request if the viewer may see it.
+func (s *server) visibleFinding(r *http.Request, q *query) (f client.Finding, err error) {
 	if q.err != nil {
 		return f, q.err
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return f, err
 	}
 	f, err = s.Findings.Finding(r.Context(), r.PathValue("id"))
@@ -179,23 +181,23 @@ func (s *server) seenFinding(r *http.Request, q *query) (f client.Finding, err e
 		err = answer.ErrNotFound
 	}
 	if err != nil {
-		return f, noFinding(r, err)
+		return f, findingError(r, err)
 	}
 	return f, nil
 }
 
 func (s *server) serveFinding(w http.ResponseWriter, r *http.Request, q *query) error {
-	f, err := s.seenFinding(r, q)
+	f, err := s.visibleFinding(r, q)
 	if err != nil {
 		return err
 	}
-	s.audit(r, "finding", f.ID, f.Owner)
+	s.recordAccess(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, f)
 	return nil
 }
 
-// noFinding words the error if there is no such finding, and returns other errors unchanged.
-func noFinding(r *http.Request, err error) error {
+// findingError words the error if there is no such finding, and returns other errors unchanged.
+func findingError(r *http.Request, err error) error {
 	if !errors.Is(err, answer.ErrNotFound) {
 		return err
 	}
@@ -204,8 +206,8 @@ func noFinding(r *http.Request, err error) error {
 		r.PathValue("id"))
 }
 
-func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
-	f, err := s.seenFinding(r, q)
+func (s *server) serveFindingSteps(w http.ResponseWriter, r *http.Request, q *query) error {
+	f, err := s.visibleFinding(r, q)
 	if err != nil {
 		return err
 	}
@@ -213,25 +215,23 @@ func (s *server) findingSteps(w http.ResponseWriter, r *http.Request, q *query) 
 	if err != nil {
 		return err
 	}
-	s.audit(r, "finding", f.ID, f.Owner)
+	s.recordAccess(r, "finding", f.ID, f.Owner)
 	writeJSON(w, http.StatusOK, steps)
 	return nil
 }
 
-func (s *server) acknowledge(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveAcknowledge(w http.ResponseWriter, r *http.Request, q *query) error {
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return err
 	}
 	by := access.From(r.Context()).Name
-	if by == "" {
-		by = "admin"
-	}
+	by = cmp.Or(by, "admin")
 	f, err := s.Findings.Acknowledge(r.Context(), r.PathValue("id"), by)
 	if err != nil {
-		return noFinding(r, err)
+		return findingError(r, err)
 	}
 	writeJSON(w, http.StatusOK, f)
 	return nil
@@ -247,18 +247,18 @@ func (s *server) serveMute(w http.ResponseWriter, r *http.Request, q *query) err
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return err
 	}
 	f, err := s.Findings.Mute(r.Context(), r.PathValue("id"), reason, until)
 	if err != nil {
-		return noFinding(r, err)
+		return findingError(r, err)
 	}
 	writeJSON(w, http.StatusOK, f)
 	return nil
 }
 
-func (s *server) whatIf(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveWhatIf(w http.ResponseWriter, r *http.Request, q *query) error {
 	since := q.time("since")
 	policy, _ := q.get("policy")
 	if q.err != nil {
@@ -271,7 +271,7 @@ func (s *server) whatIf(w http.ResponseWriter, r *http.Request, q *query) error 
 		return newError(http.StatusBadRequest, "give a time between a minute and 31 days ago",
 			"parameter since: history of that length is not evaluated")
 	}
-	if err := s.hasFindings(); err != nil {
+	if err := s.requireFindings(); err != nil {
 		return err
 	}
 	d, err := s.Findings.WhatIf(r.Context(), []byte(policy), since)

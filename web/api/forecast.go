@@ -61,16 +61,16 @@ func (s *server) serveForecast(w http.ResponseWriter, r *http.Request, q *query)
 	var one *client.Workload
 	if f.Workload != "" {
 		var err error
-		if one, _, err = s.find(r.Context(), f.Workload, client.Range{Site: f.Site}); err != nil {
+		if one, _, err = s.findRun(r.Context(), f.Workload, client.Range{Site: f.Site}); err != nil {
 			return err
 		}
-		s.audit(r, "forecast", one.ID, one.Owner)
+		s.recordAccess(r, "forecast", one.ID, one.Owner)
 	}
 	if v := access.From(r.Context()); f.Owner != "" && !v.Sees(f.Owner) {
 		return access.Refuse(access.ErrForbidden, "sign in as the owner", errors.New("a forecast of an owner is shown to the owner only"))
 	}
 	if f.Owner != "" {
-		s.audit(r, "forecast", "owner "+f.Owner, f.Owner)
+		s.recordAccess(r, "forecast", "owner "+f.Owner, f.Owner)
 	}
 	list, err := s.Forecasts.Forecast(r.Context(), f, one)
 	if err != nil {

@@ -29,7 +29,7 @@ type tick struct {
 	err  error
 }
 
-func (t *tick) json() ([]byte, error) {
+func (t *tick) encode() ([]byte, error) {
 	t.once.Do(func() { t.body, t.err = json.Marshal(&t.live) })
 	return t.body, t.err
 }

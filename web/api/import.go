@@ -40,11 +40,11 @@ func (s *server) importRoutes() []route {
 				schema: text},
 			{name: "zone", doc: "sacct: time zone of the times, such as Europe/Oslo; without it the server's.", schema: text},
 		},
-		answer: client.ImportResult{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.importFiles,
+		answer: client.ImportResult{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.serveImport,
 	}}
 }
 
-func (s *server) importFiles(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveImport(w http.ResponseWriter, r *http.Request, q *query) error {
 	o := client.ImportOptions{Format: r.PathValue("format")}
 	for name, into := range map[string]*string{"site": &o.Site, "fields": &o.Fields, "zone": &o.Zone} {
 		*into, _ = q.get(name)

@@ -14,7 +14,7 @@ import (
 )
 
 //go:embed static
-var static embed.FS
+var staticFiles embed.FS
 
 // Pages are the pages for the browser.
 type Pages struct {
@@ -49,7 +49,7 @@ func (s *server) featureList() string {
 // mountPages serves the web pages and their files. If this build has no pages, it serves a small page at / with the
 // addresses of the API. Pages contain no data, because their scripts call the API.
 func (s *server) mountPages(mux *http.ServeMux) {
-	files, paths := fs.FS(static), []string{"/{$}"}
+	files, paths := fs.FS(staticFiles), []string{"/{$}"}
 	root := "static"
 	if s.Pages != nil {
 		files, paths, root = s.Pages.Files, s.Pages.Paths, "."
@@ -85,27 +85,27 @@ func (s *server) mountPages(mux *http.ServeMux) {
 		panic(err) // they are embedded
 	}
 	if s.Pages != nil { // the sign-in form looks the same with and without pages
-		s.file(mux, static, "static/landing.css", media[".css"])
+		s.serveFile(mux, staticFiles, "static/landing.css", media[".css"])
 	}
 	for _, e := range entries {
 		if kind := media[path.Ext(e.Name())]; kind != "" {
-			s.file(mux, files, path.Join(root, e.Name()), kind)
+			s.serveFile(mux, files, path.Join(root, e.Name()), kind)
 		}
 	}
 }
 
-// hashed matches names that contain the hash of their content, so that changed content has another name.
-var hashed = regexp.MustCompile(`-[A-Z0-9]{8}\.js$`)
+// hashedName matches names that contain the hash of their content, so that changed content has another name.
+var hashedName = regexp.MustCompile(`-[A-Z0-9]{8}\.js$`)
 
-// file serves one file below /static/.
-func (s *server) file(mux *http.ServeMux, files fs.FS, name, kind string) {
+// serveFile serves one file below /static/.
+func (s *server) serveFile(mux *http.ServeMux, files fs.FS, name, kind string) {
 	content, err := fs.ReadFile(files, name)
 	if err != nil {
 		panic(err) // they are embedded
 	}
 	sum := sha256.Sum256(content)
 	keep := "no-cache" // cached, but revalidated
-	if hashed.MatchString(name) {
+	if hashedName.MatchString(name) {
 		keep = "public, max-age=31536000, immutable"
 	}
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`

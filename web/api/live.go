@@ -54,7 +54,7 @@ func (s *server) serveLive(w http.ResponseWriter, r *http.Request, _ *query) err
 			if !ok {
 				return nil
 			}
-			body, encodeErr := t.json()
+			body, encodeErr := t.encode()
 			if !viewer.All() {
 				body, encodeErr = json.Marshal(viewer.Live(t.live))
 			}

@@ -60,7 +60,7 @@ func (s *server) serveLogs(w http.ResponseWriter, r *http.Request, q *query) err
 		return newError(http.StatusNotFound, "start it with the setting loki, or with pod-logs in a cluster",
 			"this server has no log source configured")
 	}
-	one, _, err := s.find(r.Context(), asked, rng)
+	one, _, err := s.findRun(r.Context(), asked, rng)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *server) serveLogs(w http.ResponseWriter, r *http.Request, q *query) err
 	if err != nil {
 		return err
 	}
-	s.audit(r, "logs", d.ID, d.Owner)
+	s.recordAccess(r, "logs", d.ID, d.Owner)
 	logs, err := s.Logs.Logs(r.Context(), &d, want)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (s *server) serveMembers(w http.ResponseWriter, r *http.Request, q *query) 
 	if m.Missing = list.Missing; list.Total > len(list.Workloads) {
 		m.Missing = append(m.Missing, fmt.Sprintf("all but the latest %d runs of its members", len(list.Workloads)))
 	}
-	s.audit(r, "members", m.ID, m.Owner)
+	s.recordAccess(r, "members", m.ID, m.Owner)
 	writeJSON(w, http.StatusOK, m)
 	return nil
 }

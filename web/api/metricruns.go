@@ -51,22 +51,22 @@ func (s *server) metricRunRoutes() []route {
 			{name: "offset", doc: "Leave out this many first.", schema: schema{"type": "integer", "minimum": 0, "default": 0}},
 		},
 		answer: client.MetricRunList{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
-		may: func(v access.Viewer) bool { return v.Runs }, handle: s.metricRuns,
+		may: func(v access.Viewer) bool { return v.Runs }, handle: s.serveMetricRuns,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}", summary: "One run of a MetricSet", doc: "With its pods and what each used in all.",
-		params: one, answer: client.MetricRun{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.metricRun,
+		params: one, answer: client.MetricRun{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.serveMetricRun,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}/samples", summary: "The samples of a run",
 		doc: "What each pod used between two readings, with both times. Of pods that the agent of their node measures they are read " +
 			"from its series until they are kept.",
 		params: one, answer: client.MetricRunSamples{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
-		handle: s.metricRunSamples,
+		handle: s.serveRunSamples,
 	}, {
 		path: "/api/reckon/v1/runs/{namespace}/{name}/keep", method: http.MethodPost, raw: true, summary: "Store a measurement",
 		doc: "Takes a MetricRunUpdate as JSON: for the operator (under runs in the configuration of service accounts), " +
 			"administrators, and users whose namespace it is. The request is idempotent.",
 		params: one, answer: client.MetricRunKept{}, fails: []int{400, 401, 403, 404, 503}, role: access.User,
-		may: func(v access.Viewer) bool { return v.Runs }, handle: s.keepMetricRun,
+		may: func(v access.Viewer) bool { return v.Runs }, handle: s.storeMetricRun,
 	}, {
 		path: "/api/reckon/v1/compare/runs", summary: "Hold runs against each other",
 		doc: "Every figure that both sides have, with the difference, its interval, the test and whether the difference is more than " +
@@ -75,15 +75,15 @@ func (s *server) metricRunRoutes() []route {
 			{name: "a", doc: "Run or runs to compare with, each NAMESPACE/NAME.", schema: text, many: true},
 			{name: "b", doc: "Run or runs that are compared.", schema: text, many: true},
 		},
-		answer: client.MetricRunComparison{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.compareMetricRuns,
+		answer: client.MetricRunComparison{}, fails: []int{400, 401, 403, 404, 503}, role: access.User, handle: s.serveRunComparison,
 	}}
 }
 
-func noMetricRuns() error {
+func noMetricRunsError() error {
 	return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server keeps no runs of MetricSets")
 }
 
-func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveMetricRuns(w http.ResponseWriter, r *http.Request, q *query) error {
 	f := client.MetricRunFilter{Namespaces: q.list("namespace"), Names: q.list("name"), Sets: q.list("set"), Sites: q.list("site"),
 		Since: q.time("since"), Until: q.time("until")}
 	f.Limit, f.Offset = q.integer("limit", defaultLimit, 1, maxLimit), q.integer("offset", 0, 0, 1<<31-1)
@@ -91,7 +91,7 @@ func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) er
 		return q.err
 	}
 	if s.MetricRuns == nil {
-		return noMetricRuns()
+		return noMetricRunsError()
 	}
 	if v := access.From(r.Context()); !v.All() && !v.Runs {
 		if f.Namespaces = v.Among(f.Namespaces); len(f.Namespaces) == 0 {
@@ -108,31 +108,31 @@ func (s *server) metricRuns(w http.ResponseWriter, r *http.Request, q *query) er
 	return nil
 }
 
-// ownRun returns an error for a run in a namespace that the viewer may not see, as if the run did not exist.
-func (s *server) ownRun(r *http.Request, namespace, name string) error {
+// requireOwnRun returns the error for a run that does not exist if the viewer may not see the namespace of the run.
+func (s *server) requireOwnRun(r *http.Request, namespace, name string) error {
 	if s.MetricRuns == nil {
-		return noMetricRuns()
+		return noMetricRunsError()
 	}
 	if !access.From(r.Context()).Sees(namespace) {
 		return answer.NoMetricRun(namespace, name)
 	}
-	s.audit(r, "run", namespace+"/"+name, namespace)
+	s.recordAccess(r, "run", namespace+"/"+name, namespace)
 	return nil
 }
 
-func (s *server) metricRun(w http.ResponseWriter, r *http.Request, _ *query) error {
-	return ofRun(s, w, r, s.MetricRuns.Run)
+func (s *server) serveMetricRun(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return serveFromRun(s, w, r, s.MetricRuns.Run)
 }
 
-func (s *server) metricRunSamples(w http.ResponseWriter, r *http.Request, _ *query) error {
-	return ofRun(s, w, r, s.MetricRuns.Samples)
+func (s *server) serveRunSamples(w http.ResponseWriter, r *http.Request, _ *query) error {
+	return serveFromRun(s, w, r, s.MetricRuns.Samples)
 }
 
-// ofRun answers with something of the run in the path.
-func ofRun[T any](s *server, w http.ResponseWriter, r *http.Request,
+// serveFromRun answers with the result of read for the run in the path of the request, if the viewer may see the run.
+func serveFromRun[T any](s *server, w http.ResponseWriter, r *http.Request,
 	read func(ctx context.Context, namespace, name string) (T, error)) error {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
-	if err := s.ownRun(r, namespace, name); err != nil {
+	if err := s.requireOwnRun(r, namespace, name); err != nil {
 		return err
 	}
 	v, err := read(r.Context(), namespace, name)
@@ -142,15 +142,15 @@ func ofRun[T any](s *server, w http.ResponseWriter, r *http.Request,
 	return err
 }
 
-func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query) error {
+func (s *server) storeMetricRun(w http.ResponseWriter, r *http.Request, _ *query) error {
 	namespace, name := r.PathValue("namespace"), r.PathValue("name")
 	v := access.From(r.Context())
 	switch {
 	case s.MetricRuns == nil:
-		return noMetricRuns()
+		return noMetricRunsError()
 	case !v.KeepsRuns(namespace):
 		return newError(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator",
-			"%s may not keep runs of the namespace %s", nameOf(v), namespace)
+			"%s may not keep runs of the namespace %s", viewerName(v), namespace)
 	}
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil &&
 		!errors.Is(err, http.ErrNotSupported) {
@@ -174,14 +174,14 @@ func (s *server) keepMetricRun(w http.ResponseWriter, r *http.Request, _ *query)
 	return nil
 }
 
-func nameOf(v access.Viewer) string {
+func viewerName(v access.Viewer) string {
 	if v.Name == "" {
 		return "a viewer of role " + v.Role.String()
 	}
 	return v.Name
 }
 
-func (s *server) compareMetricRuns(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveRunComparison(w http.ResponseWriter, r *http.Request, q *query) error {
 	a, b := q.list("a"), q.list("b")
 	switch {
 	case q.err != nil:
@@ -193,7 +193,7 @@ func (s *server) compareMetricRuns(w http.ResponseWriter, r *http.Request, q *qu
 	}
 	for _, name := range append(append([]string{}, a...), b...) {
 		namespace, short, _ := strings.Cut(name, "/")
-		if err := s.ownRun(r, namespace, short); err != nil {
+		if err := s.requireOwnRun(r, namespace, short); err != nil {
 			return err
 		}
 	}

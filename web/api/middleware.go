@@ -23,7 +23,7 @@ func compressHandler(h http.Handler) http.Handler { return gzhttp.GzipHandler(h)
 func (s *server) wrapAll(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
-		rec := &recorder{ResponseWriter: w}
+		rec := &responseRecorder{ResponseWriter: w}
 		securityHeaders(rec.Header())
 		webconfig.StrictTransport(rec.Header(), r)
 		defer func() {
@@ -61,20 +61,20 @@ func (s *server) wrapAll(h http.Handler) http.Handler {
 	})
 }
 
-// allowOrigin lets a web page of another site read workloads if its origin is in Origins and may is true. Such a page sends a user's
+// allowOrigin lets a web page of another site read workloads if its origin is in Origins and allowed is set. Such a page sends a user's
 // token instead of cookies; see static/widget.js. The browser first sends OPTIONS (Fetch Standard, section 3.2).
-func (s *server) allowOrigin(h http.Header, r *http.Request, may bool) bool {
+func (s *server) allowOrigin(h http.Header, r *http.Request, allowed bool) bool {
 	origin := r.Header.Get("Origin")
-	may = may && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")
-	if may {
+	allowed = allowed && slices.Contains(s.Origins, origin) && strings.HasPrefix(r.URL.Path, "/api/reckon/v1/workloads")
+	if allowed {
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Allow-Headers", "Authorization")
 		h.Add("Vary", "Origin")
 	}
-	return may
+	return allowed
 }
 
-// isOpen reports whether an address is readable without sign-in, as are files of the pages and the built-in guides.
+// isOpen reports whether a path can be read without sign-in, as the files of the pages and the built-in guides can.
 func isOpen(path string) bool {
 	return strings.HasPrefix(path, "/static/") || path == docs.Path || strings.HasPrefix(path, docs.Path+"/")
 }
@@ -90,21 +90,21 @@ func securityHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// recorder records the status and the size of a response.
-type recorder struct {
+// responseRecorder records the status and the size of a response.
+type responseRecorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-func (r *recorder) WriteHeader(status int) {
+func (r *responseRecorder) WriteHeader(status int) {
 	if r.status == 0 && status >= 200 {
 		r.status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(p []byte) (int, error) {
+func (r *responseRecorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
 	}
@@ -114,7 +114,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // Flush serves handlers that need an http.Flusher.
-func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+func (r *responseRecorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }

@@ -18,7 +18,7 @@ type Numbers interface {
 // visibleNumbered returns the ids of jobs with a number that the viewer may see.
 func (s *server) visibleNumbered(ctx context.Context, text string) ([]string, error) {
 	text = workload.JobNumber(text)
-	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !digits(text[:1]) {
+	if s.Numbers == nil || strings.Trim(text, "0123456789+_") != "" || !isDigits(text[:1]) {
 		return nil, nil
 	}
 	all, err := s.Numbers.Numbered(ctx, text)
@@ -28,7 +28,7 @@ func (s *server) visibleNumbered(ctx context.Context, text string) ([]string, er
 	if len(all) == 0 {
 		return nil, nil
 	}
-	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: all, Sort: "-start", Limit: listedRuns})
+	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: all, Sort: "-start", Limit: maxRuns})
 	if err != nil {
 		return nil, err
 	}

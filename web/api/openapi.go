@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -21,9 +22,7 @@ func enumSchema(words ...string) schema { return schema{"type": "string", "enum"
 // openAPIDocument returns the OpenAPI 3.1 document of the API (https://spec.openapis.org/oas/v3.1.1). It is built from the
 // routes and, by reflection, from the wire types.
 func openAPIDocument(routes []route, version string, others ...otherRoute) []byte {
-	if version == "" {
-		version = "0"
-	}
+	version = cmp.Or(version, "0")
 	schemas := schema{}
 	paths := schema{}
 	for _, r := range routes {
@@ -66,7 +65,7 @@ func openAPIDocument(routes []route, version string, others ...otherRoute) []byt
 }
 
 func operationSchema(r route, schemas schema) schema {
-	op := schema{"operationId": operationID(r.path), "summary": r.summary, "tags": []string{tagOf(r.path)}}
+	op := schema{"operationId": operationID(r.path), "summary": r.summary, "tags": []string{pathTag(r.path)}}
 	if r.doc != "" {
 		op["description"] = r.doc
 	}
@@ -82,7 +81,7 @@ func operationSchema(r route, schemas schema) schema {
 			fields[p.name] = field
 			continue
 		}
-		params = append(params, p.document())
+		params = append(params, p.toSchema())
 	}
 	if params != nil {
 		op["parameters"] = params
@@ -121,7 +120,7 @@ var failDocs = map[int]string{
 	503: "The store is not open yet; try again in a moment.",
 }
 
-func (p param) document() schema {
+func (p param) toSchema() schema {
 	d := schema{"name": p.name, "in": "query", "description": p.doc, "schema": p.schema}
 	if p.inPath {
 		d["in"], d["required"] = "path", true
@@ -139,7 +138,7 @@ func operationID(path string) string {
 	return strings.Trim(id, "_")
 }
 
-func tagOf(path string) string {
+func pathTag(path string) string {
 	if strings.HasSuffix(path, "z") {
 		return "health"
 	}

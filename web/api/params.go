@@ -41,8 +41,8 @@ type query struct {
 	err    error
 }
 
-// parse checks the names of the parameters against the route's.
-func parse(r *http.Request, params []param) (*query, error) {
+// parseQuery checks the names of the parameters against the route's.
+func parseQuery(r *http.Request, params []param) (*query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, newError(http.StatusBadRequest, "escape the values of parameters: %2F for /, %20 for a space", "query string %q: %v",
@@ -266,10 +266,10 @@ func (q *query) oneOf(name string, words []string) string {
 	return v
 }
 
-// aheadClock is the time that the clock of a client may be ahead.
-const aheadClock = 5 * time.Minute
+// maxClockAhead is the time that the clock of a client may be ahead.
+const maxClockAhead = 5 * time.Minute
 
-func filterOf(q *query) client.Filter {
+func parseFilter(q *query) client.Filter {
 	f := client.Filter{}
 	f.IDs = q.list("id")
 	f.Family, _ = q.get("family")
@@ -284,7 +284,7 @@ func filterOf(q *query) client.Filter {
 	f.Sort = q.sort("sort", client.SortKeys())
 	f.Limit = q.integer("limit", defaultLimit, 1, maxLimit)
 	f.Offset = q.integer("offset", 0, 0, math.MaxInt32)
-	if q.err == nil && f.Since.Sub(q.now) > aheadClock { // running workloads would match for ever
+	if q.err == nil && f.Since.Sub(q.now) > maxClockAhead { // running workloads would match for ever
 		q.reject("since", q.values.Get("since"), "it is in the future; give a time before now")
 	}
 	if q.err == nil && !f.Since.IsZero() && !f.Until.IsZero() && f.Until.Before(f.Since) {
@@ -293,7 +293,7 @@ func filterOf(q *query) client.Filter {
 	return f
 }
 
-func rangeOf(q *query) client.Range {
+func parseRange(q *query) client.Range {
 	r := client.Range{From: q.time("from"), To: q.time("to"), Step: q.duration("step"), By: q.oneOf("by", client.Splits()),
 		Start: q.time("start")}
 	r.Site, _ = q.get("site")

@@ -49,24 +49,24 @@ func (s *server) rankRoutes() []route {
 		params: append(work, param{name: "site", doc: "Site of the node.", schema: text},
 			param{name: "node", doc: "The node.", schema: text},
 			param{name: "removed", doc: "The work with this id is not there any more.", schema: schema{"type": "boolean"}}),
-		answer: client.Ranking{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.rankPlaced,
+		answer: client.Ranking{}, fails: []int{400, 401, 403, 404, 503}, role: access.Admin, handle: s.serveRankPlaced,
 	}, {
 		path: "/api/reckon/v1/rank/prioritize", method: http.MethodPost, raw: true, summary: "Scores for an extender of kube-scheduler",
 		doc: "Takes the body that kube-scheduler sends to an extender and answers with a score of 0 to 10 for each node, by the same " +
 			"ranking. Where an administrator asks, the pod counts on the best node until it is measured, for an extender does not hear " +
 			"where it went.",
 		params: []param{{name: "site", doc: "Of this site.", schema: text}},
-		answer: []client.HostPriority{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.prioritize,
+		answer: []client.HostPriority{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.servePriorities,
 	}}
 }
 
-func rankQuery(q *query) client.RankQuery {
+func parseRankQuery(q *query) client.RankQuery {
 	work, _ := q.get("work")
 	return client.RankQuery{Cores: q.number("cores"), MemoryBytes: q.number("memory_bytes"), GPUs: q.number("gpus"),
 		UseCores: q.number("use_cores"), Work: work}
 }
 
-func (s *server) hasRanks() error {
+func (s *server) requireRanks() error {
 	if s.Ranks == nil {
 		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server ranks no nodes")
 	}
@@ -74,14 +74,14 @@ func (s *server) hasRanks() error {
 }
 
 func (s *server) serveRank(w http.ResponseWriter, r *http.Request, q *query) error {
-	f := rankQuery(q)
+	f := parseRankQuery(q)
 	f.GPUWatts, f.Hours, f.Nodes, f.Limit = q.number("gpu_watts"), q.number("hours"), q.list("node"), q.integer("limit", 0, 1, maxLimit)
 	f.Data, f.WattsOnly = q.list("data"), q.isTrue("watts_only")
 	f.Site, _ = q.get("site")
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasRanks(); err != nil {
+	if err := s.requireRanks(); err != nil {
 		return err
 	}
 	out, err := s.Ranks.Rank(r.Context(), f)
@@ -92,15 +92,15 @@ func (s *server) serveRank(w http.ResponseWriter, r *http.Request, q *query) err
 	return nil
 }
 
-func (s *server) rankPlaced(w http.ResponseWriter, r *http.Request, q *query) error {
-	f := rankQuery(q)
+func (s *server) serveRankPlaced(w http.ResponseWriter, r *http.Request, q *query) error {
+	f := parseRankQuery(q)
 	site, _ := q.get("site")
 	node, _ := q.get("node")
 	removed := q.isTrue("removed")
 	if q.err != nil {
 		return q.err
 	}
-	if err := s.hasRanks(); err != nil {
+	if err := s.requireRanks(); err != nil {
 		return err
 	}
 	if err := s.Ranks.Placed(r.Context(), site, node, removed, f); err != nil {

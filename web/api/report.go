@@ -23,11 +23,11 @@ func (s *server) reportRoutes() []route {
 			{name: "until", doc: "End, not included; without it now: " + client.TimeForms + ".", schema: when},
 			{name: "public", doc: "Remove names of owners, accounts, programs and nodes.", schema: schema{"type": "boolean"}},
 		},
-		answer: client.Report{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.report,
+		answer: client.Report{}, fails: []int{400, 401, 404, 503}, role: access.Public, handle: s.serveReport,
 	}}
 }
 
-func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error {
+func (s *server) serveReport(w http.ResponseWriter, r *http.Request, q *query) error {
 	period, ok := q.get("period")
 	if !ok {
 		period = "month"
@@ -53,8 +53,8 @@ func (s *server) report(w http.ResponseWriter, r *http.Request, q *query) error 
 	return nil
 }
 
-// periodBegin returns the start of a period that ends at t, and the step of its plots.
-func periodBegin(period string, t time.Time) (since time.Time, step string) {
+// periodStart returns the start of a period that ends at t, and the step of its plots.
+func periodStart(period string, t time.Time) (since time.Time, step string) {
 	switch period {
 	case "day":
 		return t.AddDate(0, 0, -1), "hour"
@@ -69,7 +69,7 @@ func periodBegin(period string, t time.Time) (since time.Time, step string) {
 }
 
 func (s *server) makeReport(ctx context.Context, period string, until time.Time, public bool) (client.Report, error) {
-	since, step := periodBegin(period, until)
+	since, step := periodStart(period, until)
 	v := access.From(ctx)
 	rep := client.Report{Period: period, Since: since, Until: until, Step: step, Public: public || v.Role == access.Public}
 	if v.Role == access.Nobody {
@@ -104,8 +104,7 @@ func (s *server) makeReport(ctx context.Context, period string, until time.Time,
 		}
 		if part.span == "whole" {
 			slices.SortStableFunc(list.Rows, func(a, b client.Usage) int {
-				return cmp.Compare(orMinusOne(b.CPUSeconds),
-					orMinusOne(a.CPUSeconds))
+				return cmp.Compare(orMinusOne(b.CPUSeconds), orMinusOne(a.CPUSeconds))
 			})
 		}
 	}

@@ -92,7 +92,7 @@ func (s *server) routes() []route {
 func (s *server) newMux(routes []route) http.Handler {
 	mux, shared := http.NewServeMux(), shareResponses()
 	for _, r := range routes {
-		h := s.handler(r)
+		h := s.routeHandler(r)
 		if !r.stream {
 			h = compressHandler(h)
 		}
@@ -106,7 +106,7 @@ func (s *server) newMux(routes []route) http.Handler {
 		writeError(w, newError(http.StatusNotFound, "GET /api/reckon/openapi.json lists every address", "no such address: %s", r.URL.Path))
 	})
 	if s.Prometheus != nil {
-		mux.Handle("/api/v1/", atLeast(access.Public, s.auditQueries(shared(s.bounded(s.Prometheus)))))
+		mux.Handle("/api/v1/", requireRole(access.Public, s.auditQueries(shared(s.limitTime(s.Prometheus)))))
 	}
 	for _, path := range s.GraphPaths {
 		mux.Handle(path, s.auditQueries(s.Graph))
@@ -122,12 +122,12 @@ func (s *server) newMux(routes []route) http.Handler {
 		mux.Handle("/auth/", s.Auth)
 	}
 	if s.Metrics != nil {
-		mux.Handle("/metrics", atLeast(access.Support, s.Metrics))
+		mux.Handle("/metrics", requireRole(access.Support, s.Metrics))
 	}
 	guides := compressHandler(docs.Handler())
 	mux.Handle("GET "+docs.Path, guides)
 	mux.Handle("GET "+docs.Path+"/", guides)
-	s.alertmanager(mux)
+	s.mountAlertmanager(mux)
 	s.mountPages(mux)
 	return mux
 }
@@ -157,20 +157,20 @@ func parseForm(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// handler parses the parameters of the route and writes its errors.
-func (s *server) handler(rt route) http.Handler {
+// routeHandler parses the parameters of the route and writes its errors.
+func (s *server) routeHandler(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := rt.allows(access.From(r.Context()))
+		err := rt.checkRole(access.From(r.Context()))
 		var q *query
 		if err == nil && rt.method == http.MethodPost && !rt.raw {
 			err = parseForm(w, r)
 		}
 		if err == nil {
-			q, err = parse(r, rt.params)
+			q, err = parseQuery(r, rt.params)
 		}
 		if err == nil && !rt.always {
 			if reason := s.Ready(); reason != nil {
-				err = notReady(reason)
+				err = notReadyError(reason)
 			}
 		}
 		if err == nil {
@@ -204,7 +204,7 @@ func (s *server) withTimeout(r *http.Request) (*http.Request, context.CancelFunc
 	return r, func() {}
 }
 
-func (s *server) bounded(h http.Handler) http.Handler {
+func (s *server) limitTime(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r, cancel := s.withTimeout(r)
 		defer cancel()
@@ -212,8 +212,8 @@ func (s *server) bounded(h http.Handler) http.Handler {
 	})
 }
 
-// allows rejects viewers with too low a role.
-func (r *route) allows(v access.Viewer) error {
+// checkRole rejects viewers with too low a role.
+func (r *route) checkRole(v access.Viewer) error {
 	least := r.role
 	if least == access.Nobody {
 		least = access.Support
@@ -227,11 +227,11 @@ func (r *route) allows(v access.Viewer) error {
 	return newError(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not see %s; it takes %s", v.Role, r.path, least)
 }
 
-// atLeast guards a handler that is not one of the routes.
-func atLeast(least access.Role, h http.Handler) http.Handler {
+// requireRole guards a handler that is not one of the routes.
+func requireRole(least access.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rt := route{path: r.URL.Path, role: least}
-		if err := rt.allows(access.From(r.Context())); err != nil {
+		if err := rt.checkRole(access.From(r.Context())); err != nil {
 			writeError(w, err)
 			return
 		}
@@ -239,7 +239,7 @@ func atLeast(least access.Role, h http.Handler) http.Handler {
 	})
 }
 
-func notReady(reason error) error {
+func notReadyError(reason error) error {
 	return newError(http.StatusServiceUnavailable, "try again in a moment", "the server is not ready: %v", reason)
 }
 

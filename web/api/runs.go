@@ -16,17 +16,17 @@ import (
 // Batch systems reuse ids when their job numbers wrap or their database is new. Site, id and start
 // together identify a run.
 
-// listedRuns is the maximum number of runs of an id that are searched.
-const listedRuns = 1000
+// maxRuns is the maximum number of runs of an id that are searched.
+const maxRuns = 1000
 
-// find returns the run that text identifies, and all runs with its id that the viewer may see, the latest first. text
+// findRun returns the run that text identifies, and all runs with its id that the viewer may see, the latest first. text
 // is an id with or without its kind, or a part of an id. For a full id it makes only one query.
-func (s *server) find(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
+func (s *server) findRun(ctx context.Context, text string, r client.Range) (*client.Workload, []client.Workload, error) {
 	ids := []string{text}
 	for _, k := range workload.Kinds() {
 		ids = append(ids, string(workload.MakeID(k, text)))
 	}
-	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: ids, Sort: "-start", Limit: listedRuns})
+	list, err := s.Backend.Workloads(ctx, client.Filter{IDs: ids, Sort: "-start", Limit: maxRuns})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +45,7 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 		if err != nil {
 			return nil, nil, err
 		}
-		if list, err = s.Backend.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: listedRuns}); err != nil {
+		if list, err = s.Backend.Workloads(ctx, client.Filter{IDs: []string{id}, Sort: "-start", Limit: maxRuns}); err != nil {
 			return nil, nil, err
 		}
 		found, by[id] = []string{id}, list.Workloads
@@ -61,26 +61,27 @@ func (s *server) find(ctx context.Context, text string, r client.Range) (*client
 // one site.
 func selectRun(id string, all []client.Workload, r client.Range) (*client.Workload, error) {
 	if len(all) == 0 {
-		return nil, noWorkload(id)
+		return nil, noWorkloadError(id)
 	}
 	at := r.Start
 	if r.Site != "" {
 		here := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return w.Site != r.Site })
 		if len(here) == 0 {
-			return nil, newError(http.StatusNotFound, "it is of "+strings.Join(sitesOf(all), ", "), "%s is not at the site %s", id, r.Site)
+			return nil, newError(http.StatusNotFound, "it is of "+strings.Join(listSites(all), ", "), "%s is not at the site %s", id,
+				r.Site)
 		}
 		all = here
 	}
 	if at.IsZero() {
-		return latestOf(id, all)
+		return latestRun(id, all)
 	}
 	for _, fits := range []func(w *client.Workload) bool{
 		func(w *client.Workload) bool { return at.Sub(w.Start).Abs() < time.Second },
-		func(w *client.Workload) bool { return !at.Before(w.Start) && !at.After(endOf(w)) },
+		func(w *client.Workload) bool { return !at.Before(w.Start) && !at.After(runEnd(w)) },
 		func(w *client.Workload) bool { return at.Before(w.Start) && w.Start.Sub(at) <= time.Minute },
 	} {
 		if then := slices.DeleteFunc(slices.Clone(all), func(w client.Workload) bool { return !fits(&w) }); len(then) > 0 {
-			return latestOf(id, then)
+			return latestRun(id, then)
 		}
 	}
 	var spans []string
@@ -92,7 +93,7 @@ func selectRun(id string, all []client.Workload, r client.Range) (*client.Worklo
 		w := &all[i]
 		span := "from " + w.Start.UTC().Format(time.RFC3339) + " on"
 		if !w.Running {
-			span = "from " + w.Start.UTC().Format(time.RFC3339) + " to " + endOf(w).UTC().Format(time.RFC3339)
+			span = "from " + w.Start.UTC().Format(time.RFC3339) + " to " + runEnd(w).UTC().Format(time.RFC3339)
 		}
 		spans = append(spans, span)
 	}
@@ -100,17 +101,17 @@ func selectRun(id string, all []client.Workload, r client.Range) (*client.Worklo
 		"%s was not there at %s", id, at.UTC().Format(time.RFC3339))
 }
 
-// latestOf returns the latest of some workloads with one id, if all are of one site.
-func latestOf(id string, list []client.Workload) (*client.Workload, error) {
-	if sites := sitesOf(list); len(sites) > 1 {
+// latestRun returns the latest of some workloads with one id, if all are of one site.
+func latestRun(id string, list []client.Workload) (*client.Workload, error) {
+	if sites := listSites(list); len(sites) > 1 {
 		return nil, newError(http.StatusConflict, "name the site, or its start: "+strings.Join(sites, ", "),
 			"%s is a workload of each of %d sites", id, len(sites))
 	}
 	return &list[0], nil
 }
 
-// sitesOf lists the sites of workloads, the latest first, with their distinguishing features.
-func sitesOf(list []client.Workload) (out []string) {
+// listSites describes each site of the workloads by the owner and the start of its latest run.
+func listSites(list []client.Workload) (out []string) {
 	seen := map[string]bool{}
 	for i := range list {
 		w := &list[i]
@@ -124,8 +125,8 @@ func sitesOf(list []client.Workload) (out []string) {
 	return out
 }
 
-// endOf returns the last moment of a run.
-func endOf(w *client.Workload) time.Time {
+// runEnd returns the last moment of a run.
+func runEnd(w *client.Workload) time.Time {
 	if w.End != nil && w.End.After(w.Seen) {
 		return *w.End
 	}

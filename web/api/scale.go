@@ -45,11 +45,11 @@ func (s *server) serveScale(w http.ResponseWriter, r *http.Request, q *query) er
 	case s.Scale == nil:
 		return newError(http.StatusNotFound, "ask a server that keeps a catalogue", "this server does not know how workloads scale")
 	}
-	one, _, err := s.find(r.Context(), asked, rng)
+	one, _, err := s.findRun(r.Context(), asked, rng)
 	if err != nil {
 		return err
 	}
-	s.audit(r, "scale", one.ID, one.Owner)
+	s.recordAccess(r, "scale", one.ID, one.Owner)
 	answer, err := s.Scale.Scale(r.Context(), *one)
 	if err != nil {
 		return err

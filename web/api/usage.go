@@ -46,7 +46,7 @@ func (s *server) usageRoutes() []route {
 	}}
 }
 
-func usageOf(q *query) client.UsageQuery {
+func parseUsageQuery(q *query) client.UsageQuery {
 	u := client.UsageQuery{
 		Since: q.time("since"), Until: q.time("until"), By: q.list("by"), Sites: q.list("site"), Owners: q.list("owner"),
 		Accounts:   q.list("account"),
@@ -83,7 +83,7 @@ func usageOf(q *query) client.UsageQuery {
 }
 
 func (s *server) serveUsage(w http.ResponseWriter, r *http.Request, q *query) error {
-	u, format := usageOf(q), q.format(r)
+	u, format := parseUsageQuery(q), q.format(r)
 	if q.err != nil {
 		return q.err
 	}

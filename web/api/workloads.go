@@ -13,7 +13,7 @@ import (
 )
 
 func (s *server) serveWorkloads(w http.ResponseWriter, r *http.Request, q *query) error {
-	f, format := filterOf(q), q.format(r)
+	f, format := parseFilter(q), q.format(r)
 	if q.err != nil {
 		return q.err
 	}
@@ -21,7 +21,7 @@ func (s *server) serveWorkloads(w http.ResponseWriter, r *http.Request, q *query
 	if err != nil {
 		return err
 	}
-	s.lookAt(r, f)
+	s.recordListAccess(r, f)
 	if list.Workloads == nil {
 		list.Workloads = []client.Workload{}
 	}
@@ -44,7 +44,7 @@ func fillEmptyLists(w *client.Workload) {
 }
 
 func (s *server) serveWorkload(w http.ResponseWriter, r *http.Request, q *query) error {
-	rng := rangeOf(q)
+	rng := parseRange(q)
 	if q.err != nil {
 		return q.err
 	}
@@ -52,7 +52,7 @@ func (s *server) serveWorkload(w http.ResponseWriter, r *http.Request, q *query)
 	if asked == "" {
 		return newError(http.StatusBadRequest, "give kind/name, such as slurm/4711", "the id is empty")
 	}
-	one, runs, err := s.find(r.Context(), asked, rng)
+	one, runs, err := s.findRun(r.Context(), asked, rng)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *server) serveWorkload(w http.ResponseWriter, r *http.Request, q *query)
 	if err != nil {
 		return err
 	}
-	s.audit(r, "workload", d.ID, d.Owner)
+	s.recordAccess(r, "workload", d.ID, d.Owner)
 	d.Runs = otherRuns(runs, d.Site)
 	fillEmptyLists(&d.Workload)
 	if d.Profile == nil {
@@ -78,8 +78,8 @@ func (s *server) serveWorkload(w http.ResponseWriter, r *http.Request, q *query)
 	return nil
 }
 
-// searched is the maximum number of latest workloads that are searched if no id or name matches.
-const searched = 2000
+// maxSearched is the maximum number of latest workloads that are searched if no id or name matches.
+const maxSearched = 2000
 
 // resolveID returns the id of the one workload that text identifies, or an error with the candidates. It compares text
 // with the job number, then with the name, both for workloads of any age. After that it compares text with the end of
@@ -97,7 +97,7 @@ func (s *server) resolveID(ctx context.Context, text string) (string, error) {
 		}
 	}
 	if len(exact) == 0 {
-		list, err := s.Backend.Workloads(ctx, client.Filter{Sort: "-seen", Limit: searched})
+		list, err := s.Backend.Workloads(ctx, client.Filter{Sort: "-seen", Limit: maxSearched})
 		if err != nil {
 			return "", err
 		}
@@ -133,7 +133,7 @@ func (s *server) resolveID(ctx context.Context, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if digits(text) { // a number is the batch system's, not part of a name of another kind
+		if isDigits(text) { // a number is the batch system's, not part of a name of another kind
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !workload.ID(id).Kind().Array() })
 		}
 		ran, err := s.Backend.Workloads(ctx, client.Filter{Command: escapePattern(text), Limit: 1})
@@ -147,7 +147,7 @@ func (s *server) resolveID(ctx context.Context, text string) (string, error) {
 			hint = "`reckon jobs --command " + text + "` lists what ran this program"
 		case len(near) > 0:
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
-		case digits(text):
+		case isDigits(text):
 			hint = "a number is that of a batch job; `reckon jobs --command NAME` finds the process of a program"
 		}
 		return "", newError(http.StatusNotFound, hint, "no workload %q", text)
@@ -174,14 +174,14 @@ func (s *server) familyMessage(ctx context.Context, text string) (string, error)
 		list, err := s.Backend.Workloads(ctx, client.Filter{IDs: []string{string(workload.JobID(name))}, Limit: 1})
 		return len(list.Workloads) > 0, err
 	}
-	if number, task, ok := strings.Cut(text, "_"); ok && digits(number) && digits(task) {
+	if number, task, ok := strings.Cut(text, "_"); ok && isDigits(number) && isDigits(task) {
 		ok, err := has(number)
 		if !ok || err != nil {
 			return "", err
 		}
 		return fmt.Sprintf("slurm/%s stands for its tasks that have not started; `reckon job %s` lists the others", number, number), nil
 	}
-	if !digits(text) {
+	if !isDigits(text) {
 		return "", nil
 	}
 	for _, k := range []struct{ between, what string }{{"+", "component"}, {"_", "task"}} {
@@ -203,7 +203,7 @@ func (s *server) familyMessage(ctx context.Context, text string) (string, error)
 	return "", nil
 }
 
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // idsByName lists the ids of workloads with a name, or with names that match a pattern.
 func (s *server) idsByName(ctx context.Context, pattern string) (ids []string, err error) {

@@ -9,7 +9,7 @@ import (
 
 // Backup writes a copy of the server's data to w. If it returns an error, the copy is incomplete.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
-	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/backup", nil, "application/zstd")
+	resp, err := c.sendRequest(ctx, http.MethodGet, "/api/reckon/v1/backup", nil, "application/zstd")
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,7 +67,7 @@ func New(server string, opts ...Option) (*Client, error) {
 	if socket {
 		server = "http://localhost"
 	}
-	base, err := normalise(server)
+	base, err := parseServer(server)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +92,9 @@ func (c *Client) Server() string {
 	return c.base.Redacted()
 }
 
-func normalise(server string) (*url.URL, error) {
+func parseServer(server string) (*url.URL, error) {
 	text := strings.TrimSpace(server)
-	if text == "" {
-		text = DefaultServer
-	}
+	text = cmp.Or(text, DefaultServer)
 	bad := func(why string) error {
 		return fmt.Errorf("server address %q: %s; write it as http://HOST:9870 or https://HOST", server, why)
 	}
@@ -195,7 +194,7 @@ func (c *Client) getJSON(ctx context.Context, method, path string, q url.Values,
 
 // send sends a request and returns the body of a 200 response. POST sends q as a form.
 func (c *Client) send(ctx context.Context, method, path string, q url.Values) ([]byte, error) {
-	resp, err := c.open(ctx, method, path, q, "application/json")
+	resp, err := c.sendRequest(ctx, method, path, q, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +209,7 @@ func (c *Client) send(ctx context.Context, method, path string, q url.Values) ([
 	return body, nil
 }
 
-func (c *Client) open(ctx context.Context, method, path string, q url.Values, accept string) (*http.Response, error) {
+func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Values, accept string) (*http.Response, error) {
 	target, err := url.Parse(c.base.String() + path)
 	if err != nil {
 		return nil, fmt.Errorf("address %s%s: %w", c.Server(), path, err)
@@ -235,7 +234,7 @@ func (c *Client) open(ctx context.Context, method, path string, q url.Values, ac
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, c.unreachableError(ctx, err)
 	}
 	return resp, nil
 }
@@ -253,8 +252,8 @@ func (c *Client) responseError(resp *http.Response, body []byte) error {
 	return e
 }
 
-// unreachable returns an error with the reason for a missing response and the remedy.
-func (c *Client) unreachable(ctx context.Context, err error) error {
+// unreachableError returns an error with the reason for a missing response and the remedy.
+func (c *Client) unreachableError(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}

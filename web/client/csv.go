@@ -54,17 +54,17 @@ func Columns[T any]() (names []string) {
 func Cells[T any](row *T) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		more := true
-		eachField(reflect.ValueOf(row).Elem(), func(name string, v reflect.Value) { more = more && yield(name, cell(v)) })
+		eachField(reflect.ValueOf(row).Elem(), func(name string, v reflect.Value) { more = more && yield(name, formatCell(v)) })
 	}
 }
 
 // CSVText makes untrusted text safe for spreadsheets and terminals. It puts a ' in front of text that looks like a
 // formula, which starts with =, +, - or @ (CWE-1236). It escapes control characters as \u001b. Numbers are unchanged.
 func CSVText(s string) string {
-	if strings.ContainsFunc(s, control) {
+	if strings.ContainsFunc(s, isControl) {
 		var b strings.Builder
 		for _, r := range s {
-			if control(r) {
+			if isControl(r) {
 				fmt.Fprintf(&b, `\u%04x`, r)
 			} else {
 				b.WriteRune(r)
@@ -81,7 +81,7 @@ func CSVText(s string) string {
 	return "'" + s
 }
 
-func control(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 }
+func isControl(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 }
 
 func eachField(v reflect.Value, f func(name string, v reflect.Value)) {
 	t := v.Type()
@@ -99,7 +99,7 @@ func eachField(v reflect.Value, f func(name string, v reflect.Value)) {
 	}
 }
 
-func cell(v reflect.Value) string {
+func formatCell(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return ""

@@ -32,7 +32,7 @@ func (c *Client) GraphLinks(ctx context.Context, iri string) ([]GraphLink, error
 // SPARQL runs a query. The answer of a CONSTRUCT or DESCRIBE is a document in Turtle.
 func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) {
 	var answer GraphAnswer
-	body, err := c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query",
+	body, err := c.sendGraph(ctx, http.MethodPost, "/sparql", "application/sparql-query",
 		"application/sparql-results+json, text/turtle;q=0.9", strings.NewReader(query), "")
 	switch {
 	case err != nil:
@@ -47,7 +47,7 @@ func (c *Client) SPARQL(ctx context.Context, query string) (GraphAnswer, error) 
 // SPARQLText runs a SPARQL query and returns the answer in a media type. The types for rows are text/csv and
 // text/tab-separated-values. The types for statements are text/turtle, application/n-triples and application/ld+json.
 func (c *Client) SPARQLText(ctx context.Context, query, media string) ([]byte, error) {
-	return c.graph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
+	return c.sendGraph(ctx, http.MethodPost, "/sparql", "application/sparql-query", media, strings.NewReader(query), "")
 }
 
 // Subgraph returns the document of a subgraph in a media type; with values, its series include their latest values.
@@ -56,7 +56,7 @@ func (c *Client) Subgraph(ctx context.Context, id, media string, values bool) ([
 	if values {
 		path += "?values=latest"
 	}
-	return c.graph(ctx, http.MethodGet, path, "", media, nil, "")
+	return c.sendGraph(ctx, http.MethodGet, path, "", media, nil, "")
 }
 
 // PutSubgraph replaces a subgraph by a document, or adds to it. ifVersion is the required current version; empty for any.
@@ -65,17 +65,17 @@ func (c *Client) PutSubgraph(ctx context.Context, id, media string, document io.
 	if add {
 		method = http.MethodPost
 	}
-	_, err := c.graph(ctx, method, "/subgraph/"+url.PathEscape(id), media, "application/json", document, ifVersion)
+	_, err := c.sendGraph(ctx, method, "/subgraph/"+url.PathEscape(id), media, "application/json", document, ifVersion)
 	return err
 }
 
 // DeleteSubgraph deletes a subgraph.
 func (c *Client) DeleteSubgraph(ctx context.Context, id string) error {
-	_, err := c.graph(ctx, http.MethodDelete, "/subgraph/"+url.PathEscape(id), "", "application/json", nil, "")
+	_, err := c.sendGraph(ctx, http.MethodDelete, "/subgraph/"+url.PathEscape(id), "", "application/json", nil, "")
 	return err
 }
 
-func (c *Client) graph(ctx context.Context, method, path, media, accept string, body io.Reader, ifVersion string) ([]byte, error) {
+func (c *Client) sendGraph(ctx context.Context, method, path, media, accept string, body io.Reader, ifVersion string) ([]byte, error) {
 	target := c.base.String() + path
 	req, err := http.NewRequestWithContext(ctx, method, target, body)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Client) graph(ctx context.Context, method, path, media, accept string, 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return nil, c.unreachableError(ctx, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

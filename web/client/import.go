@@ -92,7 +92,7 @@ func (c *Client) Import(ctx context.Context, o ImportOptions, files []ImportFile
 		if local != nil && !errors.Is(local, io.ErrClosedPipe) {
 			return ImportResult{}, local
 		}
-		return ImportResult{}, c.unreachable(ctx, err)
+		return ImportResult{}, c.unreachableError(ctx, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 	return func(yield func(Live, error) bool) {
 		backoff := firstBackoff
 		for {
-			err := c.stream(ctx, func(l Live) bool {
+			err := c.readStream(ctx, func(l Live) bool {
 				backoff = firstBackoff
 				return yield(l, nil)
 			})
@@ -56,13 +57,13 @@ func (c *Client) Live(ctx context.Context) iter.Seq2[Live, error] {
 
 var errStop = errors.New("the reader has had enough")
 
-// stream reads one connection. It always returns an error, because a stream has no end.
-func (c *Client) stream(ctx context.Context, each func(Live) bool) error {
+// readStream reads the ticks of one connection. It always returns an error, because a stream has no end.
+func (c *Client) readStream(ctx context.Context, each func(Live) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%s was silent for %s", c.Server(), silence)) })
 	defer quiet.Stop()
-	resp, err := c.open(ctx, http.MethodGet, "/api/reckon/v1/live", nil, "text/event-stream")
+	resp, err := c.sendRequest(ctx, http.MethodGet, "/api/reckon/v1/live", nil, "text/event-stream")
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -112,9 +113,7 @@ func readEvents(r io.Reader, each func(name string, data []byte) error) error {
 		line := lines.Bytes()
 		if len(line) == 0 { // end of the event
 			if have {
-				if name == "" {
-					name = "message"
-				}
+				name = cmp.Or(name, "message")
 				if err := each(name, data); err != nil {
 					return err
 				}

@@ -53,7 +53,7 @@ func (c *Client) KeepMetricRun(ctx context.Context, namespace, name string, u Me
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return kept, c.unreachable(ctx, err)
+		return kept, c.unreachableError(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

@@ -56,12 +56,12 @@ type Lost struct {
 }
 
 // UnusedCoreSeconds returns the unused allocation; nil if no allocation is known.
-func UnusedCoreSeconds(u *Usage) *float64 { return unused(u.HeldCoreSeconds, u.CPUSeconds) }
+func UnusedCoreSeconds(u *Usage) *float64 { return subtractUsed(u.HeldCoreSeconds, u.CPUSeconds) }
 
 // UnusedGPUSeconds returns the same for GPUs.
-func UnusedGPUSeconds(u *Usage) *float64 { return unused(u.HeldGPUSeconds, u.GPUSeconds) }
+func UnusedGPUSeconds(u *Usage) *float64 { return subtractUsed(u.HeldGPUSeconds, u.GPUSeconds) }
 
-func unused(held, used *float64) *float64 {
+func subtractUsed(held, used *float64) *float64 {
 	if held == nil || used == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *Client) OwnerReport(ctx context.Context, owner string, since, until tim
 	own := Filter{Owners: []string{owner}, Since: since, Until: until}
 	sum := func(from, to time.Time, span string) (UsageList, error) {
 		usage, err := c.Usage(ctx, UsageQuery{Owners: own.Owners, Since: from, Until: to, Span: span, By: []string{"owner"}})
-		if answersNothing(err) {
+		if isMissing(err) {
 			usage.Missing, err = []string{"this server keeps no history of usage"}, nil
 		}
 		for _, m := range usage.Missing {
@@ -119,32 +119,32 @@ func (c *Client) OwnerReport(ctx context.Context, owner string, since, until tim
 	r.Running, r.RunningTotal = running.Workloads, running.Total
 	r.Waiting, r.WaitingTotal = waiting.Workloads, waiting.Total
 	r.Failed, r.FailedTotal = failed.Workloads, failed.Total
-	if r.Lost, err = c.advised(ctx, lostOf(all.Workloads)); err != nil {
+	if r.Lost, err = c.fetchAdvice(ctx, groupLost(all.Workloads)); err != nil {
 		return r, err
 	}
 	found, err := c.Findings(ctx, FindingFilter{Owners: own.Owners})
-	if answersNothing(err) { // it does not evaluate misuse
+	if isMissing(err) { // it does not evaluate misuse
 		err = nil
 	}
 	r.Findings = found.Findings
 	return r, err
 }
 
-// answersNothing reports whether the server lacks the resource.
-func answersNothing(err error) bool {
+// isMissing reports whether an error means that the server does not have the resource.
+func isMissing(err error) bool {
 	var refused *APIError
 	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
-// lostOf groups runs by name and returns those with the largest loss.
-func lostOf(list []Workload) []Lost {
+// groupLost groups runs by name and returns those with the largest loss.
+func groupLost(list []Workload) []Lost {
 	by := map[string]*Lost{}
 	worst := map[string]float64{}
 	for i := range list {
 		w := &list[i]
 		cores, _ := w.GivenCores()
 		gpus, _ := w.GivenGPUs()
-		core, gpu := unused(times(cores, w.WallSeconds), w.CPUSeconds), unused(times(gpus, w.WallSeconds), w.GPUSeconds)
+		core, gpu := subtractUsed(multiply(cores, w.WallSeconds), w.CPUSeconds), subtractUsed(multiply(gpus, w.WallSeconds), w.GPUSeconds)
 		if core == nil && gpu == nil {
 			continue
 		}
@@ -155,25 +155,26 @@ func lostOf(list []Workload) []Lost {
 			by[name] = l
 		}
 		l.Runs++
-		l.CoreSeconds, l.GPUSeconds = plus(l.CoreSeconds, core), plus(l.GPUSeconds, gpu)
-		if cost := weight(core, gpu); l.Runs == 1 || cost > worst[name] {
+		l.CoreSeconds, l.GPUSeconds = sumKnown(l.CoreSeconds, core), sumKnown(l.GPUSeconds, gpu)
+		if cost := loss(core, gpu); l.Runs == 1 || cost > worst[name] {
 			l.Worst, worst[name] = *w, cost
 		}
 	}
 	out := []Lost{}
 	for _, l := range by {
-		if weight(l.CoreSeconds, l.GPUSeconds) >= 3600 {
+		if loss(l.CoreSeconds, l.GPUSeconds) >= 3600 {
 			out = append(out, *l)
 		}
 	}
 	slices.SortFunc(out, func(a, b Lost) int {
-		return cmp.Or(cmp.Compare(weight(b.CoreSeconds, b.GPUSeconds), weight(a.CoreSeconds, a.GPUSeconds)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(loss(b.CoreSeconds, b.GPUSeconds), loss(a.CoreSeconds, a.GPUSeconds)), cmp.Compare(a.Name,
+			b.Name))
 	})
 	return out[:min(len(out), ownerAdvice)]
 }
 
-// weight orders losses; a GPU counts as 16 cores.
-func weight(core, gpu *float64) (v float64) {
+// loss returns the sort key of a loss in core seconds; a GPU counts as 16 cores.
+func loss(core, gpu *float64) (v float64) {
 	if core != nil {
 		v = *core
 	}
@@ -183,7 +184,7 @@ func weight(core, gpu *float64) (v float64) {
 	return v
 }
 
-func times(v *float64, by float64) *float64 {
+func multiply(v *float64, by float64) *float64 {
 	if v == nil {
 		return nil
 	}
@@ -191,7 +192,7 @@ func times(v *float64, by float64) *float64 {
 	return &x
 }
 
-func plus(a, b *float64) *float64 {
+func sumKnown(a, b *float64) *float64 {
 	switch {
 	case a == nil:
 		return b
@@ -202,12 +203,12 @@ func plus(a, b *float64) *float64 {
 	return &v
 }
 
-// advised fetches the recommended request for the next run of each.
-func (c *Client) advised(ctx context.Context, list []Lost) ([]Lost, error) {
+// fetchAdvice fetches the recommended request for the next run of each.
+func (c *Client) fetchAdvice(ctx context.Context, list []Lost) ([]Lost, error) {
 	for i := range list {
 		w := &list[i].Worst
 		d, err := c.Workload(ctx, w.ID, Range{Start: w.Start, Site: w.Site})
-		if answersNothing(err) {
+		if isMissing(err) {
 			continue // its series have expired
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ func TestLostOf(t *testing.T) {
 	run := func(id, name string, cores, gpus, used *float64, wall float64) Workload {
 		return Workload{ID: id, Name: name, WallSeconds: wall, Row: figure.Row{AllocatedCores: cores, AllocatedGPUs: gpus, CPUSeconds: used, GPUSeconds: f(0)}}
 	}
-	got := lostOf([]Workload{
+	got := groupLost([]Workload{
 		run("slurm/1", "a", f(2), nil, f(3600), 3600),    // 1 core-hour
 		run("slurm/2", "a", f(4), nil, f(3600), 3600),    // 3
 		run("slurm/3", "b", f(1), f(1), f(3600), 3600),   // 1 GPU-hour

@@ -117,7 +117,7 @@ func FuzzPromAnswer(f *testing.F) {
 		if json.Unmarshal(in, &a) != nil {
 			return
 		}
-		r, err := a.result()
+		r, err := a.toResult()
 		if err == nil && r.Series == nil {
 			t.Error("series is nil")
 		}

@@ -47,7 +47,7 @@ func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err er
 	req.Header.Set("Content-Type", "text/plain; version=0.0.4")
 	resp, err := (&http.Client{Transport: transport, Timeout: 15 * time.Second}).Do(req)
 	if err != nil {
-		return "", notThere(p.Socket, err)
+		return "", socketError(p.Socket, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
@@ -61,8 +61,8 @@ func PushOwn(ctx context.Context, p Pushing, text []byte) (answer string, err er
 	return answer, nil
 }
 
-// notThere explains why there is no answer at a socket.
-func notThere(socket string, err error) error {
+// socketError explains why there is no answer at a socket.
+func socketError(socket string, err error) error {
 	const start = "start `reckon-agent` or `reckon up` on this machine, or name its socket with --socket"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -44,18 +44,18 @@ func (c *Client) Query(ctx context.Context, expr string, at time.Time) (Result, 
 	if !at.IsZero() {
 		q.Set("time", wire.FormatTime(at))
 	}
-	return c.promql(ctx, "/api/v1/query", q)
+	return c.queryPromQL(ctx, "/api/v1/query", q)
 }
 
 // QueryRange evaluates a PromQL expression at each step from one time to another.
 func (c *Client) QueryRange(ctx context.Context, expr string, from, to time.Time, step time.Duration) (Result, error) {
-	return c.promql(ctx, "/api/v1/query_range", url.Values{
+	return c.queryPromQL(ctx, "/api/v1/query_range", url.Values{
 		"query": {expr}, "start": {wire.FormatTime(from)}, "end": {wire.FormatTime(to)},
 		"step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
 	})
 }
 
-func (c *Client) promql(ctx context.Context, path string, q url.Values) (Result, error) {
+func (c *Client) queryPromQL(ctx context.Context, path string, q url.Values) (Result, error) {
 	body, err := c.send(ctx, http.MethodPost, path, q) // POST: an expression may be longer than an address
 	if err != nil {
 		return Result{}, err
@@ -64,7 +64,7 @@ func (c *Client) promql(ctx context.Context, path string, q url.Values) (Result,
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return Result{}, fmt.Errorf("%s%s did not answer with Prometheus JSON (%w)", c.Server(), path, err)
 	}
-	res, err := answer.result()
+	res, err := answer.toResult()
 	if err != nil {
 		return Result{}, fmt.Errorf("%s%s: %w", c.Server(), path, err)
 	}
@@ -82,11 +82,11 @@ type promAnswer struct {
 	} `json:"data"`
 }
 
-func (a promAnswer) result() (Result, error) {
+func (a promAnswer) toResult() (Result, error) {
 	r := Result{Type: a.Data.Type, Warnings: a.Warnings, Series: []Series{}}
 	switch a.Data.Type {
 	case "scalar", "string":
-		var p pair
+		var p samplePair
 		if err := json.Unmarshal(a.Data.Result, &p); err != nil {
 			return r, err
 		}
@@ -98,8 +98,8 @@ func (a promAnswer) result() (Result, error) {
 	}
 	var rows []struct {
 		Metric     map[string]string `json:"metric"`
-		Value      *pair             `json:"value"`
-		Values     []pair            `json:"values"`
+		Value      *samplePair       `json:"value"`
+		Values     []samplePair      `json:"values"`
 		Histogram  *histogramPair    `json:"histogram"`
 		Histograms []histogramPair   `json:"histograms"`
 	}
@@ -125,10 +125,10 @@ func (a promAnswer) result() (Result, error) {
 	return r, nil
 }
 
-// pair is [seconds, "value"].
-type pair Sample
+// samplePair is [seconds, "value"].
+type samplePair Sample
 
-func (p *pair) UnmarshalJSON(b []byte) error {
+func (p *samplePair) UnmarshalJSON(b []byte) error {
 	var seconds float64
 	if err := json.Unmarshal(b, &[]any{&seconds, &p.Value}); err != nil {
 		return err

@@ -16,7 +16,7 @@ const TimeForms = "a duration before now (30m, 2h, 7d, 2y), a date (2026-11-21),
 // that long before now. A date is midnight in the time zone of now.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	s := strings.TrimSpace(text)
-	if t, ok := slurmTime(strings.ToLower(s), now); ok {
+	if t, ok := parseSlurmTime(strings.ToLower(s), now); ok {
 		return t, nil
 	}
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
@@ -40,9 +40,9 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time; give %s", text, TimeForms)
 }
 
-// slurmTime parses the relative times of sacct: now, now-2hours, now+30 (seconds), today, midnight, noon, and a time of
+// parseSlurmTime parses the relative times of sacct: now, now-2hours, now+30 (seconds), today, midnight, noon, and a time of
 // day, which is on the day of now.
-func slurmTime(s string, now time.Time) (time.Time, bool) {
+func parseSlurmTime(s string, now time.Time) (time.Time, bool) {
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	switch s {
 	case "now":

@@ -23,21 +23,21 @@ import (
 // Path is the address of the list; documents are below it.
 const Path = "/docs"
 
-// mostFound is the maximum number of lines that a search shows.
-const mostFound = 200
+// maxFound is the maximum number of lines that a search shows.
+const maxFound = 200
 
 var markdown = sync.OnceValue(func() goldmark.Markdown {
 	return goldmark.New(goldmark.WithExtensions(
 		// alignment by attribute: the policy forbids styles in elements
 		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
-		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{}, 100))))
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(linkRewriter{}, 100))))
 })
 
-// links redirects links between documents to their pages, and removes those to files that only the repository has.
-type links struct{}
+// linkRewriter redirects links between documents to their pages, and removes those to files that only the repository has.
+type linkRewriter struct{}
 
 // Transform implements parser.ASTTransformer.
-func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
+func (linkRewriter) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
 	var gone []*ast.Link
 	_ = ast.Walk(node, func(n ast.Node, isEntering bool) (ast.WalkStatus, error) { // the function returns no error
 		if !isEntering {
@@ -45,7 +45,7 @@ func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
 		}
 		switch n := n.(type) {
 		case *ast.Link:
-			if to, ok := address(string(n.Destination)); ok {
+			if to, ok := linkTarget(string(n.Destination)); ok {
 				n.Destination = []byte(to)
 			} else {
 				gone = append(gone, n)
@@ -63,8 +63,9 @@ func (links) Transform(node *ast.Document, _ text.Reader, _ parser.Context) {
 	}
 }
 
-// address returns the target of a document's link, or false if there is none.
-func address(to string) (string, bool) {
+// linkTarget returns the address of the page that a link in a document leads to. It returns false for a file that only
+// the repository has.
+func linkTarget(to string) (string, bool) {
 	if strings.Contains(to, "://") || strings.HasPrefix(to, "#") || strings.HasPrefix(to, "mailto:") {
 		return to, true
 	}
@@ -103,8 +104,8 @@ type content struct {
 // section is a heading of the second level.
 type section struct{ ID, Title string }
 
-// sections lists the sections of a document; none if there are fewer than three.
-func sections(document ast.Node, source []byte) (out []section) {
+// listSections lists the sections of a document; none if there are fewer than three.
+func listSections(document ast.Node, source []byte) (out []section) {
 	for n := document.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 2 {
 			id, _ := h.AttributeString("id")
@@ -124,16 +125,16 @@ func Handler() http.Handler {
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
 		c := content{Title: "Guides", Topics: doc.Topics(), Query: r.FormValue("q")}
 		if c.Query != "" {
-			c.Title, c.Found = "Search", doc.Find(c.Query, mostFound)
-			c.Cut = len(c.Found) == mostFound
+			c.Title, c.Found = "Search", doc.Find(c.Query, maxFound)
+			c.Cut = len(c.Found) == maxFound
 		}
-		send(w, http.StatusOK, c)
+		writePage(w, http.StatusOK, c)
 	})
 	mux.HandleFunc("GET "+Path+"/{topic}", func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimSuffix(r.PathValue("topic"), ".md")
 		markup, ok := doc.Text(name)
 		if !ok {
-			send(w, http.StatusNotFound, content{Title: "There is no guide " + name, Topics: doc.Topics()})
+			writePage(w, http.StatusNotFound, content{Title: "There is no guide " + name, Topics: doc.Topics()})
 			return
 		}
 		source := []byte(markup)
@@ -143,8 +144,8 @@ func Handler() http.Handler {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		send(w, http.StatusOK, content{Title: doc.Title(markup), Body: template.HTML(b.String()), // ours, and without raw HTML
-			Sections: sections(document, source)})
+		writePage(w, http.StatusOK, content{Title: doc.Title(markup), Body: template.HTML(b.String()), // ours, and without raw HTML
+			Sections: listSections(document, source)})
 	})
 	mux.HandleFunc("GET "+Path+"/images/{name}", func(w http.ResponseWriter, r *http.Request) {
 		raw, ok := doc.Image(r.PathValue("name"))
@@ -158,7 +159,7 @@ func Handler() http.Handler {
 	return mux
 }
 
-func send(w http.ResponseWriter, status int, c content) {
+func writePage(w http.ResponseWriter, status int, c content) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(status)

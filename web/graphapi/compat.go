@@ -22,8 +22,8 @@ func (s *server) compatRoutes() []route {
 	return []route{
 		{"PATCH", "/api/v0/graph", "Store JSON-LD in a new graph timestamp:MS, or ID/timestamp:MS.", access.Admin, true, s.servePatch},
 		{"GET", "/api/v0/graph", "A SELECT; every literal of the answer has its type.", access.Public, true, s.serveSearch},
-		{"GET", "/api/v0/graph/update", "An update in the parameter query.", access.Admin, true, s.updateGet},
-		{"POST", "/api/v0/graph/update", `An update as {"query": "..."}.`, access.Admin, true, s.updatePost},
+		{"GET", "/api/v0/graph/update", "An update in the parameter query.", access.Admin, true, s.serveUpdateGet},
+		{"POST", "/api/v0/graph/update", `An update as {"query": "..."}.`, access.Admin, true, s.serveUpdatePost},
 		{"POST", "/api/v0/graph/compact", "Delete what is no longer used.", access.Admin, true, s.serveCompact},
 	}
 }
@@ -54,7 +54,7 @@ func (s *server) servePatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	quads, err := jsonld.Read(bytes.NewReader(raw), s.contexts, graph.Limits{Quads: maxQuads, Literal: maxLiteral})
 	if err != nil {
-		return badDocument(err)
+		return documentError(err)
 	}
 	if len(quads) == 0 {
 		return writeDetail(w, http.StatusBadRequest, "No triples could be extracted from JSON-LD.")
@@ -78,14 +78,14 @@ func (s *server) serveSearch(w http.ResponseWriter, r *http.Request) error {
 	if text == "" {
 		return writeDetail(w, http.StatusUnprocessableEntity, "the parameter query is missing")
 	}
-	result, err := s.Querier.Query(r.Context(), text, s.Limits, visible(access.From(r.Context())))
+	result, err := s.Querier.Query(r.Context(), text, s.Limits, visibleFilter(access.From(r.Context())))
 	if err != nil {
 		return s.writeSyntaxError(w, err)
 	}
 	if result.Ask != nil {
 		return writeDetail(w, http.StatusInternalServerError, "Expected a SELECT query, got QueryBoolean")
 	}
-	return writeJSON(w, http.StatusOK, resultsJSON(result, true))
+	return writeJSON(w, http.StatusOK, toResultsJSON(result, true))
 }
 
 func (s *server) writeSyntaxError(w http.ResponseWriter, err error) error {
@@ -96,29 +96,29 @@ func (s *server) writeSyntaxError(w http.ResponseWriter, err error) error {
 	return err
 }
 
-var drops = regexp.MustCompile(`DROP GRAPH <.*?>;?`)
+var dropStatement = regexp.MustCompile(`DROP GRAPH <.*?>;?`)
 
 func (s *server) runUpdate(w http.ResponseWriter, r *http.Request, text string) error {
 	if s.Updater == nil {
 		return newProblem(http.StatusNotImplemented, "send it to /sparql", "updates are taken by the remote store")
 	}
-	if found := drops.FindAllString(text, -1); len(found) > 0 { // as there: the drops are run, and nothing else
+	if found := dropStatement.FindAllString(text, -1); len(found) > 0 { // as there: the drops are run, and nothing else
 		for i := range found {
 			found[i] = strings.TrimSuffix(found[i], ";")
 		}
 		text = strings.Join(found, ";\n")
 	}
-	if err := s.update(r, strings.ReplaceAll(text, "DROP GRAPH", "DROP SILENT GRAPH")); err != nil {
+	if err := s.applyUpdate(r, strings.ReplaceAll(text, "DROP GRAPH", "DROP SILENT GRAPH")); err != nil {
 		return s.writeSyntaxError(w, err)
 	}
 	return writeJSON(w, http.StatusOK, "Success")
 }
 
-func (s *server) updateGet(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveUpdateGet(w http.ResponseWriter, r *http.Request) error {
 	return s.runUpdate(w, r, r.URL.Query().Get("query"))
 }
 
-func (s *server) updatePost(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveUpdatePost(w http.ResponseWriter, r *http.Request) error {
 	var body map[string]any
 	err := json.NewDecoder(r.Body).Decode(&body)
 	text, ok := body["query"].(string)

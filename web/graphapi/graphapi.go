@@ -87,16 +87,16 @@ func (s *server) routes() []route {
 	list := []route{
 		{
 			"GET", "/subgraph/{id}", "One subgraph; the id is one percent-encoded segment. The ETag is its version. With values=latest " +
-				"the series have their latest values.", access.Public, true, s.get},
+				"the series have their latest values.", access.Public, true, s.serveGraph},
 		{"PUT", "/subgraph/{id}", "Replace a subgraph. If-Match or If-None-Match: * hold it to a version.", access.Admin, true, s.putGraph},
 		{"POST", "/subgraph/{id}", "Add statements to a subgraph.", access.Admin, true, s.putGraph},
-		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.remove},
+		{"DELETE", "/subgraph/{id}", "Delete a subgraph.", access.Admin, true, s.deleteGraph},
 		{"GET", "/subgraph/{id}/metrics", "How often a subgraph was read and written.", access.Public, true, s.serveUsage},
 		{"GET", "/subgraphs_versions", "The version of every subgraph that the viewer may see.", access.Public, true, s.serveVersions},
-		{"GET", "/graphstore", "Graph Store Protocol: the graph named by the parameter graph.", access.Public, true, s.get},
+		{"GET", "/graphstore", "Graph Store Protocol: the graph named by the parameter graph.", access.Public, true, s.serveGraph},
 		{"PUT", "/graphstore", "Graph Store Protocol: replace a graph.", access.Admin, true, s.putGraph},
 		{"POST", "/graphstore", "Graph Store Protocol: add to a graph.", access.Admin, true, s.putGraph},
-		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.remove},
+		{"DELETE", "/graphstore", "Graph Store Protocol: delete a graph.", access.Admin, true, s.deleteGraph},
 		{"GET", "/sparql", "SPARQL query in the parameter query; the answer as JSON, CSV or TSV.", access.Public, true, s.serveSPARQL},
 		{"POST", "/sparql", "SPARQL query or update, as a form or as application/sparql-query or application/sparql-update.", access.Public,
 			true, s.serveSPARQL},
@@ -104,11 +104,11 @@ func (s *server) routes() []route {
 			"GET", "/graph/links", "What a thing is connected to, in both directions, with the queries of its figures and logs. It is " +
 				"named by its iri, or as a node or a workload of a site; of a workload start names the run, else it is the last.",
 			access.Public, true, s.serveLinks},
-		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.list},
+		{"GET", "/graph/list", "The subgraphs that the viewer may see, with origin, time and version.", access.Public, true, s.serveGraphs},
 		{"GET", "/graph/changes", "Changes of subgraphs as server-sent events.", access.Public, true, s.serveChanges},
 		{"GET", "/graph/context", "The JSON-LD context of the vocabulary of reckon.", access.Public, true, s.serveContext},
 		{"GET", "/graph/ontology", "The vocabulary of reckon.", access.Public, true, s.serveOntology},
-		{"GET", "/graph/openapi.json", "This document.", access.Public, true, s.document},
+		{"GET", "/graph/openapi.json", "This document.", access.Public, true, s.serveOpenAPI},
 	}
 	if s.Compatible {
 		list = append(list, s.compatRoutes()...)
@@ -164,8 +164,8 @@ func (s *server) guard(rt route) http.Handler {
 	})
 }
 
-// visible returns the filter for the subgraphs that a viewer may see; nil is all.
-func visible(v access.Viewer) func(graph.Info) bool {
+// visibleFilter returns the filter for the subgraphs that a viewer may see; nil is all.
+func visibleFilter(v access.Viewer) func(graph.Info) bool {
 	if v.All() {
 		return nil
 	}
@@ -175,7 +175,7 @@ func visible(v access.Viewer) func(graph.Info) bool {
 }
 
 func maySee(v access.Viewer, i graph.Info) bool {
-	f := visible(v)
+	f := visibleFilter(v)
 	return f == nil || f(i)
 }
 
@@ -206,7 +206,7 @@ func (s *server) origin(v access.Viewer) string {
 	return s.Origin
 }
 
-func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
+func (s *server) serveOpenAPI(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, err := w.Write(s.openapi)
 	return ignoreConnError(err)
@@ -216,7 +216,7 @@ func (s *server) document(w http.ResponseWriter, _ *http.Request) error {
 func ignoreConnError(error) error { return nil }
 
 func writeJSON(w http.ResponseWriter, status int, v any) error {
-	raw, err := marshal(v)
+	raw, err := encodeJSON(v)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"reckon/graph"
 )
 
-// marshal writes JSON on one line without escaping < and >, and without a newline.
-func marshal(v any) ([]byte, error) {
+// encodeJSON writes JSON on one line without escaping < and >, and without a newline.
+func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -69,7 +69,7 @@ func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 	if s.Querier == nil {
 		return newProblem(http.StatusNotImplemented, "GET the subgraph and follow its IRIs", "links are not available with a remote store")
 	}
-	iri, err := s.subject(r)
+	iri, err := s.findSubject(r)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 		if back {
 			pattern = "?o ?r <" + iri + ">"
 		}
-		rows, err := s.rows(
+		rows, err := s.queryRows(
 			r, fmt.Sprintf(
 				`SELECT DISTINCT ?r ?o ?n ?k WHERE { %s OPTIONAL { ?o rk:name ?n } OPTIONAL { ?o rk:kind ?k } } ORDER BY ?r ?o LIMIT %d`,
 				pattern, maxLinks))
@@ -96,7 +96,7 @@ func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 			out.Links = append(out.Links, l)
 		}
 	}
-	rows, err := s.rows(r, fmt.Sprintf(`SELECT DISTINCT ?name ?title ?unit ?query ?url WHERE { <%s> rk:telemetry/rk:hasMetrics ?m . ?m rk:series ?f . ?f rk:metricName ?name ; rk:query ?query
+	rows, err := s.queryRows(r, fmt.Sprintf(`SELECT DISTINCT ?name ?title ?unit ?query ?url WHERE { <%s> rk:telemetry/rk:hasMetrics ?m . ?m rk:series ?f . ?f rk:metricName ?name ; rk:query ?query
 		OPTIONAL { ?f rdfs:label ?title } OPTIONAL { ?f qudt:ucumCode ?unit } OPTIONAL { ?m rk:source/rk:url ?url } } ORDER BY ?name LIMIT %d`, iri, maxLinks))
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 		out.Figures = append(out.Figures,
 			Figure{Name: row[0].Value, Title: row[1].Value, Unit: row[2].Value, Query: row[3].Value, URL: row[4].Value})
 	}
-	rows, err = s.rows(
+	rows, err = s.queryRows(
 		r, fmt.Sprintf(
 			`SELECT DISTINCT ?source ?query ?url WHERE { <%s> rk:telemetry/rk:hasLogs ?l . ?l rk:query ?query ; rk:source ?s . ?s `+
 				`rk:sourceType ?source OPTIONAL { ?s rk:url ?url } } LIMIT %d`, iri, maxLinks))
@@ -118,16 +118,16 @@ func (s *server) serveLinks(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, out)
 }
 
-func (s *server) rows(r *http.Request, query string) ([][]graph.Term, error) {
-	result, err := s.Querier.Query(r.Context(), linkPrefixes+query, s.Limits, visible(access.From(r.Context())))
+func (s *server) queryRows(r *http.Request, query string) ([][]graph.Term, error) {
+	result, err := s.Querier.Query(r.Context(), linkPrefixes+query, s.Limits, visibleFilter(access.From(r.Context())))
 	if err != nil {
 		return nil, err
 	}
 	return result.Rows, nil
 }
 
-// subject returns the IRI of the thing that a request names.
-func (s *server) subject(r *http.Request) (string, error) {
+// findSubject returns the IRI of the thing that a request names.
+func (s *server) findSubject(r *http.Request) (string, error) {
 	q := r.URL.Query()
 	var pattern, what string
 	switch {
@@ -146,7 +146,7 @@ func (s *server) subject(r *http.Request) (string, error) {
 	if site := q.Get("site"); site != "" {
 		pattern += " . FILTER(CONTAINS(STR(?w), " + graph.Text("/"+graph.EscapeIRI(site)+"/").String() + "))"
 	}
-	rows, err := s.rows(r, "SELECT ?w ?start WHERE { "+pattern+" OPTIONAL { ?w rk:startTime ?start } } ORDER BY DESC(?start) ?w")
+	rows, err := s.queryRows(r, "SELECT ?w ?start WHERE { "+pattern+" OPTIONAL { ?w rk:startTime ?start } } ORDER BY DESC(?start) ?w")
 	if err != nil {
 		return "", err
 	}
@@ -193,7 +193,7 @@ func (s *server) serveChanges(w http.ResponseWriter, r *http.Request) error {
 			if !maySee(access.From(r.Context()), info) {
 				continue
 			}
-			raw, err := marshal(info)
+			raw, err := encodeJSON(info)
 			if err != nil {
 				return err
 			}

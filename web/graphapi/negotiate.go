@@ -57,15 +57,15 @@ func acceptedIndex(header string, media []string) int {
 	}
 	best, quality := -1, 0.0
 	for i, m := range media {
-		if q := qualityOf(header, m); q > quality {
+		if q := acceptQuality(header, m); q > quality {
 			best, quality = i, q
 		}
 	}
 	return best
 }
 
-// qualityOf returns the quality value of a media type in a header, by its most specific matching range.
-func qualityOf(header, media string) float64 {
+// acceptQuality returns the quality value of a media type in a header, by its most specific matching range.
+func acceptQuality(header, media string) float64 {
 	quality, specific := 0.0, -1
 	kind, _, _ := strings.Cut(media, "/")
 	for part := range strings.SplitSeq(header, ",") {
@@ -111,8 +111,8 @@ func formatFor(r *http.Request) (format, error) {
 	return all[at], nil
 }
 
-// body reads the statements of a request. They belong to one graph; its name is ignored.
-func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
+// readStatements reads the statements of a request. They belong to one graph; its name is ignored.
+func (s *server) readStatements(r *http.Request, base string) ([]graph.Quad, error) {
 	name, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && r.Header.Get("Content-Type") != "" {
 		return nil, newProblem(http.StatusUnsupportedMediaType, "", "the content type %q cannot be read", r.Header.Get("Content-Type"))
@@ -127,39 +127,40 @@ func (s *server) body(r *http.Request, base string) ([]graph.Quad, error) {
 		}
 		quads, err := f.read(s, bytes.NewReader(raw), base, graph.Limits{Quads: maxQuads, Literal: maxLiteral})
 		if err != nil {
-			return nil, badDocument(err)
+			return nil, documentError(err)
 		}
-		return oneGraph(quads, base)
+		return requireOneGraph(quads, base)
 	}
 	return nil, newProblem(http.StatusUnsupportedMediaType,
 		"send application/ld+json, text/turtle, application/n-triples or application/n-quads", "documents of the type %q are not read",
 		name)
 }
 
-func badDocument(err error) error {
+func documentError(err error) error {
 	if e := toHTTP(err); e.status != http.StatusInternalServerError {
 		return err
 	}
 	return newProblem(http.StatusBadRequest, "", "the document cannot be read: %v", err)
 }
 
-// oneGraph rejects several graphs, and a graph with another name than the address has.
-func oneGraph(quads []graph.Quad, base string) ([]graph.Quad, error) {
+// requireOneGraph returns an error if the statements belong to several graphs, or to a graph that is not the one in the
+// address.
+func requireOneGraph(quads []graph.Quad, base string) ([]graph.Quad, error) {
 	for i := range quads {
 		if quads[i].G != quads[0].G {
 			return nil, newProblem(http.StatusBadRequest, "send each graph to its own address",
 				"the document has several graphs: %s and %s",
-				nameOf(quads[0].G), nameOf(quads[i].G))
+				graphName(quads[0].G), graphName(quads[i].G))
 		}
 	}
 	if len(quads) > 0 && quads[0].G.Kind == graph.IRI && graph.IDOf(quads[0].G.Value) != graph.IDOf(base) {
 		return nil, newProblem(http.StatusBadRequest, "send it to the address of that graph, or leave the name out",
-			"the document is of the graph %s, the address of <%s>", nameOf(quads[0].G), base)
+			"the document is of the graph %s, the address of <%s>", graphName(quads[0].G), base)
 	}
 	return quads, nil
 }
 
-func nameOf(g graph.Term) string {
+func graphName(g graph.Term) string {
 	if g.IsZero() {
 		return "one without a name"
 	}

@@ -58,7 +58,7 @@ func (s *server) serveSPARQL(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case update != "":
-		if err := s.update(r, update); err != nil {
+		if err := s.applyUpdate(r, update); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -66,7 +66,7 @@ func (s *server) serveSPARQL(w http.ResponseWriter, r *http.Request) error {
 	case query == "":
 		return newProblem(http.StatusBadRequest, "send ?query=SELECT ...", "the query is missing")
 	}
-	result, err := s.Querier.Query(r.Context(), query, s.Limits, visible(v))
+	result, err := s.Querier.Query(r.Context(), query, s.Limits, visibleFilter(v))
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s *server) writeStatements(w http.ResponseWriter, r *http.Request, quads [
 	return ignoreConnError(err)
 }
 
-func (s *server) update(r *http.Request, text string) error {
+func (s *server) applyUpdate(r *http.Request, text string) error {
 	v := access.From(r.Context())
 	if !v.Sends() {
 		return newProblem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
@@ -129,7 +129,7 @@ type binding struct {
 	Datatype string `json:"datatype,omitempty"`
 }
 
-func bindingOf(t graph.Term, everyType bool) binding {
+func toBinding(t graph.Term, everyType bool) binding {
 	switch t.Kind {
 	case graph.IRI:
 		return binding{Type: "uri", Value: t.Value}
@@ -143,7 +143,7 @@ func bindingOf(t graph.Term, everyType bool) binding {
 	return b
 }
 
-func resultsJSON(r *sparql.Result, everyType bool) map[string]any {
+func toResultsJSON(r *sparql.Result, everyType bool) map[string]any {
 	if r.Ask != nil {
 		return map[string]any{"head": map[string]any{}, "boolean": *r.Ask}
 	}
@@ -152,7 +152,7 @@ func resultsJSON(r *sparql.Result, everyType bool) map[string]any {
 		rows[i] = map[string]binding{}
 		for j, t := range row {
 			if !t.IsZero() {
-				rows[i][r.Vars[j]] = bindingOf(t, everyType)
+				rows[i][r.Vars[j]] = toBinding(t, everyType)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func resultsJSON(r *sparql.Result, everyType bool) map[string]any {
 }
 
 func writeAs(w http.ResponseWriter, media string, r *sparql.Result) error {
-	raw, err := marshal(resultsJSON(r, false))
+	raw, err := encodeJSON(toResultsJSON(r, false))
 	if err != nil {
 		return err
 	}

@@ -33,10 +33,10 @@ func subgraphID(r *http.Request) (string, error) {
 	return id, nil
 }
 
-func etag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+func formatETag(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-// find returns a subgraph that the viewer may see. Any other counts as not found.
-func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
+// findVisible returns a subgraph that the viewer may see. Any other counts as not found.
+func (s *server) findVisible(r *http.Request) (graph.Info, []graph.Quad, error) {
 	id, err := subgraphID(r)
 	if err != nil {
 		return graph.Info{}, nil, err
@@ -48,16 +48,16 @@ func (s *server) find(r *http.Request) (graph.Info, []graph.Quad, error) {
 	return info, quads, err
 }
 
-func (s *server) get(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveGraph(w http.ResponseWriter, r *http.Request) error {
 	f, err := formatFor(r)
 	if err != nil {
 		return err
 	}
-	info, quads, err := s.find(r)
+	info, quads, err := s.findVisible(r)
 	if err != nil {
 		return err
 	}
-	values, err := s.latest(r, quads)
+	values, err := s.latestValues(r, quads)
 	if err != nil {
 		return err
 	}
@@ -68,10 +68,10 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 		h.Set("Cache-Control", "no-store")
 		quads = append(quads, values...)
 	} else {
-		h.Set("ETag", etag(info.Version))
+		h.Set("ETag", formatETag(info.Version))
 		h.Set("Last-Modified", info.Time.Format(http.TimeFormat))
 	}
-	if !r.URL.Query().Has("values") && matches(r.Header.Get("If-None-Match"), info.Version) {
+	if !r.URL.Query().Has("values") && matchesVersion(r.Header.Get("If-None-Match"), info.Version) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -84,8 +84,8 @@ func (s *server) get(w http.ResponseWriter, r *http.Request) error {
 	return ignoreConnError(err)
 }
 
-// latest returns the latest values of the series of a subgraph, if the request selects them.
-func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, error) {
+// latestValues returns the latest values of the series of a subgraph, if the request selects them.
+func (s *server) latestValues(r *http.Request, quads []graph.Quad) ([]graph.Quad, error) {
 	switch asked := r.URL.Query().Get("values"); {
 	case !r.URL.Query().Has("values"):
 		return nil, nil
@@ -97,11 +97,11 @@ func (s *server) latest(r *http.Request, quads []graph.Quad) ([]graph.Quad, erro
 	return s.Latest.Latest(r.Context(), quads, graph.Term{})
 }
 
-// matches reports whether a list of tags includes a version; * includes any.
-func matches(header string, version int64) bool {
+// matchesVersion reports whether a list of tags includes a version; * includes any.
+func matchesVersion(header string, version int64) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-		if tag == "*" || tag == etag(version) {
+		if tag == "*" || tag == formatETag(version) {
 			return true
 		}
 	}
@@ -142,7 +142,7 @@ func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	quads, err := s.body(r, graph.Name(id))
+	quads, err := s.readStatements(r, graph.Name(id))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *server) putGraph(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etag(info.Version))
+	w.Header().Set("ETag", formatETag(info.Version))
 	if !changed {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -185,7 +185,7 @@ func (s *server) setOrigin(r *http.Request, id string, p *graph.Put) error {
 	return nil
 }
 
-func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
+func (s *server) deleteGraph(w http.ResponseWriter, r *http.Request) error {
 	id, version, err := s.changeTarget(r)
 	if err != nil {
 		return err
@@ -194,13 +194,13 @@ func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etag(info.Version))
+	w.Header().Set("ETag", formatETag(info.Version))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
 func (s *server) serveUsage(w http.ResponseWriter, r *http.Request) error {
-	info, _, err := s.find(r)
+	info, _, err := s.findVisible(r)
 	if err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (s *server) serveVersions(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, out)
 }
 
-func (s *server) list(w http.ResponseWriter, r *http.Request) error {
+func (s *server) serveGraphs(w http.ResponseWriter, r *http.Request) error {
 	list, err := s.visibleGraphs(r)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func limitRequests(h http.Handler, n int, wait time.Duration, atOnce func(access
 				return true
 			case <-r.Context().Done():
 			case <-patience.C:
-				unavailable(
+				writeUnavailable(
 					w, fmt.Sprintf("%d queries%s are being answered and this one waited for %s; try again, or ask for less at a time",
 						cap(slots), whose, wait))
 			}
@@ -97,11 +97,11 @@ func readsSeries(path string) bool {
 	return false
 }
 
-func forbidden(w http.ResponseWriter, text string) {
+func writeForbidden(w http.ResponseWriter, text string) {
 	writeError(w, http.StatusForbidden, "forbidden", text)
 }
 
-func unavailable(w http.ResponseWriter, text string) {
+func writeUnavailable(w http.ResponseWriter, text string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, "unavailable", text)
 }

@@ -87,19 +87,20 @@ type Options struct {
 
 // Handler returns the handler of everything below /api/v1.
 func Handler(o Options) http.Handler {
-	o.defaults()
+	o.setDefaults()
 	started := time.Now()
 	made := sync.OnceValue(func() http.Handler { return newRouter(o, started) })
 	first := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { made().ServeHTTP(w, r) })
-	return restrictPaths(limitRequests(boundedRead(fewSelectors(noAdmin(compressAnswers(first)))), o.MaxConcurrent, o.MaxWait, o.AtOnce))
+	return restrictPaths(limitRequests(limitRead(limitSelectors(rejectAdmin(compressAnswers(first)))), o.MaxConcurrent, o.MaxWait,
+		o.AtOnce))
 }
 
 // newRouter is created at the first request, because Prometheus's API describes itself at once, which takes 80 MB and 0.3 s.
 func newRouter(o Options, started time.Time) http.Handler {
-	target := describedTarget(o.Metadata, o.Listen)
+	target := newMetadataTarget(o.Metadata, o.Listen)
 	api := v1.NewAPI(
 		o.Engine,
-		restricted{o.Queryable},
+		restrictedStore{o.Queryable},
 		o.Appendable, o.Appendable2,
 		restrictedExemplars{o.Exemplars},
 		func(context.Context) v1.ScrapePoolsRetriever { return pools{o.Targets} },
@@ -108,7 +109,7 @@ func newRouter(o Options, started time.Time) http.Handler {
 		func() config.Config { return config.DefaultConfig },
 		map[string]string{},
 		v1.GlobalURLOptions{ListenAddress: o.Listen, Host: o.Listen, Scheme: "http"},
-		whenOpen(o.Ready),
+		requireOpen(o.Ready),
 		o.DB, "", false, // no administration by HTTP
 		false, 0, // no search
 		o.Logger,
@@ -146,12 +147,12 @@ func compressAnswers(next http.Handler) http.Handler {
 	}))
 }
 
-// noAdmin rejects requests to the administrative API. Prometheus's own handler would return an internal error while
+// rejectAdmin rejects requests to the administrative API. Prometheus's own handler would return an internal error while
 // that API is disabled.
-func noAdmin(next http.Handler) http.Handler {
+func rejectAdmin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/api/v1/admin/") {
-			forbidden(
+			writeForbidden(
 				w, "the administrative API is switched off; use `reckon backup`, and `reckon help` for what else an administrator can do")
 			return
 		}
@@ -159,7 +160,7 @@ func noAdmin(next http.Handler) http.Handler {
 	})
 }
 
-func (o *Options) defaults() {
+func (o *Options) setDefaults() {
 	if o.Exemplars == nil {
 		o.Exemplars = noExemplars{}
 	}
@@ -193,12 +194,12 @@ func (o *Options) defaults() {
 	o.LookbackDelta = cmp.Or(o.LookbackDelta, 5*time.Minute)
 }
 
-// whenOpen answers 503 in the form of the API until the store is open.
-func whenOpen(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
+// requireOpen answers 503 in the form of the API until the store is open.
+func requireOpen(reason func() error) func(http.HandlerFunc) http.HandlerFunc {
 	return func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if err := reason(); err != nil {
-				unavailable(w, "the server is not ready: "+err.Error())
+				writeUnavailable(w, "the server is not ready: "+err.Error())
 				return
 			}
 			next(w, r)
@@ -241,7 +242,7 @@ func (m metadataStore) SizeMetadata() int {
 	return n
 }
 
-func describedTarget(md func() map[string]metadata.Metadata, listen string) *scrape.Target {
+func newMetadataTarget(md func() map[string]metadata.Metadata, listen string) *scrape.Target {
 	ls := model.LabelSet{"job": "reckon", model.AddressLabel: model.LabelValue(listen), model.SchemeLabel: "http",
 		model.MetricsPathLabel: "/metrics"}
 	t := scrape.NewTarget(

@@ -18,8 +18,8 @@ const (
 	readQueries    = 1 // the field of ReadRequest
 )
 
-// boundedRead refuses remote read requests with too many queries before they are decoded.
-func boundedRead(h http.Handler) http.Handler {
+// limitRead refuses remote read requests with too many queries before they are decoded.
+func limitRead(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/v1/read" || r.Body == nil {
 			h.ServeHTTP(w, r)
@@ -27,10 +27,10 @@ func boundedRead(h http.Handler) http.Handler {
 		}
 		packed, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReadBytes))
 		if err == nil {
-			err = fewQueries(packed)
+			err = checkQueryCount(packed)
 		}
 		if err != nil {
-			badData(w, err.Error())
+			writeBadData(w, err.Error())
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(packed))
@@ -41,24 +41,25 @@ func boundedRead(h http.Handler) http.Handler {
 // maxSelectors is the number of selectors that a request for series or labels may name. Each reads and sorts all series that it selects.
 const maxSelectors = 100
 
-// fewSelectors refuses requests for series and labels with more.
-func fewSelectors(h http.Handler) http.Handler {
+// limitSelectors refuses requests for series and labels with more.
+func limitSelectors(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err == nil && len(r.Form["match[]"]) > maxSelectors {
-			badData(w, fmt.Sprintf("the request has %d selectors (match[]), at most %d are taken; join them to one by a regular expression",
-				len(r.Form["match[]"]), maxSelectors))
+			writeBadData(w,
+				fmt.Sprintf("the request has %d selectors (match[]), at most %d are taken; join them to one by a regular expression",
+					len(r.Form["match[]"]), maxSelectors))
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-func badData(w http.ResponseWriter, text string) {
+func writeBadData(w http.ResponseWriter, text string) {
 	writeError(w, http.StatusBadRequest, "bad_data", text)
 }
 
-// fewQueries returns an error if a packed ReadRequest has too many queries.
-func fewQueries(packed []byte) error {
+// checkQueryCount returns an error if a packed ReadRequest has too many queries.
+func checkQueryCount(packed []byte) error {
 	n, err := s2.DecodedLen(packed)
 	if err != nil {
 		return fmt.Errorf("the body is not packed by snappy (block format): %w", err)

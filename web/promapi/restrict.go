@@ -17,22 +17,22 @@ import (
 	"reckon/access"
 )
 
-// restricted returns to each viewer only the series that the viewer may see. It filters below PromQL, so that each
+// restrictedStore returns to each viewer only the series that the viewer may see. It filters below PromQL, so that each
 // query gives the result that it would give if no other series existed. It first narrows the selection with the index
 // and then checks every series.
-type restricted struct {
+type restrictedStore struct {
 	storage.SampleAndChunkQueryable
 }
 
-func (r restricted) Querier(mint, maxt int64) (storage.Querier, error) {
+func (r restrictedStore) Querier(mint, maxt int64) (storage.Querier, error) {
 	q, err := r.SampleAndChunkQueryable.Querier(mint, maxt)
 	if err != nil {
 		return nil, err
 	}
-	return querier{q, values{q, mint, maxt}}, nil
+	return querier{q, visibleLabels{q, mint, maxt}}, nil
 }
 
-func (r restricted) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+func (r restrictedStore) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	q, err := r.SampleAndChunkQueryable.ChunkQuerier(mint, maxt)
 	if err != nil {
 		return nil, err
@@ -41,12 +41,12 @@ func (r restricted) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error)
 	if err != nil {
 		return nil, errors.Join(err, q.Close())
 	}
-	return chunkQuerier{q, values{plain, mint, maxt}, plain}, nil
+	return chunkQuerier{q, visibleLabels{plain, mint, maxt}, plain}, nil
 }
 
 type querier struct {
 	storage.Querier
-	values values
+	values visibleLabels
 }
 
 func (q querier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
@@ -54,7 +54,7 @@ func (q querier) Select(ctx context.Context, sorted bool, hints *storage.SelectH
 	if v.All() {
 		return q.Querier.Select(ctx, sorted, hints, ms...)
 	}
-	return seriesSet{q.Querier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
+	return visibleSeries{q.Querier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
 }
 
 func (q querier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
@@ -62,20 +62,20 @@ func (q querier) LabelValues(ctx context.Context, name string, hints *storage.La
 	if access.From(ctx).All() {
 		return q.Querier.LabelValues(ctx, name, hints, ms...)
 	}
-	return q.values.valuesOf(ctx, name, hints, ms)
+	return q.values.listValues(ctx, name, hints, ms)
 }
 
-func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
-	error) {
+func (q querier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	if access.From(ctx).All() {
 		return q.Querier.LabelNames(ctx, hints, ms...)
 	}
-	return q.values.names(ctx, hints, ms)
+	return q.values.listNames(ctx, hints, ms)
 }
 
 type chunkQuerier struct {
 	storage.ChunkQuerier
-	values values
+	values visibleLabels
 	plain  storage.Querier
 }
 
@@ -86,7 +86,7 @@ func (q chunkQuerier) Select(ctx context.Context, sorted bool, hints *storage.Se
 	if v.All() {
 		return q.ChunkQuerier.Select(ctx, sorted, hints, ms...)
 	}
-	return chunkSeriesSet{q.ChunkQuerier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
+	return visibleChunks{q.ChunkQuerier.Select(ctx, sorted, withoutLimit(hints), addOwnerMatchers(v, ms)...), v}
 }
 
 func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
@@ -94,15 +94,15 @@ func (q chunkQuerier) LabelValues(ctx context.Context, name string, hints *stora
 	if access.From(ctx).All() {
 		return q.ChunkQuerier.LabelValues(ctx, name, hints, ms...)
 	}
-	return q.values.valuesOf(ctx, name, hints, ms)
+	return q.values.listValues(ctx, name, hints, ms)
 }
 
-func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
-	error) {
+func (q chunkQuerier) LabelNames(ctx context.Context, hints *storage.LabelHints, ms ...*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	if access.From(ctx).All() {
 		return q.ChunkQuerier.LabelNames(ctx, hints, ms...)
 	}
-	return q.values.names(ctx, hints, ms)
+	return q.values.listNames(ctx, hints, ms)
 }
 
 // withoutLimit removes a limit, because it would count series that are filtered out later.
@@ -128,12 +128,12 @@ func addOwnerMatchers(v access.Viewer, ms []*labels.Matcher) []*labels.Matcher {
 	return append(slices.Clip(slices.Clone(ms)), m)
 }
 
-type seriesSet struct {
+type visibleSeries struct {
 	storage.SeriesSet
 	viewer access.Viewer
 }
 
-func (s seriesSet) Next() bool {
+func (s visibleSeries) Next() bool {
 	for s.SeriesSet.Next() {
 		if l := s.SeriesSet.At().Labels(); s.viewer.SeesSeries(l.Get) {
 			return true
@@ -142,12 +142,12 @@ func (s seriesSet) Next() bool {
 	return false
 }
 
-type chunkSeriesSet struct {
+type visibleChunks struct {
 	storage.ChunkSeriesSet
 	viewer access.Viewer
 }
 
-func (s chunkSeriesSet) Next() bool {
+func (s visibleChunks) Next() bool {
 	for s.ChunkSeriesSet.Next() {
 		if l := s.ChunkSeriesSet.At().Labels(); s.viewer.SeesSeries(l.Get) {
 			return true
@@ -156,18 +156,18 @@ func (s chunkSeriesSet) Next() bool {
 	return false
 }
 
-// values answers label name and value requests from the visible series, because the index covers all series.
-type values struct {
+// visibleLabels answers label name and value requests from the visible series, because the index covers all series.
+type visibleLabels struct {
 	q          storage.Querier
 	mint, maxt int64 // of q; hints without them would ask about 1970
 }
 
-func (v values) eachSeries(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
+func (v visibleLabels) eachSeries(ctx context.Context, ms []*labels.Matcher, take func(labels.Labels)) (annotations.Annotations, error) {
 	who := access.From(ctx)
 	if len(ms) == 0 {
 		ms = []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, "__name__", ".+")}
 	}
-	set := seriesSet{v.q.Select(ctx, false, &storage.SelectHints{Start: v.mint, End: v.maxt, Func: "series"}, addOwnerMatchers(who,
+	set := visibleSeries{v.q.Select(ctx, false, &storage.SelectHints{Start: v.mint, End: v.maxt, Func: "series"}, addOwnerMatchers(who,
 		ms)...), who}
 	for set.Next() {
 		take(set.At().Labels())
@@ -175,9 +175,8 @@ func (v values) eachSeries(ctx context.Context, ms []*labels.Matcher, take func(
 	return set.Warnings(), set.Err()
 }
 
-func (v values) valuesOf(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string,
-	annotations.Annotations,
-	error) {
+func (v visibleLabels) listValues(ctx context.Context, name string, hints *storage.LabelHints, ms []*labels.Matcher) ([]string,
+	annotations.Annotations, error) {
 	found := map[string]struct{}{}
 	w, err := v.eachSeries(ctx, ms, func(l labels.Labels) {
 		if value := l.Get(name); value != "" {
@@ -187,7 +186,8 @@ func (v values) valuesOf(ctx context.Context, name string, hints *storage.LabelH
 	return sortAndLimit(found, hints), w, err
 }
 
-func (v values) names(ctx context.Context, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations, error) {
+func (v visibleLabels) listNames(ctx context.Context, hints *storage.LabelHints, ms []*labels.Matcher) ([]string, annotations.Annotations,
+	error) {
 	found := map[string]struct{}{}
 	w, err := v.eachSeries(ctx, ms, func(l labels.Labels) {
 		l.Range(func(l labels.Label) { found[l.Name] = struct{}{} })
@@ -210,29 +210,29 @@ func (r restrictedExemplars) ExemplarQuerier(ctx context.Context) (storage.Exemp
 	if access.From(ctx).All() {
 		return r.ExemplarQueryable.ExemplarQuerier(ctx)
 	}
-	return noneVisible{}, nil
+	return hiddenExemplars{}, nil
 }
 
-type noneVisible struct{}
+type hiddenExemplars struct{}
 
-func (noneVisible) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
+func (hiddenExemplars) Select(int64, int64, ...[]*labels.Matcher) ([]exemplar.QueryResult, error) {
 	return nil, nil
 }
 
-// restrictPaths restricts viewers who may not see everything to some paths. These read series through [restricted] or return
+// restrictPaths restricts viewers who may not see everything to some paths. These read series through [restrictedStore] or return
 // nothing private. All other paths return data of the whole server.
 func restrictPaths(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.From(r.Context())
-		if v.All() || (v.Role > access.Nobody && open(r.URL.Path)) {
+		if v.All() || (v.Role > access.Nobody && isOpenPath(r.URL.Path)) {
 			h.ServeHTTP(w, r)
 			return
 		}
-		forbidden(w, "a viewer of role "+v.Role.String()+" may not see "+r.URL.Path)
+		writeForbidden(w, "a viewer of role "+v.Role.String()+" may not see "+r.URL.Path)
 	})
 }
 
-func open(path string) bool {
+func isOpenPath(path string) bool {
 	if readsSeries(path) {
 		return true
 	}

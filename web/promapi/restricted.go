@@ -17,7 +17,7 @@ func Restricted(q storage.Queryable) storage.Queryable {
 		if err != nil {
 			return nil, err
 		}
-		return requireViewer{querier{inner, values{inner, mint, maxt}}}, nil
+		return requireViewer{querier{inner, visibleLabels{inner, mint, maxt}}}, nil
 	})
 }
 

@@ -24,8 +24,8 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 		"is":      withMark, "date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
 		"unused":    client.UnusedCoreSeconds,
 		"unusedGPU": client.UnusedGPUSeconds,
-		"advice":    adviceText, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
-		"page": r.Page, "name": displayName, "rule": ruleWords, "bars": dayBars,
+		"advice":    formatAdvice, "link": func(id string) string { return r.Server + "/workload?" + url.Values{"id": {id}}.Encode() },
+		"page": r.Page, "name": displayName, "rule": ruleTitle, "bars": drawDays,
 	}).ParseFS(files, "owner.html")
 	if err != nil {
 		return err
@@ -33,8 +33,8 @@ func WriteOwner(w io.Writer, r *client.OwnerReport) error {
 	return t.Execute(w, r)
 }
 
-// Line returns the report in one line, for the subject of a mail.
-func Line(r *client.OwnerReport) string {
+// Subject returns the report in one line, for the subject of a mail.
+func Subject(r *client.OwnerReport) string {
 	hours := formatWith(format.CoreHours)
 	text := withMark(r.Used, "cpu_seconds", hours(r.Used.CPUSeconds)) + " used"
 	if lost := client.UnusedCoreSeconds(&r.Used); lost != nil {
@@ -48,10 +48,10 @@ func Line(r *client.OwnerReport) string {
 
 func displayName(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
 
-func ruleWords(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
+func ruleTitle(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
 
-// adviceText returns the recommended request in a few words.
-func adviceText(a *client.Advice) string {
+// formatAdvice returns the recommended request in a few words.
+func formatAdvice(a *client.Advice) string {
 	if a == nil {
 		return ""
 	}
@@ -93,7 +93,7 @@ func Text(r *client.OwnerReport) string {
 	row("Started work", formatWith(format.Count)(u.Started), formatWith(format.Count)(p.Started))
 	row("  mean wait", formatWith(format.Duration)(figure.Ratio(u.WaitSeconds, u.StartedWithSubmit)),
 		formatWith(format.Duration)(figure.Ratio(p.WaitSeconds, p.StartedWithSubmit)))
-	if of := dayBars(r); len(of) > 0 {
+	if of := drawDays(r); len(of) > 0 {
 		line("\nCore-hours by day: # used, . allocated and not used")
 		line("  %s", asciiDashes(strings.Join(of, "\n  ")))
 	}
@@ -134,19 +134,19 @@ func Text(r *client.OwnerReport) string {
 				lost += ", " + hours(l.GPUSeconds) + " GPU-hours"
 			}
 			line("  %-20s %s in %s", truncate(l.Name, 20), asciiDashes(lost), format.Plural(float64(l.Runs), "run"))
-			if a := adviceText(l.Advice); a != "" {
+			if a := formatAdvice(l.Advice); a != "" {
 				line("  %-20s ask for %s", "", a)
 			}
 		}
 	}
 	if len(r.Findings) > 0 {
 		line("\nFound (%d)", len(r.Findings))
-		for i := range r.Findings[:min(len(r.Findings), mostFound)] {
-			for k, part := range wrap(withoutControl(r.Findings[i].Text), 72) {
+		for i := range r.Findings[:min(len(r.Findings), maxFindings)] {
+			for k, part := range wrapText(withoutControl(r.Findings[i].Text), 72) {
 				line("  %s%s", map[bool]string{true: "- ", false: "  "}[k == 0], part)
 			}
 		}
-		if more := len(r.Findings) - mostFound; more > 0 {
+		if more := len(r.Findings) - maxFindings; more > 0 {
 			line("  and %d more", more)
 		}
 	}
@@ -156,10 +156,10 @@ func Text(r *client.OwnerReport) string {
 	return b.String()
 }
 
-const mostFound = 8
+const maxFindings = 8
 
-// dayBars draws core-hours by day in characters that every mail program shows, in lines of at most 76 columns.
-func dayBars(r *client.OwnerReport) (lines []string) {
+// drawDays draws core-hours by day in characters that every mail program shows, in lines of at most 76 columns.
+func drawDays(r *client.OwnerReport) (lines []string) {
 	const wide = 36
 	most, hours := 0.0, formatWith(format.Hours)
 	value := func(v *float64) float64 { return *cmp.Or(v, new(float64)) }
@@ -199,8 +199,8 @@ func truncate(s string, n int) string {
 	return string(r[:n-1]) + "~"
 }
 
-// wrap breaks a text between words.
-func wrap(text string, width int) (lines []string) {
+// wrapText breaks a text between words.
+func wrapText(text string, width int) (lines []string) {
 	now := ""
 	for _, word := range strings.Fields(text) {
 		if now != "" && len(now)+1+len(word) > width {

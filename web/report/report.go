@@ -33,7 +33,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 		"count": formatWith(format.Count), "span": formatWith(format.Duration), "dash": orDash, "is": withMark, "marks": marksLegend,
 		"bars": stepBars, "week": weekSquares, "over": figure.Ratio,
 		"date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-		"top":  firstRows, "minus": subtract, "of": heldShareText, "unheld": hasUnheld, "allocated": exceedsNodes,
+		"top":  firstRows, "minus": subtract, "of": formatUsedShare, "unheld": hasUnallocated, "allocated": exceedsNodes,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
@@ -88,9 +88,9 @@ func exceedsAllocation(u *client.Usage) bool {
 	return share != nil && *share > 1+invariant.Tolerance
 }
 
-// heldShareText formats the used share of an allocation. The share is never above 100 %. A row with more use than allocation
+// formatUsedShare formats the used share of an allocation. The share is never above 100 %. A row with more use than allocation
 // is marked with *, because it includes work without an allocation.
-func heldShareText(u client.Usage) string {
+func formatUsedShare(u client.Usage) string {
 	share := figure.Ratio(u.CPUSeconds, u.HeldCoreSeconds)
 	if exceedsAllocation(&u) {
 		return "all *"
@@ -101,8 +101,8 @@ func heldShareText(u client.Usage) string {
 	return withMark(u, "cpu_seconds", formatWith(format.Percent)(share))
 }
 
-// hasUnheld reports whether a row of the tables bears that mark.
-func hasUnheld(tables ...[]client.Usage) bool {
+// hasUnallocated reports whether a row of the tables bears that mark.
+func hasUnallocated(tables ...[]client.Usage) bool {
 	return slices.ContainsFunc(slices.Concat(tables...), func(u client.Usage) bool { return exceedsAllocation(&u) })
 }
 
@@ -128,25 +128,26 @@ type bar struct {
 	Label, Tip string
 }
 
-// exceedsNodes reports whether jobs held more in some row than the measured nodes had, as in imported time.
+// exceedsNodes reports whether the jobs of some row were allocated more than the measured nodes have, as in imported
+// time.
 func exceedsNodes(rows []client.Usage) bool {
 	return slices.ContainsFunc(rows, func(u client.Usage) bool {
 		return u.HeldCoreSeconds != nil && (u.CoreSeconds == nil || *u.HeldCoreSeconds > *u.CoreSeconds*(1+invariant.Tolerance))
 	})
 }
 
-// cores returns the available and the used core time. If nodes were not measured, these are the allocation and use of jobs.
-func cores(u *client.Usage) (whole, used *float64, words string) {
+// coreTimes returns the available and the used core time. If nodes were not measured, these are the allocation and use of jobs.
+func coreTimes(u *client.Usage) (whole, used *float64, words string) {
 	if exceedsNodes([]client.Usage{*u}) {
 		return u.HeldCoreSeconds, u.CPUSeconds, "allocated were used"
 	}
 	return u.CoreSeconds, u.CoreUsedSeconds, "in use"
 }
 
-// largestRow returns the largest core time of a row.
-func largestRow(rows []client.Usage) (v float64) {
+// maxCoreTime returns the largest core time of a row.
+func maxCoreTime(rows []client.Usage) (v float64) {
 	for i := range rows {
-		if whole, _, _ := cores(&rows[i]); whole != nil {
+		if whole, _, _ := coreTimes(&rows[i]); whole != nil {
 			v = max(v, *whole)
 		}
 	}
@@ -156,7 +157,7 @@ func largestRow(rows []client.Usage) (v float64) {
 // stepBars returns one column per step for the chart of a report. The height is the core time in use, relative to the
 // largest capacity of any step. The background of a column is the capacity of nodes that were up.
 func stepBars(r *client.Report) []bar {
-	most := largestRow(r.Steps)
+	most := maxCoreTime(r.Steps)
 	out := make([]bar, 0, len(r.Steps))
 	whole := max(r.Until.Sub(r.Since).Hours(), 1)
 	wide := map[string]float64{"hour": 1, "day": 24, "week": 7 * 24, "month": 30 * 24}[r.Step]
@@ -173,7 +174,7 @@ func stepBars(r *client.Report) []bar {
 			}
 			b.Tip = s.From.UTC().Format("2006-01-02 15:04") + ": "
 		}
-		if up, used, words := cores(s); up != nil && most > 0 {
+		if up, used, words := coreTimes(s); up != nil && most > 0 {
 			b.Up = 140 * *up / most
 			if used != nil {
 				b.H = min(140**used/most, b.Up)
@@ -195,7 +196,7 @@ type square struct {
 
 func weekSquares(r *client.Report) []square {
 	var out []square
-	held, most := exceedsNodes(r.Week), largestRow(r.Week)
+	held, most := exceedsNodes(r.Week), maxCoreTime(r.Week)
 	days := []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 	for i := range r.Week {
 		u := &r.Week[i]

@@ -54,8 +54,8 @@ func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.Workload
 	list.Total = len(list.Workloads)
 	key, descending := strings.CutPrefix(f.Sort, "-")
 	slices.SortStableFunc(list.Workloads, func(x, y client.Workload) int {
-		v, w := field(x, key), field(y, key)
-		c := compare(v, w)
+		v, w := fieldValue(x, key), fieldValue(y, key)
+		c := compareValues(v, w)
 		if descending || (v == nil) != (w == nil) { // unknown is last in either direction
 			c = -c
 		}
@@ -80,7 +80,7 @@ func matches(w client.Workload, f client.Filter) bool {
 		!strings.HasPrefix(w.ID, f.Family+"+"),
 		!among(w.Kind, f.Kinds), !among(w.Owner, f.Owners),
 		!among(w.Account, f.Accounts), !among(w.Partition, f.Partitions), !among(w.State, f.States), !among(w.Site, f.Sites),
-		f.Command != "" && !glob(f.Command, w.Command),
+		f.Command != "" && !matchGlob(f.Command, w.Command),
 		len(f.Nodes) > 0 && !slices.ContainsFunc(w.Nodes, func(n string) bool { return slices.Contains(f.Nodes, n) }),
 		f.Name != "" && (err != nil || !name),
 		!f.Since.IsZero() && end.Before(f.Since), !f.Until.IsZero() && w.Start.After(f.Until),
@@ -91,12 +91,12 @@ func matches(w client.Workload, f client.Filter) bool {
 	return true
 }
 
-func glob(pattern, s string) bool {
+func matchGlob(pattern, s string) bool {
 	ok, err := path.Match(pattern, s)
 	return ok && err == nil
 }
 
-func field(w client.Workload, key string) any {
+func fieldValue(w client.Workload, key string) any {
 	if i := figure.Index(figure.Runs, key); i >= 0 {
 		if p := *w.Row.At(i); p != nil {
 			return *p
@@ -116,8 +116,8 @@ func field(w client.Workload, key string) any {
 	return nil
 }
 
-// compare has unknown values as the least.
-func compare(a, b any) int {
+// compareValues orders values; an unknown value is the least.
+func compareValues(a, b any) int {
 	switch x := a.(type) {
 	case float64:
 		if y, ok := b.(float64); ok {

@@ -20,12 +20,12 @@ import (
 )
 
 func main() {
-	text, err := described("../client", "../../figure/wire")
+	text, err := descriptionFile("../client", "../../figure/wire")
 	if err == nil {
 		err = os.WriteFile("described.go", text, 0o644)
 	}
 	if err == nil {
-		if text, err = aliases("../../figure/wire"); err == nil {
+		if text, err = aliasFile("../../figure/wire"); err == nil {
 			err = os.WriteFile("../client/wire.go", text, 0o644)
 		}
 	}
@@ -35,10 +35,10 @@ func main() {
 	}
 }
 
-// aliases returns the file that names the types of a folder in package client.
-func aliases(folder string) ([]byte, error) {
+// aliasFile returns the file that names the types of a folder in package client.
+func aliasFile(folder string) ([]byte, error) {
 	var names []string
-	err := types(folder, func(t *ast.TypeSpec, _ *ast.CommentGroup) { names = append(names, t.Name.Name) })
+	err := eachType(folder, func(t *ast.TypeSpec, _ *ast.CommentGroup) { names = append(names, t.Name.Name) })
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +53,11 @@ func aliases(folder string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// described returns the generated file for the types of some folders.
-func described(folders ...string) ([]byte, error) {
+// descriptionFile returns the generated file for the types of some folders.
+func descriptionFile(folders ...string) ([]byte, error) {
 	texts := map[string]string{}
 	for _, folder := range folders {
-		more, err := comments(folder)
+		more, err := readComments(folder)
 		if err != nil {
 			return nil, err
 		}
@@ -73,15 +73,15 @@ func described(folders ...string) ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// comments returns the comments in a folder of Go files. It has the comments of struct types that are encoded as JSON,
+// readComments returns the comments in a folder of Go files. It has the comments of struct types that are encoded as JSON,
 // by type name, and the comments of their fields, by type name and JSON name.
-func comments(folder string) (map[string]string, error) {
+func readComments(folder string) (map[string]string, error) {
 	texts := map[string]string{}
-	return texts, types(folder, func(t *ast.TypeSpec, doc *ast.CommentGroup) { describe(texts, t, doc) })
+	return texts, eachType(folder, func(t *ast.TypeSpec, doc *ast.CommentGroup) { addDescriptions(texts, t, doc) })
 }
 
-// types calls f for the exported types of a folder.
-func types(folder string, f func(t *ast.TypeSpec, doc *ast.CommentGroup)) error {
+// eachType calls f for the exported types of a folder.
+func eachType(folder string, f func(t *ast.TypeSpec, doc *ast.CommentGroup)) error {
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func types(folder string, f func(t *ast.TypeSpec, doc *ast.CommentGroup)) error 
 	return nil
 }
 
-func describe(texts map[string]string, t *ast.TypeSpec, doc *ast.CommentGroup) {
+func addDescriptions(texts map[string]string, t *ast.TypeSpec, doc *ast.CommentGroup) {
 	fields, _ := t.Type.(*ast.StructType)
 	if fields == nil {
 		return
@@ -126,10 +126,10 @@ func describe(texts map[string]string, t *ast.TypeSpec, doc *ast.CommentGroup) {
 	}
 }
 
-var link = regexp.MustCompile(`\[([A-Z][\w.]*)\]`)
+var linkPattern = regexp.MustCompile(`\[([A-Z][\w.]*)\]`)
 
 func oneLine(comment string) string {
-	return link.ReplaceAllString(strings.Join(strings.Fields(comment), " "), "$1")
+	return linkPattern.ReplaceAllString(strings.Join(strings.Fields(comment), " "), "$1")
 }
 
 // trimSubject drops the name of the type, with which a Go comment begins: "Disk is a block device." becomes "A block device."
