@@ -70,7 +70,7 @@ func (s *Server) openAccess(ctx context.Context) error {
 	}
 	basic := 0
 	if c.WebConfig != "" {
-		if basic, s.tls, err = webUsers(c.WebConfig); err != nil {
+		if basic, s.tls, err = countWebUsers(c.WebConfig); err != nil {
 			return err
 		}
 		s.authn.Basic = basic > 0
@@ -160,8 +160,8 @@ func openProvider(ctx context.Context, file string) (*auth.Provider, error) {
 	return p, nil
 }
 
-// webUsers checks a web configuration and counts its users.
-func webUsers(file string) (users int, tls bool, err error) {
+// countWebUsers checks a web configuration and counts its users.
+func countWebUsers(file string) (users int, tls bool, err error) {
 	if err := web.Validate(file); err != nil {
 		return 0, false, fmt.Errorf("--web-config %s: %w", file, err)
 	}

@@ -38,13 +38,13 @@ func (s *Server) openAlerts(ctx context.Context) (err error) {
 		return nil // asked of the leader
 	}
 	o := alerting.Options{
-		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.ownSeries(),
+		Engine: s.engine, Parser: s.engine.Parser(), Queryable: s.series, Appendable: s.leaderSeries(),
 		Rules: c.Rules, Alertmanagers: c.Alertmanagers, Config: c.Config, Loopback: c.Loopback,
 		External: c.External,
 		Dir:      filepath.Join(s.config.Data, "alerts"), Findings: s.openFindings, Logger: s.log,
 	}
 	if m := s.config.member; m != nil {
-		if err := m.takeAlerts(ctx, o.Dir); err != nil {
+		if err := m.fetchAlerts(ctx, o.Dir); err != nil {
 			return err
 		}
 		o.Shared = sharedAlerts{m.lease.Files(m.epoch), m}
@@ -96,8 +96,8 @@ func (s *Server) openFindings(ctx context.Context) ([]alerting.Finding, error) {
 
 // alertSeverity returns the alert severity for the severity of a finding. It is never critical, because a finding is about
 // waste and needs no immediate action.
-func alertSeverity(of string) string {
-	if of == "low" {
+func alertSeverity(severity string) string {
+	if severity == "low" {
 		return "info"
 	}
 	return "warning"

@@ -33,7 +33,7 @@ func (s *Server) openAPISocket() error {
 	if s.peers.names == nil {
 		s.peers = newPeers()
 	}
-	s.authn.Socket = s.peers.bySocket
+	s.authn.Socket = s.peers.socketPeer
 	return nil
 }
 
@@ -90,9 +90,9 @@ func (s *Server) serveLocal(ctx context.Context) error {
 	return nil
 }
 
-// bySocket returns the sender of a request on the Unix socket, or false for a request from the network. If the kernel
+// socketPeer returns the sender of a request on the Unix socket, or false for a request from the network. If the kernel
 // does not identify the sender, the sender is Foreign.
-func (p *peers) bySocket(r *http.Request) (peer.Peer, bool) {
+func (p *peers) socketPeer(r *http.Request) (peer.Peer, bool) {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); !ok || a.Network() != "unix" {
 		return peer.Peer{}, false
 	}

@@ -25,8 +25,8 @@ import (
 // stateFiles are the files of a data directory that a server continues from, besides series, catalogue and users.
 var stateFiles = []string{"agent.state", "slurm.json", "alerts", "imports"}
 
-// copier copies the data of a server.
-type copier struct {
+// dataCopier copies the data of a server.
+type dataCopier struct {
 	mu   sync.Mutex
 	data string
 	// catalogue is nil if it is in PostgreSQL.
@@ -45,20 +45,20 @@ type localStore struct {
 	store.Local
 }
 
-var _ api.Backup = (*copier)(nil)
+var _ api.Backup = (*dataCopier)(nil)
 
-func (s *Server) copier() *copier {
-	c := &copier{data: s.config.Data, users: s.authn.Users}
+func (s *Server) newDataCopier() *dataCopier {
+	c := &dataCopier{data: s.config.Data, users: s.authn.Users}
 	if s.hourly != nil {
 		c.stores = append(c.stores, localStore{HourlyDir, s.hourly})
 	}
 	if local, ok := s.samples.(store.Local); ok {
 		c.stores = append(c.stores, localStore{seriesDir, local})
 	} else {
-		c.elsewhere = append(c.elsewhere, "the series in "+Shown(s.config.Store))
+		c.elsewhere = append(c.elsewhere, "the series in "+HideParameters(s.config.Store))
 	}
 	if s.config.Catalogue != "" {
-		c.elsewhere = append(c.elsewhere, "the catalogue in "+Shown(s.config.Catalogue))
+		c.elsewhere = append(c.elsewhere, "the catalogue in "+HideParameters(s.config.Catalogue))
 	} else if local, ok := s.catalogue.(*database.Catalogue); ok {
 		c.catalogue = local
 	}
@@ -69,7 +69,7 @@ const copyPrefix = "backup-"
 
 // Backup implements api.Backup. It copies the series last, so that they are at least as recent as the copies of the
 // data that is derived from them.
-func (c *copier) Backup(ctx context.Context, begin func() io.Writer) error {
+func (c *dataCopier) Backup(ctx context.Context, begin func() io.Writer) error {
 	if !c.mu.TryLock() {
 		return answer.Busy("wait until it is done", errors.New("another backup is being made"))
 	}
@@ -116,14 +116,14 @@ func BackupFiles(ctx context.Context, data string, log *slog.Logger, w io.Writer
 	if _, err := os.Stat(filepath.Join(data, auth.File)); err != nil {
 		return fmt.Errorf("%s is no data directory of a server: %w; name one with --data", data, err)
 	}
-	c := &copier{data: data}
+	c := &dataCopier{data: data}
 	if dir := filepath.Join(data, seriesDir); durable.Exists(dir) {
 		series, bad := tsdb.Open(tsdb.Options{Dir: dir, Retention: -1, Logger: log})
 		if bad != nil {
 			return bad
 		}
 		defer func() { err = errors.Join(err, series.Close()) }()
-		hours, bad := keptHours(data, series, log)
+		hours, bad := openKeptHours(data, series, log)
 		if bad != nil {
 			return bad
 		}

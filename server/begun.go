@@ -25,23 +25,23 @@ const (
 	learnFrom = 24 * time.Hour
 )
 
-// begunBounds are the stored limits on new series.
-type begunBounds struct {
+// seriesBounds are the stored limits on new series.
+type seriesBounds struct {
 	Nodes  map[string]int `json:"nodes"`
 	Series int            `json:"series"` // limit of the server; 0 derives it from the memory
 }
 
-// boundBegun enables the limits on new series per node. The limit of a node that the store already has is at least
+// limitNewSeries enables the limits on new series per node. The limit of a node that the store already has is at least
 // twice its present number of series, so that an upgrade rejects nothing that was accepted before.
-func (s *Server) boundBegun() (err error) {
+func (s *Server) limitNewSeries() (err error) {
 	embedded, ok := s.samples.(*tsdb.Store)
 	if !ok {
 		return nil // an external store has limits of its own
 	}
 	file := filepath.Join(s.config.Data, begunFile)
-	var b begunBounds
+	var b seriesBounds
 	if bad := durable.ReadJSON(file, &b); bad != nil {
-		if b, err = learnBegun(embedded); err != nil {
+		if b, err = countSeries(embedded); err != nil {
 			return err
 		}
 		if !errors.Is(bad, fs.ErrNotExist) || (b.Series > 0 && s.config.Play == nil) { // a demonstration was written without them
@@ -57,8 +57,8 @@ func (s *Server) boundBegun() (err error) {
 	return nil
 }
 
-// learnBegun counts the series that nodes had lately.
-func learnBegun(s *tsdb.Store) (b begunBounds, err error) {
+// countSeries counts the series that nodes had lately.
+func countSeries(s *tsdb.Store) (b seriesBounds, err error) {
 	b.Nodes = map[string]int{}
 	now := time.Now()
 	q, err := s.Querier(now.Add(-learnFrom).UnixMilli(), now.UnixMilli())

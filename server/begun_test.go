@@ -93,7 +93,7 @@ func TestLearnBegun(t *testing.T) {
 	if err := app.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	b, err := learnBegun(s)
+	b, err := countSeries(s)
 	if err != nil || len(b.Nodes) != 1 || b.Nodes["\x00many"] != limits.DefaultNodeSeries+2 || b.Series != 2*(limits.DefaultNodeSeries+1) {
 		t.Errorf("%+v, %v", b, err)
 	}

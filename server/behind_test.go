@@ -26,7 +26,7 @@ func TestBehind(t *testing.T) {
 	}
 	at, said := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), 0
 	for i := range 121 { // every ten seconds for twenty minutes, each time in other words
-		if b.record(fmt.Errorf("write %d rows: %w", i, errors.New("no space left")), at.Add(time.Duration(i)*10*time.Second)) {
+		if b.recordUpdate(fmt.Errorf("write %d rows: %w", i, errors.New("no space left")), at.Add(time.Duration(i)*10*time.Second)) {
 			said++
 		}
 	}
@@ -36,7 +36,7 @@ func TestBehind(t *testing.T) {
 	if got := o.Missing(t.Context(), time.Time{}, time.Time{}); len(got) != 1 || !strings.HasPrefix(got[0], "what happened") || !strings.Contains(got[0], "no space left") {
 		t.Errorf("it says %q", got)
 	}
-	if b.record(nil, at) || o.Missing(t.Context(), time.Time{}, time.Time{}) != nil {
+	if b.recordUpdate(nil, at) || o.Missing(t.Context(), time.Time{}, time.Time{}) != nil {
 		t.Error("it is over, and goes on being said")
 	}
 }

@@ -82,7 +82,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		n, err := s.builder.Advance(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case s.behind.record(err, time.Now()):
+		case s.behind.recordUpdate(err, time.Now()):
 			s.log.Error("catalogue could not be brought up to date", "err", err)
 		case err == nil && n > 0:
 			s.built.Store(true)
@@ -101,7 +101,7 @@ func (s *Server) buildCatalogue(ctx context.Context) error {
 		if noted && s.agent != nil { // until then, do not delay the first workloads of this machine
 			least = builderRest(n)
 		}
-		if waitOrRequest(ctx, least, minDelay(least, round), s.asked) != nil {
+		if waitOrRequest(ctx, least, shortenedPause(least, round), s.asked) != nil {
 			return nil
 		}
 		next := time.NewTimer(max(0, roundInterval(every, round)-least))
@@ -142,15 +142,16 @@ func builderRest(rows int) time.Duration {
 	return min(time.Duration(rows)*row, longest)
 }
 
-// minDelay returns the minimum pause after a round if a request waits for the next one. least is the usual minimum, and round the
-// duration of the last round. Rounds take no more than a twentieth of the time then, and begin at most every 15 seconds.
-func minDelay(least, round time.Duration) time.Duration {
+// shortenedPause returns the minimum pause after a round if a request waits for the next one. least is the usual minimum, and
+// round the duration of the last round. Rounds then take no more than a twentieth of the time, and begin no more than every 15
+// seconds.
+func shortenedPause(least, round time.Duration) time.Duration {
 	return min(least, max(15*time.Second, 20*round))
 }
 
 // waitOrRequest waits for a time, or for a shorter one if a request arrived since the last round or arrives now.
 func waitOrRequest(ctx context.Context, least, shorter time.Duration, asked <-chan struct{}) error {
-	if err := sleep(ctx, shorter); err != nil || least <= shorter {
+	if err := sleepFor(ctx, shorter); err != nil || least <= shorter {
 		return err
 	}
 	rest := time.NewTimer(least - shorter)
@@ -174,8 +175,8 @@ func (s *Server) catchUp() {
 	}
 }
 
-// handler mounts everything that is served.
-func (s *Server) handler(ctx context.Context) (http.Handler, error) {
+// rootHandler mounts everything that is served.
+func (s *Server) rootHandler(ctx context.Context) (http.Handler, error) {
 	memory := limits.NewMemory(0)
 	s.engine = query.NewEngine(query.EngineOptions{Logger: s.log, Memory: limits.ProgramMemory() / 8, Large: memory.Large})
 	s.answers.Store(s.engine)
@@ -193,7 +194,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	prometheus := promapi.Options{
-		Engine: engines{s.engine, s.limitedEngines(), s.lookback()}, Parser: s.engine.Parser(),
+		Engine: roleEngines{s.engine, s.limitedEngines(), s.lookback()}, Parser: s.engine.Parser(),
 		AtOnce:    func(v access.Viewer) int { return s.limits.Config().Of(v.Role.String()).AtOnce },
 		Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
@@ -211,7 +212,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	views := query.New(s.series, query.Options{Gone: s.config.silenceLimit(), KeepNodes: true})
 	s.views = views
-	rates := s.config.Footprint.rates()
+	rates := s.config.Footprint.currentRates()
 	bounds := &answer.Bounds{Rollups: s.catalogue, Views: views, Ledger: &s.inconsistent, Clock: time.Now}
 	o := api.Options{
 		Backend: backend{
@@ -272,17 +273,17 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	}
 	o.Numbers = numbers
 	if to, ok := s.samples.(importer.Store); ok {
-		o.Import = &imports{series: to, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
+		o.Import = &importQueue{series: to, builder: s.builder, dir: filepath.Join(s.config.Data, "imports"), site: s.config.Site}
 	}
 	s.metricRuns = &answer.MetricRuns{Store: s.catalogue, Agent: views, Parse: benchmarkLog, Clock: time.Now}
 	o.MetricRuns = s.metricRuns
-	o.Backup = s.copier()
+	o.Backup = s.newDataCopier()
 	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)
 	if s.config.Receive {
-		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.ownSender, Begin: s.begin,
+		in := ingest.Options{Store: s.series, Describe: s.series.Describe, Allow: access.Allow, Own: s.localSender, Begin: s.beginLimits,
 			Sizes: s.maxSizes,
 			Admit: s.senders.Admit, Stats: &s.self.stats, Sender: senderName, Memory: memory, Logger: s.log}
 		o.Write, o.OTLP = ingest.Handler(in), ingest.OTLP(in)
@@ -298,7 +299,7 @@ func (s *Server) handler(ctx context.Context) (http.Handler, error) {
 	o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
 	all := api.New(o)
 	mux := http.NewServeMux()
-	mux.Handle("GET "+reportPath, reports{all})
+	mux.Handle("GET "+reportPath, reportHandler{all})
 	mux.Handle("/", all)
 	return mux, nil
 }
@@ -319,17 +320,17 @@ func (s *Server) notUpToDate() error {
 		return err
 	}
 	if s.remade {
-		return remaking{}
+		return rebuildingError{}
 	}
 	return errors.New("the server has just started; the last minutes appear soon")
 }
 
-// remaking is the reason why answers are incomplete while a lost catalogue is rebuilt.
-type remaking struct{}
+// rebuildingError is the reason why answers are incomplete while a lost catalogue is rebuilt.
+type rebuildingError struct{}
 
-func (remaking) Error() string {
+func (rebuildingError) Error() string {
 	return "the catalogue was lost and is being made from the series; this may take minutes"
 }
 
-// All reports that not only recent data may be missing.
-func (remaking) All() bool { return true }
+// All reports that older data may be missing as well.
+func (rebuildingError) All() bool { return true }

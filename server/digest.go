@@ -37,8 +37,8 @@ type digests struct {
 	send     func(alerting.Digest, time.Time)
 }
 
-// digestDue returns the last Monday morning up to a time.
-func digestDue(now time.Time) time.Time {
+// lastDigestTime returns the last Monday morning up to a time.
+func lastDigestTime(now time.Time) time.Time {
 	at := time.Date(now.Year(), now.Month(), now.Day(), digestHour, 0, 0, 0, now.Location())
 	for at.After(now) || at.Weekday() != digestDay {
 		at = at.AddDate(0, 0, -1)
@@ -48,7 +48,7 @@ func digestDue(now time.Time) time.Time {
 
 // sendDue sends the digest that is due, once: a restart repeats none.
 func (d *digests) sendDue(ctx context.Context, now time.Time) error {
-	due := digestDue(now)
+	due := lastDigestTime(now)
 	if now.Sub(due) > digestLate {
 		return nil
 	}

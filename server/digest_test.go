@@ -91,7 +91,7 @@ func TestDigestsOfTheNextLeader(t *testing.T) {
 			t.Fatalf("%s does not lead", name)
 		}
 		dir := filepath.Join(t.TempDir(), "alerts")
-		if err := m.takeAlerts(t.Context(), dir); err != nil {
+		if err := m.fetchAlerts(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.MkdirAll(dir, 0o750); err != nil {

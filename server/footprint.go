@@ -16,10 +16,10 @@ import (
 
 // Footprint returns the emissions and costs per kilowatt-hour. It is safe for concurrent use. A nil
 // Footprint returns nothing.
-type Footprint struct{ carbon, tariff *rate }
+type Footprint struct{ carbon, tariff *energyRate }
 
-// rate is a constant, or a file that is read again when it has changed.
-type rate struct {
+// energyRate is a constant, or a file that is read again when it has changed.
+type energyRate struct {
 	path, unit string
 	log        *slog.Logger
 
@@ -43,18 +43,18 @@ func OpenFootprint(grid, tariff string, log *slog.Logger) (*Footprint, error) {
 	return f, nil
 }
 
-func openRate(text, unit string, log *slog.Logger) (*rate, error) {
+func openRate(text, unit string, log *slog.Logger) (*energyRate, error) {
 	if text == "" {
 		return nil, nil
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	r := &rate{path: text, unit: unit, log: log}
+	r := &energyRate{path: text, unit: unit, log: log}
 	_, err := os.Stat(text)
 	switch {
 	case err == nil:
-		return r, r.read()
+		return r, r.readFile()
 	case strings.ContainsAny(text[:1], "0123456789."):
 		r.path = ""
 		r.value, err = footprint.ParseConstant(text, unit)
@@ -65,7 +65,7 @@ func openRate(text, unit string, log *slog.Logger) (*rate, error) {
 	return nil, err
 }
 
-func (r *rate) read() error {
+func (r *energyRate) readFile() error {
 	f, err := os.Open(r.path)
 	if err != nil {
 		return err
@@ -83,8 +83,8 @@ func (r *rate) read() error {
 	return nil
 }
 
-// current returns the rate as the file has it, looked at once a minute.
-func (r *rate) current() *footprint.Rate {
+// currentRate returns the rate. It reads a changed file again, but checks the file no more than once a minute.
+func (r *energyRate) currentRate() *footprint.Rate {
 	if r == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (r *rate) current() *footprint.Rate {
 	if r.path != "" && time.Since(r.looked) > time.Minute {
 		r.looked = time.Now()
 		if info, err := os.Stat(r.path); err == nil && !info.ModTime().Equal(r.changed) {
-			if err := r.read(); err != nil {
+			if err := r.readFile(); err != nil {
 				r.changed = info.ModTime() // reported once for each change
 				r.log.Warn("rates are not read again; the ones before hold on", "err", err)
 			}
@@ -102,10 +102,10 @@ func (r *rate) current() *footprint.Rate {
 	return r.value
 }
 
-// rates returns the current rates for answers; nil if none are known.
-func (f *Footprint) rates() *answer.Rates {
+// currentRates returns the current rates for answers; nil if none are known.
+func (f *Footprint) currentRates() *answer.Rates {
 	if f == nil {
 		return nil
 	}
-	return &answer.Rates{Carbon: f.carbon.current, Tariff: f.tariff.current}
+	return &answer.Rates{Carbon: f.carbon.currentRate, Tariff: f.tariff.currentRate}
 }

@@ -23,13 +23,13 @@ func TestFootprintFile(t *testing.T) {
 	}
 	grams := func() float64 {
 		t.Helper()
-		v, ok := f.rates().Carbon().Of(3.6e6, noon, noon.Add(time.Hour)) // 1 kWh
+		v, ok := f.currentRates().Carbon().Of(3.6e6, noon, noon.Add(time.Hour)) // 1 kWh
 		if !ok {
 			t.Fatal("the rate is unknown")
 		}
 		return v
 	}
-	if got, cost := grams(), f.rates().Tariff(); got != 100 || cost.Unit != "EUR" {
+	if got, cost := grams(), f.currentRates().Tariff(); got != 100 || cost.Unit != "EUR" {
 		t.Errorf("%v g, %+v; want 100 g, EUR", got, cost)
 	}
 	// The file changes; then it breaks, and the values before hold on.
@@ -48,10 +48,10 @@ func TestFootprintFile(t *testing.T) {
 	if got := grams(); got != 50 {
 		t.Errorf("after a broken change: %v g, want 50", got)
 	}
-	if (*Footprint)(nil).rates() != nil {
+	if (*Footprint)(nil).currentRates() != nil {
 		t.Error("nobody said anything, and there are rates")
 	}
-	if none, err := OpenFootprint("", "", nil); err != nil || none.rates().Carbon() != nil || none.rates().Tariff() != nil {
+	if none, err := OpenFootprint("", "", nil); err != nil || none.currentRates().Carbon() != nil || none.currentRates().Tariff() != nil {
 		t.Errorf("no rates: %v", err)
 	}
 

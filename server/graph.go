@@ -35,14 +35,14 @@ type Graph struct {
 	Store, Query string
 }
 
-// graphState is the file that remembers which database the graph was in.
-const graphState = "graph.state"
+// graphLocationFile is the file that holds the address of the database with the graph.
+const graphLocationFile = "graph.state"
 
-// timestampsKept is the time that graphs written by clients at every tick are kept.
-const timestampsKept = 6 * time.Hour
+// timestampRetention is the retention of the graphs that clients write at every tick.
+const timestampRetention = 6 * time.Hour
 
-// knowledge is the knowledge graph of a server.
-type knowledge struct {
+// knowledgeGraph is the knowledge graph of a server.
+type knowledgeGraph struct {
 	store *embedded.Store // local graph; with a remote one, it only holds versions
 	away  *remote.Store   // nil if the graph is here
 	feed  *feed.Feed
@@ -54,8 +54,8 @@ type knowledge struct {
 	stamps    *stamps // nil unless they ask a remote store
 }
 
-// markChanged means that the catalogue has news.
-func (k *knowledge) markChanged() {
+// markChanged records that the catalogue has changes for the graph.
+func (k *knowledgeGraph) markChanged() {
 	if k == nil {
 		return
 	}
@@ -65,7 +65,7 @@ func (k *knowledge) markChanged() {
 	}
 }
 
-func (k *knowledge) close() error { return k.store.Close() }
+func (k *knowledgeGraph) close() error { return k.store.Close() }
 
 func (s *Server) openGraph(ctx context.Context) error {
 	c := &s.config.Graph
@@ -74,10 +74,10 @@ func (s *Server) openGraph(ctx context.Context) error {
 		return nil
 	}
 	shared := local.Shared()
-	k := &knowledge{rows: local, due: make(chan struct{}, 1)}
+	k := &knowledgeGraph{rows: local, due: make(chan struct{}, 1)}
 	o := embedded.Options{
-		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: explainGraph(shared),
-		State: filepath.Join(s.config.Data, graphState), Logger: s.log, Latest: &k.latest,
+		DB: shared.DB, Write: shared.Write, Postgres: shared.Postgres, Explain: graphUnavailable(shared),
+		State: filepath.Join(s.config.Data, graphLocationFile), Logger: s.log, Latest: &k.latest,
 	}
 	if c.Compatible {
 		k.snapshots = &snapshots{}
@@ -96,16 +96,16 @@ func (s *Server) openGraph(ctx context.Context) error {
 	return nil
 }
 
-// graphStore returns the place where the graph is.
-func (k *knowledge) graphStore() graph.Store {
+// graphStore returns the store of the graph.
+func (k *knowledgeGraph) graphStore() graph.Store {
 	if k.away != nil {
 		return k.away
 	}
 	return k.store
 }
 
-// explainGraph means that a database is away in the word of the graph.
-func explainGraph(d database.Shared) func(context.Context, error) error {
+// graphUnavailable returns a function that translates the error of an unavailable database into the graph's error.
+func graphUnavailable(d database.Shared) func(context.Context, error) error {
 	return func(ctx context.Context, err error) error {
 		if err = d.Explain(ctx, err); errors.Is(err, store.ErrUnavailable) {
 			return errors.Join(graph.ErrUnavailable, err)
@@ -165,7 +165,7 @@ func (s *Server) runGraph(ctx context.Context) error {
 	for {
 		changed, err := s.graph.feed.Update(ctx)
 		s.graph.stamps.add(changed)
-		if ctx.Err() == nil && behind.record(err, time.Now()) {
+		if ctx.Err() == nil && behind.recordUpdate(err, time.Now()) {
 			s.log.Error("the knowledge graph could not be brought up to date", "err", err)
 		}
 		select {
@@ -173,11 +173,11 @@ func (s *Server) runGraph(ctx context.Context) error {
 			return nil
 		case <-s.graph.due:
 		case <-minutes.C:
-			if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), time.Now().Add(-timestampsKept)); err != nil &&
+			if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), time.Now().Add(-timestampRetention)); err != nil &&
 				ctx.Err() == nil {
 				s.log.Warn("old timestamp: graphs could not be dropped", "err", err)
 			}
-			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.record(err, time.Now()) {
+			if err := s.graph.stamps.write(ctx, time.Now()); ctx.Err() == nil && unstamped.recordUpdate(err, time.Now()) {
 				s.log.Error("the graph of this minute could not be written", "err", err)
 			}
 		case <-hours.C:

@@ -35,7 +35,7 @@ func TestGraphIsKept(t *testing.T) {
 	}
 	first := put(s, "1")
 	var archive bytes.Buffer
-	if err := s.copier().Backup(t.Context(), func() io.Writer { return &archive }); err != nil {
+	if err := s.newDataCopier().Backup(t.Context(), func() io.Writer { return &archive }); err != nil {
 		t.Fatal(err)
 	}
 	second := put(s, "2")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,13 +34,13 @@ type snapshots struct {
 func (s *snapshots) Times(context.Context) ([]int64, error) {
 	last := s.now().Truncate(time.Minute)
 	var out []int64
-	for at := last.Add(-timestampsKept + time.Minute); !at.After(last); at = at.Add(time.Minute) {
+	for at := last.Add(-timestampRetention + time.Minute); !at.After(last); at = at.Add(time.Minute) {
 		out = append(out, at.UnixMilli())
 	}
 	return out, nil
 }
 
-// seriesQueries returns the figures of a workload that are asked of the series.
+// seriesQueries returns the PromQL expression for each figure of a workload that is read from the series.
 func seriesQueries() map[object.Query]string {
 	of := func(what, source, unit string) object.Query {
 		return object.Query{Measurement: "Usage", Subresource: what, Source: source, Unit: unit, Property: what + ".Usage",
@@ -69,7 +70,7 @@ func (s *snapshots) At(ctx context.Context, ms int64, visible func(graph.Info) b
 	}
 	d.Cluster("", names)
 	for i := range nodes {
-		describeNode(d, &nodes[i], ms)
+		addNode(d, &nodes[i], ms)
 	}
 	list, _, err := s.catalogue.Workloads(ctx, store.Filter{Since: at, Until: at.Add(time.Millisecond)})
 	if err != nil {
@@ -81,10 +82,10 @@ func (s *snapshots) At(ctx context.Context, ms int64, visible func(graph.Info) b
 		if workload.Kind(w.Kind).Sum() || visible != nil && !visible(graph.Info{Owner: w.Owner}) {
 			continue
 		}
-		pods[w.ID] = describeWorkload(d, w, at)
+		pods[w.ID] = addWorkload(d, w, at)
 	}
 	for q, text := range seriesQueries() {
-		values, err := s.query(ctx, text, at)
+		values, err := s.queryByWorkload(ctx, text, at)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +98,7 @@ func (s *snapshots) At(ctx context.Context, ms int64, visible func(graph.Info) b
 	return d.Quads(), nil
 }
 
-func describeNode(d *glaciation.Document, n *client.Node, ms int64) {
+func addNode(d *glaciation.Document, n *client.Node, ms int64) {
 	o := object.Node{Name: n.Node, Status: "NotReady", Allocatable: object.Amounts{}}
 	if n.Up {
 		o.Status = "Ready"
@@ -126,8 +127,8 @@ func describeNode(d *glaciation.Document, n *client.Node, ms int64) {
 	}
 }
 
-// describeWorkload describes a workload as a task with one pod on each of its nodes, and returns the name of the first pod.
-func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) string {
+// addWorkload describes a workload as a task with one pod on each of its nodes, and returns the name of the first pod.
+func addWorkload(d *glaciation.Document, w *store.Workload, at time.Time) string {
 	rest := strings.TrimPrefix(w.ID, w.Kind+"/")
 	namespace, name := w.Owner, strings.ReplaceAll(rest, "/", ".")
 	if before, after, ok := strings.Cut(rest, "/"); ok {
@@ -149,14 +150,12 @@ func describeWorkload(d *glaciation.Document, w *store.Workload, at time.Time) s
 			p.Phase, p.End = "Succeeded", w.End
 		}
 		d.Pod(p)
-		if first == "" {
-			first = p.Namespace + "." + p.Name
-		}
+		first = cmp.Or(first, p.Namespace+"."+p.Name)
 	}
 	return first
 }
 
-func (s *snapshots) query(ctx context.Context, text string, at time.Time) (map[string]float64, error) {
+func (s *snapshots) queryByWorkload(ctx context.Context, text string, at time.Time) (map[string]float64, error) {
 	v, err := vectorOf(ctx, s.engine, s.series, text, at)
 	if err != nil {
 		return nil, err

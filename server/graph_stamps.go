@@ -24,7 +24,7 @@ const stampOrigin = "reckon/timestamps"
 
 // write writes the current graph if something has changed since the last one.
 func (s *stamps) write(ctx context.Context, now time.Time) error {
-	if s == nil || !s.changed && now.Sub(s.last) < timestampsKept-2*time.Minute {
+	if s == nil || !s.changed && now.Sub(s.last) < timestampRetention-2*time.Minute {
 		return nil
 	}
 	ms := now.Truncate(time.Minute).UnixMilli()

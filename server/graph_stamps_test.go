@@ -83,7 +83,7 @@ func TestGraphStamps(t *testing.T) {
 		if err := w.write(ctx, now); err != nil {
 			t.Error(what, err)
 		}
-		if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), now.Add(-timestampsKept)); err != nil {
+		if _, err := embedded.DropTimestamps(ctx, s.graph.graphStore(), now.Add(-timestampRetention)); err != nil {
 			t.Error(what, err)
 		}
 		if got := remote.stamps(); len(got) != want {
@@ -109,7 +109,7 @@ func TestGraphStamps(t *testing.T) {
 	remote.away = false
 	remote.mu.Unlock()
 	step("it is back", 2*time.Minute, 0, 3)
-	step("before the last is dropped", timestampsKept-3*time.Minute, 0, 2)
+	step("before the last is dropped", timestampRetention-3*time.Minute, 0, 2)
 	step("after that", 3*time.Minute, 0, 1)
 	if info, err := s.graph.graphStore().List(ctx); err != nil || !hasOwner(info, stampOrigin, "") {
 		t.Error("everybody's work is for administrators:", info, err)

@@ -19,32 +19,32 @@ import (
 // HourlyDir is the folder of the data directory with one sample per hour of each series.
 const HourlyDir = "hourly"
 
-// leastForHours is the shortest sample retention that leaves time to compute hours.
-const leastForHours = 48 * time.Hour
+// minRetentionForHours is the shortest sample retention that leaves time to compute hours.
+const minRetentionForHours = 48 * time.Hour
 
-// layered is the embedded store, with the hourly store for times without samples any more.
-type layered struct {
+// layeredStore is the embedded store. For times before its oldest sample, it reads the hourly store.
+type layeredStore struct {
 	*tsdb.Store
 	hourly *hourly.Store
 }
 
-var _ store.Series = layered{}
+var _ store.Series = layeredStore{}
 
-func (l layered) Querier(mint, maxt int64) (storage.Querier, error) {
+func (l layeredStore) Querier(mint, maxt int64) (storage.Querier, error) {
 	return l.hourly.Querier(mint, maxt)
 }
 
-func (l layered) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
+func (l layeredStore) ChunkQuerier(mint, maxt int64) (storage.ChunkQuerier, error) {
 	return l.hourly.ChunkQuerier(mint, maxt)
 }
 
 // Gaps returns the samples and hours that were lost to damage.
-func (l layered) Gaps(from, to time.Time) []store.Gap {
+func (l layeredStore) Gaps(from, to time.Time) []store.Gap {
 	return append(l.Store.Gaps(from, to), l.hourly.Gaps(from, to)...)
 }
 
 // Close leaves the hours open while queries may still read them.
-func (l layered) Close() error {
+func (l layeredStore) Close() error {
 	err := l.Store.Close()
 	if l.InUse() {
 		return err
@@ -82,7 +82,7 @@ func (s *Server) openEmbedded() error {
 	if c.Hourly <= 0 {
 		return nil
 	}
-	if c.Retention > 0 && c.Retention < leastForHours {
+	if c.Retention > 0 && c.Retention < minRetentionForHours {
 		s.log.Info("no figures an hour are kept: --retention is shorter than two days", "retention", c.Retention)
 		return nil
 	}
@@ -94,13 +94,13 @@ func (s *Server) openEmbedded() error {
 		return err // the store is closed with the server
 	}
 	hours.Store(h)
-	s.hourly, s.series = h, layered{embedded, h}
+	s.hourly, s.series = h, layeredStore{embedded, h}
 	return nil
 }
 
-// keptHours opens the hourly store of a data directory, or returns nil if there is none. samples is the open store of
-// the same directory. keptHours deletes no data.
-func keptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
+// openKeptHours opens the hourly store of a data directory, or returns nil if there is none. samples is the open store of
+// the same directory. openKeptHours deletes no data.
+func openKeptHours(data string, samples *tsdb.Store, log *slog.Logger) (*hourly.Store, error) {
 	dir := filepath.Join(data, HourlyDir)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

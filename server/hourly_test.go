@@ -93,7 +93,7 @@ func TestHourly(t *testing.T) {
 
 	copied := filepath.Join(t.TempDir(), "copied")
 	var archive bytes.Buffer
-	if err := s.copier().Backup(t.Context(), func() io.Writer { return &archive }); err != nil {
+	if err := s.newDataCopier().Backup(t.Context(), func() io.Writer { return &archive }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := backup.Extract(&archive, copied); err != nil {

@@ -26,8 +26,8 @@ import (
 	"reckon/web/client"
 )
 
-// imports writes history to the stores, one import at a time.
-type imports struct {
+// importQueue writes history to the stores, one import at a time.
+type importQueue struct {
 	mu      sync.Mutex
 	series  importer.Store
 	builder *catalogue.Builder
@@ -36,10 +36,11 @@ type imports struct {
 	leaves  bool // the import stops when its context ends, and the next import finishes it
 }
 
-var _ api.Import = (*imports)(nil)
+var _ api.Import = (*importQueue)(nil)
 
 // Import implements api.Import.
-func (i *imports) Import(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult, error) {
+func (i *importQueue) Import(ctx context.Context, o client.ImportOptions, next func() (string, io.Reader, error)) (client.ImportResult,
+	error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	settings := importer.Options{Store: i.series, Dir: i.dir, Site: o.Site, Force: o.Force, Batch: o.Batch}
@@ -107,7 +108,7 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 	}
 	// No server has bounds of series here that could be lost.
 	if _, err := os.Stat(filepath.Join(data, catalogueFile)); errors.Is(err, fs.ErrNotExist) {
-		if err := durable.WriteJSON(filepath.Join(data, begunFile), begunBounds{}, 0o640); err != nil {
+		if err := durable.WriteJSON(filepath.Join(data, begunFile), seriesBounds{}, 0o640); err != nil {
 			return r, err
 		}
 	}
@@ -122,7 +123,7 @@ func ImportFiles(ctx context.Context, data string, log *slog.Logger, o client.Im
 		return r, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	i := &imports{series: series, dir: filepath.Join(data, "imports"), leaves: true,
+	i := &importQueue{series: series, dir: filepath.Join(data, "imports"), leaves: true,
 		builder: catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log, Progress: func(step string, to time.Time) {
 			if o.Progress != nil {
 				o.Progress(step + " until " + to.UTC().Format("2006-01-02 15:04"))

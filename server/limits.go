@@ -38,8 +38,8 @@ func readLimits(file string) (limits.Config, []byte, error) {
 	return c, text, nil
 }
 
-// begin counts a request against the limits of its sender.
-func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
+// beginLimits counts a request against the limits of its sender.
+func (s *Server) beginLimits(ctx context.Context) (*limits.Request, error) {
 	v := access.From(ctx)
 	return s.limits.Begin(v.Name, v.Bound)
 }
@@ -47,8 +47,8 @@ func (s *Server) begin(ctx context.Context) (*limits.Request, error) {
 // senderName returns the name of a request's sender in the server's own metrics.
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
-// ownSender returns the sender of a request who may send figures of its own only, nil for others.
-func (s *Server) ownSender(ctx context.Context) *ingest.Own {
+// localSender returns the sender of a request who may send only the figures of own work. It returns nil for other senders.
+func (s *Server) localSender(ctx context.Context) *ingest.Own {
 	v := access.From(ctx)
 	if !v.Figures {
 		return nil
@@ -65,8 +65,8 @@ func (s *Server) ownSender(ctx context.Context) *ingest.Own {
 	return o
 }
 
-// scraped is the name of this server among senders, for the targets that it scrapes.
-const scraped = "scraping"
+// scrapeSender is the name of this server among senders, for the targets that it scrapes.
+const scrapeSender = "scraping"
 
 // maxSizes returns the maximum sizes of a request, packed and unpacked.
 func (s *Server) maxSizes() (body, unpacked int64) {
@@ -95,8 +95,8 @@ func (s *Server) limitedEngines() func(access.Role) *query.Engine {
 	}
 }
 
-// limitsEvery is the interval at which the file of limits is read. A change takes effect when it is seen twice.
-const limitsEvery = 15 * time.Second
+// limitsInterval is the interval at which the file of limits is read. A change takes effect after it was seen twice.
+const limitsInterval = 15 * time.Second
 
 // limitsFile is the last state of the limits file. It is not safe for concurrent use.
 type limitsFile struct {
@@ -144,7 +144,7 @@ func (s *Server) runLimits(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	tick := time.NewTicker(limitsEvery)
+	tick := time.NewTicker(limitsInterval)
 	defer tick.Stop()
 	f := limitsFile{s: s, text: s.limitsText, seen: s.limitsText}
 	for {
@@ -159,17 +159,17 @@ func (s *Server) runLimits(ctx context.Context) error {
 	}
 }
 
-// engines selects the engine of the viewer's role for each query.
-type engines struct {
+// roleEngines selects the engine of the viewer's role for each query.
+type roleEngines struct {
 	own   *query.Engine // for rules and other questions of our own
 	roles func(access.Role) *query.Engine
 	// lookback is the time that a query has to look back; nil for as usual.
 	lookback func(start time.Time, step time.Duration) time.Duration
 }
 
-var _ promql.QueryEngine = engines{}
+var _ promql.QueryEngine = roleEngines{}
 
-func (e engines) engine(ctx context.Context) *query.Engine {
+func (e roleEngines) engineFor(ctx context.Context) *query.Engine {
 	if own := e.roles(access.From(ctx).Role); own != nil {
 		return own
 	}
@@ -184,8 +184,8 @@ func (s *Server) lookback() func(time.Time, time.Duration) time.Duration {
 	return s.hourly.Lookback
 }
 
-// options extends the lookback of queries over hourly samples beyond an hour, unless the caller set one.
-func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
+// withLookback extends the lookback of queries over hourly samples beyond an hour, unless the caller set one.
+func (e roleEngines) withLookback(o promql.QueryOpts, start time.Time, step time.Duration) promql.QueryOpts {
 	if e.lookback == nil || (o != nil && o.LookbackDelta() > 0) {
 		return o
 	}
@@ -197,13 +197,13 @@ func (e engines) options(o promql.QueryOpts, start time.Time, step time.Duration
 }
 
 // NewInstantQuery implements promql.QueryEngine.
-func (e engines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query,
+func (e roleEngines) NewInstantQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, at time.Time) (promql.Query,
 	error) {
-	return e.engine(ctx).NewInstantQuery(ctx, q, e.options(o, at, 0), text, at)
+	return e.engineFor(ctx).NewInstantQuery(ctx, q, e.withLookback(o, at, 0), text, at)
 }
 
 // NewRangeQuery implements promql.QueryEngine.
-func (e engines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time,
+func (e roleEngines) NewRangeQuery(ctx context.Context, q storage.Queryable, o promql.QueryOpts, text string, start, end time.Time,
 	step time.Duration) (promql.Query, error) {
-	return e.engine(ctx).NewRangeQuery(ctx, q, e.options(o, start, step), text, start, end, step)
+	return e.engineFor(ctx).NewRangeQuery(ctx, q, e.withLookback(o, start, step), text, start, end, step)
 }

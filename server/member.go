@@ -35,8 +35,8 @@ type membership struct {
 	socket *os.File // The listening socket outlives a change of the leader, so that new connections wait meanwhile.
 }
 
-// errRole ends a server after a change of its role.
-var errRole = errors.New("another server leads now")
+// errRoleChanged ends a server after a change of its role.
+var errRoleChanged = errors.New("another server leads now")
 
 // Serve opens a server, passes it to opened, and runs it until ctx ends. With [Config.Member], it reopens the server
 // whenever the server becomes or stops being the leader, and calls opened again.
@@ -63,14 +63,14 @@ func Serve(ctx context.Context, c Config, opened func(*Server)) error {
 			return err
 		case err != nil:
 			c.Logger.Error("the server could not be opened in its new role and is tried again", "err", err)
-			if sleep(ctx, time.Second) != nil {
+			if sleepFor(ctx, time.Second) != nil {
 				return nil
 			}
 			continue
 		case first:
 			opened(s)
 		}
-		if err := s.Run(ctx); !errors.Is(err, errRole) {
+		if err := s.Run(ctx); !errors.Is(err, errRoleChanged) {
 			return err
 		}
 	}
@@ -106,7 +106,8 @@ func joinMembers(ctx context.Context, c *Config) (_ *membership, end func(), err
 		cluster.Options{DB: db, Member: host + " " + hex.EncodeToString(id[:]), Address: strings.TrimRight(c.Member, "/"),
 			Version: c.Version, Logger: c.Logger})
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("join the servers over %s: %w", Shown(c.Catalogue), err), db.Close(), m.socket.Close())
+		return nil, nil, errors.Join(fmt.Errorf("join the servers over %s: %w", HideParameters(c.Catalogue), err), db.Close(),
+			m.socket.Close())
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -140,7 +141,7 @@ func (s *Server) watchRole(ctx context.Context) error {
 			} else {
 				s.log.Warn("this server leads no longer", "leader", m.lease.Leader())
 			}
-			return errRole
+			return errRoleChanged
 		}
 		select {
 		case <-ctx.Done():
@@ -150,37 +151,37 @@ func (s *Server) watchRole(ctx context.Context) error {
 	}
 }
 
-// followLate is the maximum age of the list of workloads if another server updates it.
-const followLate = 3 * time.Minute
+// maxFollowLag is the maximum age of the list of workloads if another server updates it.
+const maxFollowLag = 3 * time.Minute
 
-// watchLeader determines how far the leader has come, so that answers report missing parts.
+// watchLeader records up to when the leader has updated the catalogue, so that answers report missing parts.
 func (s *Server) watchLeader(ctx context.Context) error {
 	return store.Repeat(ctx, 0, 5*time.Second, 0, func(ctx context.Context) error {
 		at, err := s.catalogue.Watermark(ctx)
-		if now := time.Now(); err == nil && now.Sub(at) > followLate {
+		if now := time.Now(); err == nil && now.Sub(at) > maxFollowLag {
 			err = fmt.Errorf("the list of workloads is of %s: no server has made it since", at.UTC().Format(time.RFC3339))
 		}
 		if ctx.Err() == nil {
-			s.behind.record(err, time.Now())
+			s.behind.recordUpdate(err, time.Now())
 			s.caughtUp.Store(true)
 		}
 		return nil
 	}, nil)
 }
 
-// own is the store for writes of the leader: samples of rules, scrape targets and the batch system. It rejects them
-// while this server is not the leader.
-type own struct {
+// leaderStore is the store for writes of the leader: the samples of rules, scrape targets and the batch system. It rejects
+// writes while this server is not the leader.
+type leaderStore struct {
 	storage.AppendableV2
 	leads func() error
 }
 
-// ownSeries returns the place where the leader writes.
-func (s *Server) ownSeries() storage.AppendableV2 {
+// leaderSeries returns the place where the leader writes.
+func (s *Server) leaderSeries() storage.AppendableV2 {
 	if s.config.member == nil {
 		return s.series
 	}
-	return own{s.series, s.mayWrite}
+	return leaderStore{s.series, s.mayWrite}
 }
 
 // mayWrite returns an error if this server may not write the leader's data.
@@ -191,39 +192,39 @@ func (s *Server) mayWrite() error {
 	return nil
 }
 
-// storeOwn is Append of the leader.
-func (s *Server) storeOwn(ctx context.Context, external map[string]string, b *metric.Batch) error {
+// storeAsLeader appends a batch to the store of the leader.
+func (s *Server) storeAsLeader(ctx context.Context, external map[string]string, b *metric.Batch) error {
 	if err := s.mayWrite(); err != nil {
 		return err
 	}
 	return s.series.Append(ctx, external, b)
 }
 
-func (o own) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	return ownAppender{o.AppendableV2.AppenderV2(ctx), o.leads}
+func (o leaderStore) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return leaderAppender{o.AppendableV2.AppenderV2(ctx), o.leads}
 }
 
-type ownAppender struct {
+type leaderAppender struct {
 	storage.AppenderV2
 	leads func() error
 }
 
 // Commit implements storage.AppenderV2.
-func (a ownAppender) Commit() error {
+func (a leaderAppender) Commit() error {
 	if err := a.leads(); err != nil {
 		return errors.Join(err, a.Rollback())
 	}
 	return a.AppenderV2.Commit()
 }
 
-// usersElsewhere is the file of a data directory with the location of users and tokens, if they are stored elsewhere.
-const usersElsewhere = "users.elsewhere"
+// usersLocationFile is the file of a data directory with the location of users and tokens, if they are stored elsewhere.
+const usersLocationFile = "users.elsewhere"
 
 // Users opens the users and tokens of a server, which may be running. They are in its data directory, or in the
 // catalogue database if several servers share one. In that case the data directory holds the address of the database.
 func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	if catalogue == "" {
-		raw, err := os.ReadFile(filepath.Join(data, usersElsewhere))
+		raw, err := os.ReadFile(filepath.Join(data, usersLocationFile))
 		if err != nil {
 			return auth.Open(data, auth.Options{})
 		}
@@ -236,7 +237,7 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 	db.SetMaxOpenConns(4)
 	users, err := auth.OpenShared(ctx, db, auth.Options{})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the users in %s: %w", Shown(catalogue), err), db.Close())
+		return nil, errors.Join(fmt.Errorf("the users in %s: %w", HideParameters(catalogue), err), db.Close())
 	}
 	return users, nil
 }
@@ -244,7 +245,7 @@ func Users(ctx context.Context, data, catalogue string) (*auth.Users, error) {
 // openUsers opens users and tokens. Those in the directory of a member are moved to the shared database once.
 func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 	if s.config.member == nil {
-		_ = os.Remove(filepath.Join(s.config.Data, usersElsewhere)) // the server is no longer one of several
+		_ = os.Remove(filepath.Join(s.config.Data, usersLocationFile)) // the server is no longer one of several
 		return auth.Open(s.config.Data, auth.Options{Logger: s.log})
 	}
 	users, err := Users(ctx, s.config.Data, s.config.Catalogue)
@@ -255,7 +256,7 @@ func (s *Server) openUsers(ctx context.Context) (*auth.Users, error) {
 		err = s.adoptUsers(ctx, users)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(s.config.Data, usersElsewhere), []byte(s.config.Catalogue+"\n"), 0o600)
+		err = os.WriteFile(filepath.Join(s.config.Data, usersLocationFile), []byte(s.config.Catalogue+"\n"), 0o600)
 	}
 	if err != nil {
 		return nil, errors.Join(err, users.Close())
@@ -270,7 +271,7 @@ func (s *Server) adoptUsers(ctx context.Context, into *auth.Users) error {
 	}
 	took, err := into.Adopt(ctx, before)
 	if err == nil && took {
-		s.log.Warn("users and tokens of the data directory were taken over for all servers", "into", Shown(s.config.Catalogue))
+		s.log.Warn("users and tokens of the data directory were taken over for all servers", "into", HideParameters(s.config.Catalogue))
 	}
 	return errors.Join(err, before.Close())
 }
@@ -284,8 +285,8 @@ type sharedAlerts struct {
 // Leads implements alerting.Shared.
 func (a sharedAlerts) Leads() bool { return a.m.lease.Leads(a.m.epoch) }
 
-// takeAlerts fetches the previous leader's alert files to dir. The first leader uploads the files in dir instead.
-func (m *membership) takeAlerts(ctx context.Context, dir string) error {
+// fetchAlerts fetches the previous leader's alert files to dir. The first leader uploads the files in dir instead.
+func (m *membership) fetchAlerts(ctx context.Context, dir string) error {
 	files := m.lease.Files(m.epoch)
 	empty, err := files.Empty(ctx)
 	if err != nil || !empty {
@@ -307,12 +308,12 @@ func (m *membership) takeAlerts(ctx context.Context, dir string) error {
 	return nil
 }
 
-// passedOn marks a request that one member forwarded to another, so that it is not forwarded again.
-const passedOn = "X-Reckon-Passed-On"
+// forwardedHeader marks a request that one member forwarded to another, so that it is not forwarded again.
+const forwardedHeader = "X-Reckon-Passed-On"
 
-// ledOnly reports whether only the leader can serve a request. These are requests for rules, alerts, silences and
+// needsLeader reports whether only the leader can serve a request. These are requests for rules, alerts, silences and
 // proofs, and changes of findings.
-func ledOnly(r *http.Request) bool {
+func needsLeader(r *http.Request) bool {
 	path := r.URL.Path
 	for _, p := range []string{"/alertmanager/", "/api/v1/rules", "/api/v1/alerts", "/api/v1/alertmanagers", "/api/reckon/v1/alerts",
 		"/api/reckon/v1/prove"} {
@@ -323,8 +324,8 @@ func ledOnly(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && strings.HasPrefix(path, "/api/reckon/v1/findings")
 }
 
-// toLeader forwards requests that only the leader can serve.
-func (s *Server) toLeader(own http.Handler) http.Handler {
+// forwardToLeader forwards requests that only the leader can serve.
+func (s *Server) forwardToLeader(own http.Handler) http.Handler {
 	if s.leads() {
 		return own
 	}
@@ -337,24 +338,24 @@ func (s *Server) toLeader(own http.Handler) http.Handler {
 			r.SetURL(to)
 			r.SetXForwarded()
 			r.Out.Host = r.In.Host // an Origin is compared with it
-			r.Out.Header.Set(passedOn, s.config.member.lease.Address())
+			r.Out.Header.Set(forwardedHeader, s.config.member.lease.Address())
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { noLeader(w, err) },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { writeNoLeader(w, err) },
 		ErrorLog:     s.http.ErrorLog,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !ledOnly(r):
+		case !needsLeader(r):
 			own.ServeHTTP(w, r)
-		case s.config.member.lease.Leader() == "" || r.Header.Get(passedOn) != "":
-			noLeader(w, errors.New("no server leads at this moment"))
+		case s.config.member.lease.Leader() == "" || r.Header.Get(forwardedHeader) != "":
+			writeNoLeader(w, errors.New("no server leads at this moment"))
 		default:
 			proxy.ServeHTTP(w, r)
 		}
 	})
 }
 
-func noLeader(w http.ResponseWriter, err error) {
+func writeNoLeader(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Retry-After", "5")
 	w.WriteHeader(http.StatusServiceUnavailable)

@@ -102,7 +102,7 @@ func migrateSeries(ctx context.Context, data, address string, from *tsdb.Store, 
 		}
 	}
 	var samples storage.Queryable = from
-	hours, err := keptHours(data, from, log)
+	hours, err := openKeptHours(data, from, log)
 	if err != nil {
 		return r, err
 	}

@@ -25,7 +25,7 @@ func TestHurryOfTheBuilder(t *testing.T) {
 		{time.Minute, 3 * time.Second, time.Minute},
 		{time.Minute, time.Hour, time.Minute},
 	} {
-		if got := minDelay(c.least, c.round); got != c.want {
+		if got := shortenedPause(c.least, c.round); got != c.want {
 			t.Errorf("of a rest of %v after a round of %v %v are kept, want %v", c.least, c.round, got, c.want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestQuestionEndsTheRest(t *testing.T) {
 		} {
 			s.markInteractive(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 			began := time.Now()
-			if err := waitOrRequest(t.Context(), time.Minute, minDelay(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
+			if err := waitOrRequest(t.Context(), time.Minute, shortenedPause(time.Minute, 0), s.asked); err != nil || time.Since(began) != want {
 				t.Errorf("after %s it rests %v, want %v (%v)", path, time.Since(began), want, err)
 			}
 		}

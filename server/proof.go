@@ -23,7 +23,7 @@ const (
 	proofRest = 2
 )
 
-// proofs holds usage against the counters, every night and on demand.
+// proofs compares usage with the counters, every night and on demand.
 type proofs struct {
 	builder *catalogue.Builder
 	states  catalogue.StateKeeper
@@ -81,15 +81,15 @@ func (p *proofs) Prove(ctx context.Context, q client.ProofQuery) (client.Proof, 
 		return client.Proof{}, answer.Busy("wait for it; `reckon verify --last` shows it", errors.New("a proof is being made"))
 	}
 	defer p.running.Unlock()
-	return p.prove(ctx, catalogue.ProofOptions{Since: q.Since, Until: q.Until, Mend: q.Mend})
+	return p.runProof(ctx, catalogue.ProofOptions{Since: q.Since, Until: q.Until, Mend: q.Mend})
 }
 
-func (p *proofs) prove(ctx context.Context, o catalogue.ProofOptions) (client.Proof, error) {
+func (p *proofs) runProof(ctx context.Context, o catalogue.ProofOptions) (client.Proof, error) {
 	made, err := p.builder.Prove(ctx, o)
 	if err != nil {
 		return client.Proof{}, err
 	}
-	out := proofOf(&made)
+	out := toWireProof(&made)
 	whole := o.Since.IsZero() && o.Until.IsZero()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,28 +116,28 @@ func (p *proofs) Run(ctx context.Context) error {
 	for {
 		last, err := p.Last(ctx)
 		now := time.Now()
-		wait := nextProof(now).Sub(now)
+		wait := nextProofTime(now).Sub(now)
 		if err == nil && (last.Made == nil || now.Sub(*last.Made) > 26*time.Hour) {
 			wait = min(wait, firstProof)
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleepFor(ctx, wait); err != nil {
 			return nil //nolint:nilerr // the server stops
 		}
 		p.running.Lock()
-		_, err = p.prove(ctx, catalogue.ProofOptions{Mend: true,
-			Pause: func(ctx context.Context, took time.Duration) error { return sleep(ctx, proofRest*took) }})
+		_, err = p.runProof(ctx, catalogue.ProofOptions{Mend: true,
+			Pause: func(ctx context.Context, took time.Duration) error { return sleepFor(ctx, proofRest*took) }})
 		p.running.Unlock()
 		if err != nil && ctx.Err() == nil {
 			p.log.Error("usage could not be proven", "err", err)
-			if sleep(ctx, time.Hour) != nil {
+			if sleepFor(ctx, time.Hour) != nil {
 				return nil
 			}
 		}
 	}
 }
 
-// nextProof returns the next night.
-func nextProof(now time.Time) time.Time {
+// nextProofTime returns the next night.
+func nextProofTime(now time.Time) time.Time {
 	at := time.Date(now.Year(), now.Month(), now.Day(), proofHour, 0, 0, 0, now.Location())
 	if !at.After(now) {
 		at = time.Date(now.Year(), now.Month(), now.Day()+1, proofHour, 0, 0, 0, now.Location())
@@ -145,7 +145,7 @@ func nextProof(now time.Time) time.Time {
 	return at
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -156,7 +156,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func proofOf(p *catalogue.Proof) client.Proof {
+func toWireProof(p *catalogue.Proof) client.Proof {
 	out := client.Proof{
 		Made: &p.Made, Hours: p.Hours, NodeHours: p.Nodes, Accounted: p.Accounted(),
 		Differing: p.Differing, Differences: []client.ProofDifference{}, Mended: p.Mended, LeftOut: p.LeftOut,
@@ -172,17 +172,17 @@ func proofOf(p *catalogue.Proof) client.Proof {
 	return out
 }
 
-// Verify holds the usage of a stopped server against the counters.
+// Verify compares the usage of a stopped server with the counters.
 func Verify(ctx context.Context, at Places, q client.ProofQuery, log *slog.Logger) (p client.Proof, err error) {
 	if err := CheckStores(at.Store, at.Catalogue); err != nil {
 		return p, err
 	}
-	rows, err := at.database(ctx, log)
+	rows, err := at.openDatabase(ctx, log)
 	if err != nil {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	series, closeSeries, err := at.series(log, rows)
+	series, closeSeries, err := at.openSeries(log, rows)
 	if err != nil {
 		return p, err
 	}

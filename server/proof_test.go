@@ -103,7 +103,7 @@ func TestNextProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := nextProof(at).Format("2006-01-02T15:04:05"); got != want {
+		if got := nextProofTime(at).Format("2006-01-02T15:04:05"); got != want {
 			t.Errorf("after %s comes %s, want %s", now, got, want)
 		}
 	}

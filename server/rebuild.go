@@ -28,12 +28,12 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 	if err := CheckStores(at.Store, at.Catalogue); err != nil {
 		return 0, err
 	}
-	rows, err := at.database(ctx, log)
+	rows, err := at.openDatabase(ctx, log)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	series, closeSeries, err := at.series(log, rows)
+	series, closeSeries, err := at.openSeries(log, rows)
 	if err != nil {
 		return 0, err
 	}
@@ -41,15 +41,15 @@ func Rebuild(ctx context.Context, at Places, log *slog.Logger, progress func(at 
 	return catalogue.NewBuilder(series, rows, catalogue.BuilderOptions{Logger: log}).Rebuild(ctx, progress)
 }
 
-func (p Places) database(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
+func (p Places) openDatabase(ctx context.Context, log *slog.Logger) (*database.Catalogue, error) {
 	if p.Catalogue != "" {
 		return openAlone(ctx, p.Catalogue, log)
 	}
 	return database.Open(filepath.Join(p.Data, catalogueFile), log)
 }
 
-// series opens the series; the catalogue keeps which hours of a store elsewhere got late samples.
-func (p Places) series(log *slog.Logger, facts *database.Catalogue) (storage.Queryable, func() error, error) {
+// openSeries opens the series. For a remote store, the catalogue records which hours received late samples.
+func (p Places) openSeries(log *slog.Logger, facts *database.Catalogue) (storage.Queryable, func() error, error) {
 	if p.Store != "" {
 		s, err := remote.Open(remote.Options{URL: p.Store, Natives: nativeNames(), Logger: log,
 			Dirty: dirty.State{Facts: facts, Key: dirtyKey}})

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -14,17 +15,17 @@ import (
 // site, and owner, since and until one about an owner.
 const reportPath = "/report"
 
-// ownerSpan is the default time range of a report on an owner.
-const ownerSpan = 7 * 24 * time.Hour
+// defaultOwnerRange is the default time range of a report on an owner.
+const defaultOwnerRange = 7 * 24 * time.Hour
 
-// reports serves reports. It queries the API with the rights of the viewer of the page.
-type reports struct{ api http.Handler }
+// reportHandler serves reports. It queries the API with the rights of the viewer of the page.
+type reportHandler struct{ api http.Handler }
 
 // ServeHTTP implements http.Handler.
-func (p reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p reportHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var page bytes.Buffer
-	if err := p.write(&page, r); err != nil {
-		status, refused, wrong := http.StatusInternalServerError, (*client.APIError)(nil), (*wrongParameter)(nil)
+	if err := p.writePage(&page, r); err != nil {
+		status, refused, wrong := http.StatusInternalServerError, (*client.APIError)(nil), (*parameterError)(nil)
 		switch {
 		case errors.As(err, &refused):
 			status = refused.Status
@@ -44,10 +45,10 @@ func (p reports) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(page.Bytes()) // the client went away: nothing left to report
 }
 
-type wrongParameter struct{ error }
+type parameterError struct{ error }
 
-func (p reports) write(page *bytes.Buffer, r *http.Request) error {
-	c, err := client.New("", client.WithHTTP(&http.Client{Transport: asSender{p.api, r}}))
+func (p reportHandler) writePage(page *bytes.Buffer, r *http.Request) error {
+	c, err := client.New("", client.WithHTTP(&http.Client{Transport: senderTransport{p.api, r}}))
 	if err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 		}
 		t, err := client.ParseTime(q.Get(name), now)
 		if err != nil {
-			return t, &wrongParameter{err}
+			return t, &parameterError{err}
 		}
 		return t, nil
 	}
@@ -67,12 +68,12 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 		return err
 	}
 	if owner := q.Get("owner"); owner != "" {
-		since, err := moment("since", until.Add(-ownerSpan))
+		since, err := moment("since", until.Add(-defaultOwnerRange))
 		if err != nil {
 			return err
 		}
 		if !since.Before(until) {
-			return &wrongParameter{errors.New("since is not before until")}
+			return &parameterError{errors.New("since is not before until")}
 		}
 		o, err := c.OwnerReport(r.Context(), owner, since, until)
 		if err != nil {
@@ -81,9 +82,7 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 		return report.WriteOwner(page, &o)
 	}
 	period := q.Get("period")
-	if period == "" {
-		period = "month"
-	}
+	period = cmp.Or(period, "month")
 	site, err := c.Report(r.Context(), period, until, q.Get("public") == "true")
 	if err != nil {
 		return err
@@ -91,14 +90,14 @@ func (p reports) write(page *bytes.Buffer, r *http.Request) error {
 	return report.Write(page, &site, q.Get("title"))
 }
 
-// asSender calls a handler within the process with the credentials of another request.
-type asSender struct {
+// senderTransport calls a handler within the process with the credentials of another request.
+type senderTransport struct {
 	api  http.Handler
 	from *http.Request
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t asSender) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t senderTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	inner := r.Clone(t.from.Context())
 	inner.Host, inner.RemoteAddr, inner.TLS = t.from.Host, t.from.RemoteAddr, t.from.TLS
 	for _, name := range []string{"Authorization", "Cookie", "X-Forwarded-For", "X-Forwarded-Proto", "Sec-Fetch-Site", "Origin"} {

@@ -37,7 +37,7 @@ func TestReportAsSender(t *testing.T) {
 			r.Header.Set("Authorization", c.auth)
 		}
 		w := httptest.NewRecorder()
-		reports{api}.ServeHTTP(w, r)
+		reportHandler{api}.ServeHTTP(w, r)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
 			t.Errorf("%s: %d %.200s", c.path, w.Code, w.Body)
 		}

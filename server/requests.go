@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// requests counts requests and response times. Its zero value is ready for use. It is safe for concurrent use.
-type requests struct {
+// requestCounter counts requests and response times. Its zero value is ready for use. It is safe for concurrent use.
+type requestCounter struct {
 	running atomic.Int64
 
 	mu      sync.Mutex
@@ -21,14 +21,14 @@ type requests struct {
 	seconds map[string]float64
 }
 
-// counting counts the requests of a handler.
-func (q *requests) counting(h http.Handler) http.Handler {
+// countHandler counts the requests of a handler.
+func (q *requestCounter) countHandler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, rec := time.Now(), &statusRecorder{ResponseWriter: w}
 		q.running.Add(1)
 		defer func() {
 			q.running.Add(-1)
-			q.countRequest(questionOf(r.URL.Path), cmp.Or(rec.status, http.StatusOK), time.Since(began))
+			q.countRequest(requestKind(r.URL.Path), cmp.Or(rec.status, http.StatusOK), time.Since(began))
 		}()
 		h.ServeHTTP(rec, r)
 	})
@@ -38,13 +38,13 @@ func (q *requests) counting(h http.Handler) http.Handler {
 func (s *Server) markInteractive(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(s.courtesy.Question(r.Context())))
-		if word := questionOf(r.URL.Path); word == "workloads" || word == "usage" {
+		if word := requestKind(r.URL.Path); word == "workloads" || word == "usage" {
 			s.reportViewer(word == "usage")
 		}
 	})
 }
 
-func (q *requests) countRequest(what string, status int, took time.Duration) {
+func (q *requestCounter) countRequest(what string, status int, took time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.count == nil {
@@ -56,8 +56,8 @@ func (q *requests) countRequest(what string, status int, took time.Duration) {
 	}
 }
 
-// questionOf returns the kind of request of a path, from a small set.
-func questionOf(path string) string {
+// requestKind returns the kind of request of a path, from a small set.
+func requestKind(path string) string {
 	if rest, ok := strings.CutPrefix(path, "/api/reckon/v1/"); ok {
 		word, _, _ := strings.Cut(rest, "/")
 		switch word {
@@ -86,7 +86,7 @@ func questionOf(path string) string {
 	return "page"
 }
 
-func (q *requests) gather(add adder) {
+func (q *requestCounter) gather(add addFunc) {
 	add(selfRunning, float64(q.running.Load()))
 	q.mu.Lock()
 	defer q.mu.Unlock()

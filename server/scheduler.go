@@ -37,7 +37,7 @@ func (s *Server) storeScheduler(ctx context.Context, b *metric.Batch) error {
 	if s.config.Site != "" {
 		external["site"] = s.config.Site
 	}
-	err := s.storeOwn(ctx, external, b)
+	err := s.storeAsLeader(ctx, external, b)
 	s.notifyStored()
 	return err
 }

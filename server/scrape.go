@@ -13,8 +13,8 @@ func (s *Server) openScraper() error {
 	}
 	var err error
 	s.scraper, err = scraping.Open(scraping.Options{
-		File: s.config.ScrapeConfig, Store: s.ownSeries(), Describe: s.series.Describe, Logger: s.log,
-		Begin: func() (*limits.Request, error) { return s.limits.Begin(scraped, limits.Bound{}) }, // as a sender's
+		File: s.config.ScrapeConfig, Store: s.leaderSeries(), Describe: s.series.Describe, Logger: s.log,
+		Begin: func() (*limits.Request, error) { return s.limits.Begin(scrapeSender, limits.Bound{}) }, // as a sender's
 	})
 	return err
 }

@@ -91,11 +91,11 @@ func Descs() []*metric.Desc {
 	}, append(ingest.Descs(), invariant.Descs()...)...)
 }
 
-// self are the server's measurements of itself.
-type self struct {
+// selfMetrics are the server's measurements of itself.
+type selfMetrics struct {
 	started  time.Time
 	stats    ingest.Stats
-	requests requests
+	requests requestCounter
 
 	mu     sync.Mutex
 	status tsdb.Status // walks the directory: not with each scrape
@@ -162,10 +162,10 @@ func (s *Server) gatherSelf(ctx context.Context, b *metric.Batch, now time.Time)
 	s.inconsistent.Gather(b)
 }
 
-type adder func(d *metric.Desc, v float64, labels ...string)
+type addFunc func(d *metric.Desc, v float64, labels ...string)
 
 // gatherProcess reads the resources of the process and the free disk space.
-func (s *Server) gatherProcess(add adder) {
+func (s *Server) gatherProcess(add addFunc) {
 	if raw, err := os.ReadFile("/proc/self/statm"); err == nil { // proc(5): pages; the second is resident
 		if f := strings.Fields(string(raw)); len(f) > 1 {
 			if n, err := strconv.ParseUint(f[1], 10, 64); err == nil {
@@ -191,7 +191,7 @@ func (s *Server) gatherProcess(add adder) {
 	}
 }
 
-func (s *Server) gatherStore(add adder, now time.Time) {
+func (s *Server) gatherStore(add addFunc, now time.Time) {
 	ready := 0.0
 	if s.series.Ready() == nil {
 		ready = 1
@@ -226,7 +226,7 @@ func (s *Server) gatherStore(add adder, now time.Time) {
 	add(selfStoreSize, float64(s.self.log), "log")
 }
 
-func (s *Server) gatherSenders(add adder, now time.Time) {
+func (s *Server) gatherSenders(add addFunc, now time.Time) {
 	n := 0
 	for _, x := range s.senders.Senders() {
 		if now.Sub(x.Seen) < 10*time.Minute && x.Address != "" {

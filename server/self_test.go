@@ -152,7 +152,7 @@ func TestQuestionOf(t *testing.T) {
 		"/api/v1/write": "ingest", "/v1/metrics": "ingest", "/api/v1/read": "remote_read", "/api/v1/labels": "prometheus", "/metrics": "health",
 		"/alertmanager/api/v2/alerts": "alertmanager", "/auth/login": "sign_in", "/nodes": "page", "/": "page",
 	} {
-		if got := questionOf(path); got != want {
+		if got := requestKind(path); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 	}

@@ -22,7 +22,7 @@ func (s *Server) shareSenders(ctx context.Context) {
 }
 
 func (s *Server) runSenders(ctx context.Context) error {
-	for sleep(ctx, shareEvery) == nil {
+	for sleepFor(ctx, shareEvery) == nil {
 		s.shareSenders(ctx)
 	}
 	return nil

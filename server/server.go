@@ -114,7 +114,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Server is a running composition. Open it, Run it once, and it is closed.
+// Server is a running composition of stores, catalogue, agent and API. Run closes it.
 type Server struct {
 	config Config
 	log    *slog.Logger
@@ -144,8 +144,8 @@ type Server struct {
 	limits          *limits.Limiter
 	senders         *senders.Registry
 	proofs          *proofs
-	graph           *knowledge // nil if none is kept
-	self            self
+	graph           *knowledgeGraph // nil if none is kept
+	self            selfMetrics
 	inconsistent    invariant.Ledger // figures that were held back from answers
 	// limitsText is the file of limits as it was read at the start.
 	limitsText []byte
@@ -177,7 +177,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, log: c.Logger, updated: make(chan struct{}, 1), asked: make(chan struct{}, 1), first: make(chan struct{}),
-		self: self{started: time.Now()}}
+		self: selfMetrics{started: time.Now()}}
 	bounds, text, err := readLimits(c.Access.Limits)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 			return nil, errors.Join(err, s.close())
 		}
 	}
-	handler, err := s.handler(ctx)
+	handler, err := s.rootHandler(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -236,7 +236,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	s.http.Handler = s.self.requests.counting(s.markInteractive(s.toLeader(handler)))
+	s.http.Handler = s.self.requests.countHandler(s.markInteractive(s.forwardToLeader(handler)))
 	if s.authn.Peer != nil {
 		s.http.ConnContext = s.peers.recordPeer
 	}
@@ -282,22 +282,23 @@ func (s *Server) openStores(ctx context.Context) error {
 	if err := s.openSeries(ctx); err != nil {
 		return err
 	}
-	if err := s.boundBegun(); err != nil {
+	if err := s.limitNewSeries(); err != nil {
 		return err
 	}
 	return s.openCatalogue(ctx)
 }
 
-// lookEvery is the interval at which the server looks for misuse, unless that takes long.
-const lookEvery = 5 * time.Minute
+// misuseInterval is the interval at which the server looks for misuse, unless that takes long.
+const misuseInterval = 5 * time.Minute
 
-// refitEvery is the interval of checks of the age of the nodes' power curves.
-const refitEvery = 10 * time.Minute
+// powerCheckInterval is the interval of checks of the age of the nodes' power curves.
+const powerCheckInterval = 10 * time.Minute
 
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// URL returns the place where others reach the server; where it listens on all addresses that is the name of this machine.
+// URL returns the address at which other machines reach the server. It has the name of this machine if the server listens on
+// all addresses.
 func (s *Server) URL() string {
 	scheme := "http"
 	if s.tls {
@@ -341,7 +342,7 @@ func (s *Server) Run(ctx context.Context) error {
 		g.Go(func() error { return s.runSenders(run) })
 	}
 	if s.leads() {
-		s.runLed(run, g)
+		s.runLeaderWork(run, g)
 	} else {
 		g.Go(func() error { return s.watchLeader(run) })
 	}
@@ -350,11 +351,11 @@ func (s *Server) Run(ctx context.Context) error {
 		return nil
 	})
 	g.Go(func() error {
-		s.ranks.Run(run, refitEvery, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
+		s.ranks.Run(run, powerCheckInterval, func(err error) { s.log.Warn("fit the power of nodes", "err", err) })
 		return nil
 	})
 	if s.agent != nil {
-		g.Go(func() error { return s.agent.Run(run, &s.hub, s.store) })
+		g.Go(func() error { return s.agent.Run(run, &s.hub, s.storeBatch) })
 	}
 	if s.config.Alerts.Digest == "weekly" && s.alerts != nil {
 		g.Go(func() error { return s.runDigests(run) })
@@ -368,7 +369,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g.Go(func() error {
 		<-run.Done()
 		s.hub.Close()
-		stop, cancel := context.WithTimeout(context.Background(), s.config.grace())
+		stop, cancel := context.WithTimeout(context.Background(), s.config.stopTimeout())
 		defer cancel()
 		if err := s.http.Shutdown(stop); err != nil {
 			return s.http.Close()
@@ -382,16 +383,16 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(err, s.close())
 }
 
-// grace returns the time that a stop waits for running requests.
-func (c *Config) grace() time.Duration {
+// stopTimeout returns the time that a stop waits for running requests.
+func (c *Config) stopTimeout() time.Duration {
 	if c.member != nil {
 		return 2 * time.Second // another server answers, or this one in a moment
 	}
 	return 5 * time.Second
 }
 
-// runLed runs the work that only one server does; of several servers it is the leader.
-func (s *Server) runLed(run context.Context, g *errgroup.Group) {
+// runLeaderWork starts the work that only one server does. If there are several servers, that is the leader.
+func (s *Server) runLeaderWork(run context.Context, g *errgroup.Group) {
 	run = s.courtesy.Background(run)
 	g.Go(func() error { return s.buildCatalogue(run) })
 	g.Go(func() error { return s.deleteExpired(run) })
@@ -406,11 +407,11 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 		first = 5 * time.Second // a demonstration begins with its catalogue
 	}
 	g.Go(func() error {
-		return store.Repeat(run, first, lookEvery, 20, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
+		return store.Repeat(run, first, misuseInterval, 20, s.findings.Look, func(err error) { s.log.Error("look for misuse", "err", err) })
 	})
 	g.Go(func() error {
 		forecast := func(ctx context.Context) error { _, err := s.forecasts.Look(ctx); return err }
-		return store.Repeat(run, first, lookEvery, 20, forecast, func(err error) { s.log.Error("forecast", "err", err) })
+		return store.Repeat(run, first, misuseInterval, 20, forecast, func(err error) { s.log.Error("forecast", "err", err) })
 	})
 	if s.config.Waggle != nil {
 		g.Go(func() error { return s.runWaggle(run) })
@@ -423,8 +424,8 @@ func (s *Server) runLed(run context.Context, g *errgroup.Group) {
 	}
 }
 
-// store is the sink of the agent of this node.
-func (s *Server) store(ctx context.Context, b *metric.Batch) error {
+// storeBatch is the sink of the agent of this node.
+func (s *Server) storeBatch(ctx context.Context, b *metric.Batch) error {
 	external := map[string]string{"node": s.agent.Node()}
 	if s.config.Site != "" {
 		external["site"] = s.config.Site

@@ -121,7 +121,7 @@ func openAlone(ctx context.Context, address string, log *slog.Logger) (*database
 	if err == nil && leader != "" {
 		err = fmt.Errorf(
 			"several servers have the catalogue in %s in common, and %s leads: start this one with the setting member and its own "+
-				"address (see `reckon docs stores`), or stop them first", Shown(address), leader)
+				"address (see `reckon docs stores`), or stop them first", HideParameters(address), leader)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -157,9 +157,9 @@ type catalogueLag struct {
 	logged time.Time
 }
 
-// record records the result of an update of the catalogue. It reports whether the caller should log it. That is so when
+// recordUpdate records the result of an update of the catalogue. It reports whether the caller should log it. That is so when
 // a failure begins, and every ten minutes while it lasts, even if the message changes.
-func (b *catalogueLag) record(err error, now time.Time) (news bool) {
+func (b *catalogueLag) recordUpdate(err error, now time.Time) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	news = err != nil && (b.err == nil || now.Sub(b.logged) >= 10*time.Minute)
@@ -178,8 +178,8 @@ func (b *catalogueLag) reason() error {
 	return b.err
 }
 
-// Shown returns the address of a store without its query parameters.
-func Shown(address string) string {
+// HideParameters returns the address of a store without its query parameters.
+func HideParameters(address string) string {
 	plain, _, _ := strings.Cut(address, "?")
 	return plain
 }

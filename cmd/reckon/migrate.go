@@ -54,7 +54,7 @@ func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) er
 	})
 	if r := m.Series; r != nil {
 		fmt.Fprintf(g.stdout, "series: %d samples up to %s are in %s, each looked up there; %d of them sent\n", r.Samples,
-			r.To.UTC().Format("2006-01-02 15:04:05Z"), server.Shown(to.store), r.Sent)
+			r.To.UTC().Format("2006-01-02 15:04:05Z"), server.HideParameters(to.store), r.Sent)
 		if r.LeftOut > 0 {
 			fmt.Fprintf(g.stdout, "left out: %d markers of the end of a series and other samples that it has no form for\n", r.LeftOut)
 		}
@@ -67,7 +67,7 @@ func runMigrate(ctx context.Context, g *globals, data string, to *storeFlags) er
 	}
 	if to.catalogue != "" {
 		fmt.Fprintf(g.stdout, "catalogue: %d workloads, %d rows of roll-ups and %d findings are in %s\n", m.Workloads, m.Hours, m.Findings,
-			server.Shown(to.catalogue))
+			server.HideParameters(to.catalogue))
 	}
 	_, err = fmt.Fprintf(g.stdout, "took %.1f s\n", time.Since(began).Seconds())
 	return err

@@ -36,11 +36,11 @@ func (s *storeFlags) check() error {
 func (s *storeFlags) describe(data string) string {
 	switch {
 	case s.store != "" && s.catalogue != "":
-		return "series in " + server.Shown(s.store) + ", catalogue in " + server.Shown(s.catalogue)
+		return "series in " + server.HideParameters(s.store) + ", catalogue in " + server.HideParameters(s.catalogue)
 	case s.store != "":
-		return "series in " + server.Shown(s.store) + ", the rest in " + data
+		return "series in " + server.HideParameters(s.store) + ", the rest in " + data
 	case s.catalogue != "":
-		return "catalogue in " + server.Shown(s.catalogue) + ", the rest in " + data
+		return "catalogue in " + server.HideParameters(s.catalogue) + ", the rest in " + data
 	}
 	return "data in " + data
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// about describes the figures of a metric, for panels without a description.
-var about = map[string]string{
+// metricHelp maps a metric to the description of a panel that has none.
+var metricHelp = map[string]string{
 	"reckon_agent_info":                  "Machines with an agent that reports; one that reports nothing for five minutes is not counted.",
 	"reckon_workload_start_time_seconds": "Jobs, pods, services, sessions and groups of processes that are running.",
 	"node_cpu_seconds_total":             "Time of processors, as the kernel counts it.",
@@ -74,15 +74,15 @@ var about = map[string]string{
 
 var metricName = regexp.MustCompile(`[a-z][a-zA-Z0-9_]*_[a-zA-Z0-9_]+|node_load1`)
 
-// describe returns the description of a panel. For a panel without one, it returns the description of the first metric
+// description returns the description of a panel. For a panel without one, it returns the description of the first metric
 // in its queries that has one.
-func (p *Panel) describe() string {
+func (p *Panel) description() string {
 	if p.Help != "" {
 		return p.Help
 	}
 	for _, q := range p.Queries {
 		for _, name := range metricName.FindAllString(q.Expr, -1) {
-			if text := about[name]; text != "" {
+			if text := metricHelp[name]; text != "" {
 				return text
 			}
 		}
@@ -90,8 +90,8 @@ func (p *Panel) describe() string {
 	return ""
 }
 
-// missing lists the reasons for empty panels. The first pattern that matches a query of the panel applies.
-var missing = []struct{ metric, why string }{
+// emptyReasons lists the reasons for empty panels. The first pattern that matches a query of the panel applies.
+var emptyReasons = []struct{ metric, why string }{
 	{`slurm_node_state\{.* == 0`, "All nodes take jobs, or the server asks no controller of Slurm: see --slurm."},
 	{`workload_state`, "No job waits, or the server asks no controller of Slurm: see --slurm."},
 	{`slurm_node_.*memory`, "The controller reports no memory of nodes, or the server asks none: see --slurm."},
@@ -122,10 +122,10 @@ var missing = []struct{ metric, why string }{
 	{``, "No agent reported this in the time shown."},
 }
 
-// empty returns the reason why a panel shows nothing, for Grafana's noValue.
-func (p *Panel) empty() string {
-	i := slices.IndexFunc(missing, func(m struct{ metric, why string }) bool {
+// emptyText returns the reason why a panel shows nothing, for Grafana's noValue.
+func (p *Panel) emptyText() string {
+	i := slices.IndexFunc(emptyReasons, func(m struct{ metric, why string }) bool {
 		return regexp.MustCompile(m.metric).MatchString(p.Queries[0].Expr)
 	})
-	return missing[i].why
+	return emptyReasons[i].why
 }

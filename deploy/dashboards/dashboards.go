@@ -11,12 +11,13 @@ package dashboards
 //go:generate go test -run TestFiles . -update
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// Dashboard is one page.
+// Dashboard is one page of Grafana.
 type Dashboard struct {
 	Name, Title, Description string
 	Vars                     []Var
@@ -47,7 +48,7 @@ type Panel struct {
 	Link              string // a page of reckon or another dashboard, see [link]
 }
 
-// Query is a line or several.
+// Query is the expression of one or several lines in a panel.
 type Query struct {
 	Expr, Legend string
 	Instant      bool
@@ -55,8 +56,8 @@ type Query struct {
 
 type object = map[string]any
 
-// source is the data source that the reader chooses.
-var source = object{"type": "prometheus", "uid": "${source}"}
+// dataSource is the data source that the reader chooses.
+var dataSource = object{"type": "prometheus", "uid": "${source}"}
 
 // JSON returns the dashboard in Grafana's format.
 func (d *Dashboard) JSON() ([]byte, error) {
@@ -87,7 +88,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	raw, err := json.MarshalIndent(object{
 		"uid": "reckon-" + d.Name, "title": "reckon / " + d.Title, "description": d.Description, "tags": []string{"reckon"},
 		"schemaVersion": 39, "version": 1, "editable": true, "graphTooltip": 1, "refresh": "30s", "timezone": "browser",
-		"time": object{"from": "now-6h", "to": "now"}, "templating": object{"list": d.variables()}, "panels": panels,
+		"time": object{"from": "now-6h", "to": "now"}, "templating": object{"list": d.variableList()}, "panels": panels,
 		"annotations": object{"list": []object{}},
 		"links": []object{
 			{"type": "dashboards", "title": "reckon", "tags": []string{"reckon"}, "asDropdown": true, "includeVars": true, "keepTime": true,
@@ -98,7 +99,7 @@ func (d *Dashboard) JSON() ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-func (d *Dashboard) variables() []object {
+func (d *Dashboard) variableList() []object {
 	out := []object{
 		{"name": "source", "label": "data source", "type": "datasource", "query": "prometheus", "current": object{}},
 		{"name": "reckon", "label": "address of reckon", "type": "constant", "query": "http://localhost:9870", "hide": 2,
@@ -111,7 +112,7 @@ func (d *Dashboard) variables() []object {
 		}
 		q := v.Query()
 		out = append(out, object{
-			"name": v.Name, "type": "query", "datasource": source, "query": object{"query": q, "refId": v.Name}, "definition": q,
+			"name": v.Name, "type": "query", "datasource": dataSource, "query": object{"query": q, "refId": v.Name}, "definition": q,
 			"refresh": 2, "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
 			"current": object{"text": []string{"All"}, "value": []string{"$__all"}},
 		})
@@ -126,9 +127,7 @@ func (v *Var) Query() string {
 
 func (p *Panel) size() (w, h int) {
 	w, h = p.Width, 8
-	if w == 0 {
-		w = 12
-	}
+	w = cmp.Or(w, 12)
 	if p.Kind == "stat" {
 		h = 4
 	}
@@ -137,12 +136,10 @@ func (p *Panel) size() (w, h int) {
 
 func (p *Panel) json(id, x, y, w, h int) object {
 	kind := p.Kind
-	if kind == "" {
-		kind = "timeseries"
-	}
+	kind = cmp.Or(kind, "timeseries")
 	targets := []object{}
 	for i, q := range p.Queries {
-		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": q.Expr, "legendFormat": q.Legend, "range": !q.Instant,
+		t := object{"refId": string(rune('A' + i)), "datasource": dataSource, "expr": q.Expr, "legendFormat": q.Legend, "range": !q.Instant,
 			"instant": q.Instant}
 		if kind == "table" {
 			t["format"] = "table"
@@ -164,12 +161,13 @@ func (p *Panel) json(id, x, y, w, h int) object {
 	case "bargauge":
 		options = object{"reduceOptions": object{"calcs": []string{"lastNotNull"}}, "orientation": "horizontal", "displayMode": "basic"}
 	}
-	defaults := object{"unit": p.Unit, "custom": custom, "color": object{"mode": "palette-classic"}, "noValue": p.empty()}
+	defaults := object{"unit": p.Unit, "custom": custom, "color": object{"mode": "palette-classic"}, "noValue": p.emptyText()}
 	if p.Link != "" {
 		defaults["links"] = []object{{"title": linkTitle(p.Link), "url": p.Link, "targetBlank": !strings.HasPrefix(p.Link, "/d/")}}
 	}
 	return object{
-		"id": id, "type": kind, "title": p.Title, "description": p.describe(), "datasource": source, "targets": targets, "options": options,
+		"id": id, "type": kind, "title": p.Title, "description": p.description(), "datasource": dataSource, "targets": targets,
+		"options":     options,
 		"fieldConfig": object{"defaults": defaults, "overrides": []object{}}, "gridPos": object{"h": h, "w": w, "x": x, "y": y},
 	}
 }

@@ -122,7 +122,7 @@ func TestMetricsExist(t *testing.T) {
 				if path, _, _ := strings.Cut(panel.Link, "?"); strings.HasPrefix(path, "/d/") && !pages[path] {
 					t.Errorf("%s: %s leads to %s, which is no dashboard", d.Title, panel.Title, path)
 				}
-				if panel.describe() == "" {
+				if panel.description() == "" {
 					t.Errorf("%s: %s is not described", d.Title, panel.Title)
 				}
 				for _, q := range panel.Queries {
@@ -241,16 +241,16 @@ func TestEveryPanelShowsSomething(t *testing.T) {
 	for _, d := range List() {
 		for _, r := range d.Rows {
 			for i := range r.Panels {
-				reasons[r.Panels[i].empty()]++
+				reasons[r.Panels[i].emptyText()]++
 			}
 		}
 	}
-	for _, m := range missing {
+	for _, m := range emptyReasons {
 		if reasons[m.why] == 0 {
 			t.Errorf("no panel is empty because %q: a reason before it stands for it, or its pattern %s is in no query", m.why, m.metric)
 		}
 	}
-	if general := reasons[missing[len(missing)-1].why]; general > panels/2 {
+	if general := reasons[emptyReasons[len(emptyReasons)-1].why]; general > panels/2 {
 		t.Errorf("%d of %d panels that are empty do not say what the site lacks", general, panels)
 	}
 	if panels < 60 {

@@ -23,7 +23,8 @@ var (
 
 // List returns all dashboards.
 func List() []Dashboard {
-	list := []Dashboard{site(), node(), workload(), owner(), gpu(), energy(), slurm(), agent(), server()}
+	list := []Dashboard{siteDashboard(), nodeDashboard(), workloadDashboard(), ownerDashboard(), gpuDashboard(), energyDashboard(),
+		slurmDashboard(), agentDashboard(), serverDashboard()}
 	for i := range list {
 		list[i] = withNames(list[i])
 	}
@@ -43,7 +44,7 @@ func statPanel(title, unit, expr string) Panel {
 	return Panel{Title: title, Unit: unit, Kind: "stat", Width: 4, Queries: asQuery(expr, "")}
 }
 
-func site() Dashboard {
+func siteDashboard() Dashboard {
 	return Dashboard{Name: "site", Title: "Site", Description: "A site at a glance: what it has, what is used, who uses it.",
 		Vars: []Var{siteVar}, Rows: []Row{
 			{Title: "Now", Panels: []Panel{
@@ -76,7 +77,7 @@ func site() Dashboard {
 		}}
 }
 
-func node() Dashboard {
+func nodeDashboard() Dashboard {
 	return Dashboard{Name: "node", Title: "Node", Description: "One machine: who uses it, and how close to its limits it is.",
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Who uses it", Panels: []Panel{
@@ -165,7 +166,7 @@ func node() Dashboard {
 		}}
 }
 
-func workload() Dashboard {
+func workloadDashboard() Dashboard {
 	v := Var{Name: "workload", Metric: "reckon_workload_start_time_seconds", Label: "workload"}
 	return Dashboard{Name: "workload", Title: "Workload",
 		Description: "One job, pod, service or session: requested against used, over time.", Vars: []Var{v}, Rows: []Row{
@@ -243,7 +244,7 @@ func workload() Dashboard {
 		}}
 }
 
-func owner() Dashboard {
+func ownerDashboard() Dashboard {
 	v := Var{Name: "owner", Metric: "reckon_workload_start_time_seconds", Label: "owner", Filter: onSite}
 	return Dashboard{Name: "owner", Title: "Owner", Description: "What a person or namespace uses, and what it holds unused.",
 		Vars: []Var{siteVar, v}, Rows: []Row{

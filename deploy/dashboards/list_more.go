@@ -1,6 +1,6 @@
 package dashboards
 
-func gpu() Dashboard {
+func gpuDashboard() Dashboard {
 	return Dashboard{Name: "gpu", Title: "GPU", Description: "Graphics processors and accelerators of every vendor.",
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Now", Panels: []Panel{
@@ -37,7 +37,7 @@ func gpu() Dashboard {
 		}}
 }
 
-func energy() Dashboard {
+func energyDashboard() Dashboard {
 	return Dashboard{Name: "energy", Title: "Energy",
 		Description: "Where energy goes, measured or modelled, and who causes it. Each joule counts once.", Vars: []Var{siteVar, nodeVar},
 		Rows: []Row{
@@ -64,7 +64,7 @@ func energy() Dashboard {
 		}}
 }
 
-func slurm() Dashboard {
+func slurmDashboard() Dashboard {
 	return Dashboard{Name: "slurm", Title: "Slurm", Description: "Reports of a cluster's controller.",
 		Vars: []Var{{Name: "site", Metric: "reckon_slurm_up", Label: "site"}}, Rows: []Row{
 			{Title: "Cluster", Panels: []Panel{
@@ -93,7 +93,7 @@ func slurm() Dashboard {
 		}}
 }
 
-func agent() Dashboard {
+func agentDashboard() Dashboard {
 	return Dashboard{Name: "agent", Title: "Agents", Description: "What reckon itself takes, and whether it works.",
 		Vars: []Var{siteVar, nodeVar}, Rows: []Row{
 			{Title: "Agents", Panels: []Panel{
@@ -126,7 +126,7 @@ func agent() Dashboard {
 		}}
 }
 
-func server() Dashboard {
+func serverDashboard() Dashboard {
 	v := Var{Name: "server", Metric: "reckon_server_start_time_seconds", Label: "server"}
 	const on = `server=~"$server"`
 	return Dashboard{Name: "server", Title: "Server",

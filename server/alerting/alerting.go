@@ -81,8 +81,8 @@ type Shared interface {
 	Leads() bool
 }
 
-// sink accepts alerts: external Alertmanagers or the one in this process.
-type sink interface {
+// alertSink accepts alerts: external Alertmanagers or the one in this process.
+type alertSink interface {
 	put(...*notifier.Alert)
 	run(context.Context)
 	check(ctx context.Context, id string) []Delivery
@@ -95,10 +95,10 @@ type Service struct {
 	o       Options
 	log     *slog.Logger
 	manager *rules.Manager
-	sinks   []sink
-	inside  *embedded
+	sinks   []alertSink
+	inside  *embeddedManager
 	// contacts are nil if a file or another Alertmanager has the receivers.
-	contacts *contacts
+	contacts *contactList
 
 	following sync.Mutex // held from the reading of findings until they are reported
 	mu        sync.Mutex
@@ -130,13 +130,13 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 		}
 		s.sinks = append(s.sinks, r)
 	}
-	kept := files{o.Dir, o.Shared}
+	kept := stateFiles{o.Dir, o.Shared}
 	read := func() (*amconfig.Config, error) { return readConfig(o.Config) }
 	if len(s.sinks) == 0 && o.Config == "" && o.Dir != "" {
 		if s.contacts, err = openContacts(kept, o.Loopback); err != nil {
 			return nil, err
 		}
-		read = s.contacts.read
+		read = s.contacts.readConfig
 	}
 	if o.Config != "" || s.contacts != nil {
 		e, err := openEmbedded(read, kept, o.External, o.Resend, s.log)
@@ -156,9 +156,9 @@ func Open(ctx context.Context, o Options) (_ *Service, err error) {
 	everything := access.With(context.WithoutCancel(ctx), access.Viewer{Role: access.Support, Name: "rules"}) // a rule has no viewer
 	s.manager = rules.NewManager(&rules.ManagerOptions{
 		ExternalURL: link, QueryFunc: rules.EngineQueryFunc(o.Engine, o.Queryable), NotifyFunc: s.notify,
-		Context: everything, Appendable: older{o.Appendable}, Queryable: o.Queryable, Logger: quietLogger(s.log),
+		Context: everything, Appendable: appendableV1{o.Appendable}, Queryable: o.Queryable, Logger: quietLogger(s.log),
 		OutageTolerance: 24 * time.Hour, ForGracePeriod: o.Resend, ResendDelay: o.Resend,
-		GroupLoader: loader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
+		GroupLoader: ruleLoader{o.Parser, s.log}, Parser: o.Parser, RestoreNewRuleGroups: true,
 	})
 	if err := s.loadRules(); err != nil {
 		s.Close()
@@ -228,7 +228,7 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	for _, a := range list {
 		n := &notifier.Alert{
 			StartsAt: a.FiredAt, EndsAt: a.ValidUntil, Labels: a.Labels, Annotations: a.Annotations,
-			GeneratorURL: chartAt(s.o.External, expr, a.ActiveAt, a.ResolvedAt),
+			GeneratorURL: chartURL(s.o.External, expr, a.ActiveAt, a.ResolvedAt),
 		}
 		if !a.ResolvedAt.IsZero() {
 			n.EndsAt = a.ResolvedAt
@@ -238,9 +238,9 @@ func (s *Service) notify(_ context.Context, expr string, list ...*rules.Alert) {
 	s.put(out...)
 }
 
-// chartAt returns the URL of a chart of an expression around an alert. The chart begins an hour before the alert. It
+// chartURL returns the URL of a chart of an expression around an alert. The chart begins an hour before the alert. It
 // ends an hour after the end of the alert, or an hour after the start if the alert is active.
-func chartAt(external, expr string, begin, end time.Time) string {
+func chartURL(external, expr string, begin, end time.Time) string {
 	q := url.Values{"expr": {expr}}
 	if !begin.IsZero() {
 		if end.IsZero() {
@@ -268,7 +268,7 @@ const (
 	testLabel   = "reckon_test"
 )
 
-func labelsOf(pairs ...string) labels.Labels {
+func newLabels(pairs ...string) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for i := 0; i < len(pairs); i += 2 {
 		b.Set(pairs[i], pairs[i+1]) // an empty value is no label

@@ -302,7 +302,7 @@ func TestChartAt(t *testing.T) {
 		{begin, begin.Add(time.Hour), "http://h:1/explore?expr=up+%3D%3D+0&from=996400&to=1007200"},
 		{time.Time{}, time.Time{}, "http://h:1/explore?expr=up+%3D%3D+0"},
 	} {
-		if got := chartAt("http://h:1/", "up == 0", c.begin, c.end); got != c.want {
+		if got := chartURL("http://h:1/", "up == 0", c.begin, c.end); got != c.want {
 			t.Errorf("from %v to %v: %s, want %s", c.begin, c.end, got, c.want)
 		}
 	}

@@ -16,9 +16,9 @@ const maxBody = 8 << 20
 
 // newAPI returns a handler with version 2 of the Alertmanager API for the current configuration. amtool, Grafana and
 // others use it (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
-func (e *embedded) newAPI() (http.Handler, error) {
+func (e *embeddedManager) newAPI() (http.Handler, error) {
 	api, err := amapi.New(amapi.Options{
-		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, GroupFunc: e.grouped, Logger: e.log,
+		Alerts: e.alerts, Silences: e.silences, GroupMutedFunc: e.groups.Muted, GroupFunc: e.alertGroups, Logger: e.log,
 		Registry:        prometheus.NewRegistry(),
 		RequestDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "seconds"}, []string{"handler", "method", "code"}),
 	})
@@ -35,7 +35,7 @@ func (e *embedded) newAPI() (http.Handler, error) {
 
 // ServeHTTP serves the Alertmanager API. It creates the API at the first request, because it takes megabytes of memory.
 // The uptime in the API begins then. A new or ended silence is on disk before the request returns.
-func (e *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (e *embeddedManager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	e.mu.Lock()
 	if e.api == nil {
@@ -50,6 +50,6 @@ func (e *embedded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	api.ServeHTTP(w, r)
 	if r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, Prefix+"/api/v2/silence") {
-		e.memory.snapshot("silences", e.silences.Snapshot)
+		e.memory.saveSnapshot("silences", e.silences.Snapshot)
 	}
 }

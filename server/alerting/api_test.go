@@ -42,7 +42,7 @@ func call(t *testing.T, h http.Handler, method, path, body string) (int, string)
 
 // TestAPI holds that alerts and silences of others are taken, and what is wrong is refused.
 func TestAPI(t *testing.T) {
-	e, err := openEmbedded(func() (*amconfig.Config, error) { return readConfig(write(t, "am.yml", apiConfig)) }, files{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
+	e, err := openEmbedded(func() (*amconfig.Config, error) { return readConfig(write(t, "am.yml", apiConfig)) }, stateFiles{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestAPI(t *testing.T) {
 }
 
 // awaitGroups waits until the alerts are in groups.
-func awaitGroups(t *testing.T, e *embedded) {
+func awaitGroups(t *testing.T, e *embeddedManager) {
 	t.Helper()
 	for end := time.Now().Add(long); time.Now().Before(end); {
 		if _, body := call(t, e, http.MethodGet, "/alerts/groups", ""); strings.Count(body, `"fingerprint"`) == 4 {

@@ -42,18 +42,18 @@ type Contact struct {
 // contactKinds maps the kinds to their names in Alertmanager's configuration and in its integrations.
 var contactKinds = map[string]string{"slack": "slack", "teams": "msteamsv2", "webhook": "webhook", "email": "email"}
 
-// contacts are the contacts of one server.
-type contacts struct {
-	files
+// contactList are the contacts of one server.
+type contactList struct {
+	stateFiles
 	loopback bool
 
 	mu   sync.Mutex // held over a change of the configuration
 	list []Contact
 }
 
-func openContacts(kept files, loopback bool) (*contacts, error) {
-	c := &contacts{files: kept, loopback: loopback}
-	raw, err := os.ReadFile(c.file())
+func openContacts(kept stateFiles, loopback bool) (*contactList, error) {
+	c := &contactList{stateFiles: kept, loopback: loopback}
+	raw, err := os.ReadFile(c.filePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
@@ -62,20 +62,20 @@ func openContacts(kept files, loopback bool) (*contacts, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the receivers of alerts (%s): %w; restore it from a backup, or remove it and set them up again",
-			c.file(), err)
+			c.filePath(), err)
 	}
 	return c, nil
 }
 
-func (c *contacts) file() string { return filepath.Join(c.dir, "receivers.json") }
+func (c *contactList) filePath() string { return filepath.Join(c.dir, "receivers.json") }
 
-func (c *contacts) read() (*amconfig.Config, error) {
+func (c *contactList) readConfig() (*amconfig.Config, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return contactsConfig(c.list)
 }
 
-// contactsConfig returns the example of deploy/alerts with these receivers for operators.
+// contactsConfig returns the configuration of deploy/alerts with the contacts in list as the receivers of operators.
 func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	doc, operators := map[string]any{}, map[string]any{"name": "operators"}
 	if err := yaml.Unmarshal(alerts.Alertmanager(), &doc); err != nil {
@@ -123,7 +123,7 @@ func (c *Contact) receiverConfig() map[string]any {
 	return out
 }
 
-// check returns the fault of a contact, or sets its displayed part.
+// check returns an error for an invalid contact. For a valid one, it sets the fields that the page displays.
 func (c *Contact) check(loopback bool) error {
 	if c.Kind == "email" {
 		host, _, err := net.SplitHostPort(c.Smarthost)
@@ -191,15 +191,15 @@ func (s *Service) Receivers() wire.AlertReceivers {
 	for _, r := range s.AlertingRules() {
 		for _, a := range r.ActiveAlerts() {
 			if a.State == rules.StateFiring && out.From != "elsewhere" {
-				out.Sent = append(out.Sent, wire.AlertSent{Labels: a.Labels.Map(), To: s.sentTo(a.Labels.Map(), people)})
+				out.Sent = append(out.Sent, wire.AlertSent{Labels: a.Labels.Map(), To: s.describeReceivers(a.Labels.Map(), people)})
 			}
 		}
 	}
 	return out
 }
 
-// sentTo lists whom the routes notify of an alert, each once, and why one is not notified for now.
-func (s *Service) sentTo(alert map[string]string, people map[string][]string) []string {
+// describeReceivers lists each receiver that the routes notify of an alert, and why a receiver is not notified now.
+func (s *Service) describeReceivers(alert map[string]string, people map[string][]string) []string {
 	to, why := []string{}, map[string]string{}
 	if s.inside != nil {
 		names, held := s.inside.receiversFor(alert)
@@ -248,12 +248,12 @@ func (s *Service) SetContact(add *Contact, remove, by string) error {
 	}
 	raw, err := json.Marshal(list)
 	if err == nil {
-		err = c.replace(c.file(), raw)
+		err = c.replaceShared(c.filePath(), raw)
 	}
 	if err != nil {
 		return fmt.Errorf("keep the receivers: %w", err)
 	}
 	c.list = list
 	s.log.Info("the receivers of alerts changed", "by", by, "receivers", len(list))
-	return s.inside.apply(conf)
+	return s.inside.applyConfig(conf)
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// grace is the time that a stop waits for responses of receivers.
-const grace = 10 * time.Second
+// stopGrace is the time that a stop waits for responses of receivers.
+const stopGrace = 10 * time.Second
 
 // drainStage is the last stage before the receivers, and waits for notifications in flight when the server stops.
 // Alertmanager's dispatcher itself does not wait. Such notifications would be delivered but not logged, and the next
@@ -62,7 +62,7 @@ func (f *drainStage) close() bool {
 		f.wg.Wait()
 		close(done)
 	}()
-	end := time.NewTimer(grace + grace/2)
+	end := time.NewTimer(stopGrace + stopGrace/2)
 	defer end.Stop()
 	select {
 	case <-done:
@@ -80,7 +80,7 @@ func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 	out, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	stop := context.AfterFunc(ctx, func() {
-		late := time.AfterFunc(grace, cancel)
+		late := time.AfterFunc(stopGrace, cancel)
 		context.AfterFunc(out, func() { late.Stop() })
 	})
 	return out, func() { stop(); cancel() }
@@ -89,20 +89,20 @@ func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 // deliveryLog is the notification log, written to its file at each entry.
 type deliveryLog struct {
 	notify.NotificationLog
-	memory *memory
+	memory *alertState
 	write  func(io.Writer) (int64, error)
 }
 
-// groupOf identifies a group of alerts at one integration of a receiver.
-func groupOf(receiver, name string, index int, group string) string {
+// groupKey identifies a group of alerts at one integration of a receiver.
+func groupKey(receiver, name string, index int, group string) string {
 	return fmt.Sprintf("%s/%s[%d]/%s", receiver, name, index, group)
 }
 
 // Log implements notify.NotificationLog.
 func (n *deliveryLog) Log(r *nflogpb.Receiver, group string, firing, resolved []uint64, s *nflog.Store, expiry time.Duration) error {
 	err := n.NotificationLog.Log(r, group, firing, resolved, s, expiry)
-	n.memory.snapshot("nflog", n.write)
-	n.memory.noteDelivered(groupOf(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
+	n.memory.saveSnapshot("nflog", n.write)
+	n.memory.noteDelivered(groupKey(r.GroupName, r.Integration, int(r.Idx), group), firing, resolved)
 	return err
 }
 
@@ -117,7 +117,7 @@ func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error
 	n.memory.mu.Lock()
 	defer n.memory.mu.Unlock()
 	for i, e := range list {
-		over := n.memory.resolved[groupOf(e.Receiver.GroupName, e.Receiver.Integration, int(e.Receiver.Idx), string(e.GroupKey))]
+		over := n.memory.resolved[groupKey(e.Receiver.GroupName, e.Receiver.Integration, int(e.Receiver.Idx), string(e.GroupKey))]
 		if len(over) == 0 {
 			continue
 		}
@@ -130,7 +130,7 @@ func (n *deliveryLog) Query(params ...nflog.QueryParam) ([]*nflogpb.Entry, error
 }
 
 // noteDelivered notes that all alerts of a group were delivered.
-func (m *memory) noteDelivered(key string, firing, resolved []uint64) {
+func (m *alertState) noteDelivered(key string, firing, resolved []uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -154,7 +154,7 @@ func (m *memory) noteDelivered(key string, firing, resolved []uint64) {
 const unconfirmed = 1
 
 // resumeInterrupted handles notifications that a kill interrupted.
-func (m *memory) resumeInterrupted(log *nflog.Log) error {
+func (m *alertState) resumeInterrupted(log *nflog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, t := range m.inFlight {
@@ -185,7 +185,7 @@ func (m *memory) resumeInterrupted(log *nflog.Log) error {
 }
 
 // trackDeliveries puts delivery tracking before every integration of a receiver.
-func (m *memory) trackDeliveries(receiver string, list []notify.Integration) []notify.Integration {
+func (m *alertState) trackDeliveries(receiver string, list []notify.Integration) []notify.Integration {
 	out := make([]notify.Integration, len(list))
 	for i := range list {
 		w := &trackedReceiver{to: &list[i], receiver: receiver, memory: m}
@@ -194,18 +194,19 @@ func (m *memory) trackDeliveries(receiver string, list []notify.Integration) []n
 	return out
 }
 
-// trackedReceiver is an integration that records its deliveries. It delivers a finding only once, and so its end, and
-// it keeps the results of tests.
+// trackedReceiver is an integration that records its deliveries. It delivers a finding and the end of a finding only once, and
+// keeps the results of tests.
 type trackedReceiver struct {
 	to       *notify.Integration
 	receiver string
-	memory   *memory
+	memory   *alertState
 }
 
 func isFinding(a *alert.Alert) bool { return a.Labels["alertname"] == findingName }
 
-// key names an alert at this integration. A finding is reported once in whatever group it is.
-func (w *trackedReceiver) key(a *alert.Alert, group string) string {
+// alertKey returns the key of an alert at this integration. A finding has the same key in every group, because it is delivered
+// once.
+func (w *trackedReceiver) alertKey(a *alert.Alert, group string) string {
 	if isFinding(a) {
 		group = ""
 	}
@@ -215,11 +216,11 @@ func (w *trackedReceiver) key(a *alert.Alert, group string) string {
 // Notify implements notify.Notifier.
 func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (bool, error) {
 	group, _ := notify.GroupKey(ctx)
-	news := w.undelivered(group, list)
+	news := w.dropDelivered(group, list)
 	if len(news) == 0 {
 		return false, nil
 	}
-	if err := w.memory.leads(); err != nil {
+	if err := w.memory.checkLeader(); err != nil {
 		return true, err
 	}
 	if err := w.markInFlight(group, news); err != nil && w.memory.shared != nil {
@@ -234,34 +235,34 @@ func (w *trackedReceiver) Notify(ctx context.Context, list ...*alert.Alert) (boo
 	return again, err
 }
 
-// sentAgain is the annotation of alerts that may have been sent before.
-const sentAgain = "sent_again"
+// resendAnnotation is the annotation of alerts that may have been sent before.
+const resendAnnotation = "sent_again"
 
 // withResendMark marks alerts in list as possibly sent before. The mark is needed if the server that sent the group
 // stopped before the receiver had answered.
 func (w *trackedReceiver) withResendMark(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
-	if !w.memory.uncertain[groupOf(w.receiver, w.to.Name(), w.to.Index(), group)] {
+	if !w.memory.uncertain[groupKey(w.receiver, w.to.Name(), w.to.Index(), group)] {
 		return list
 	}
 	out := make([]*alert.Alert, len(list))
 	for i, a := range list {
 		c := *a
 		c.Annotations = a.Annotations.Clone()
-		c.Annotations[sentAgain] = "This may have come before: the server that sent it ended before it was answered."
+		c.Annotations[resendAnnotation] = "This may have come before: the server that sent it ended before it was answered."
 		out[i] = &c
 	}
 	return out
 }
 
-// undelivered leaves out the ends and findings that this receiver already has.
-func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*alert.Alert {
+// dropDelivered omits the findings and the ends of alerts that this receiver already has.
+func (w *trackedReceiver) dropDelivered(group string, list []*alert.Alert) []*alert.Alert {
 	w.memory.mu.Lock()
 	defer w.memory.mu.Unlock()
 	out := make([]*alert.Alert, 0, len(list))
 	for _, a := range list {
-		last, sent := w.memory.delivered[w.key(a, group)]
+		last, sent := w.memory.delivered[w.alertKey(a, group)]
 		switch {
 		case sent && last.Uncertain:
 		case a.Resolved() && sent && !last.Ended.IsZero():
@@ -278,28 +279,28 @@ func (w *trackedReceiver) undelivered(group string, list []*alert.Alert) []*aler
 
 // markInFlight records a notification before it is sent.
 func (w *trackedReceiver) markInFlight(group string, list []*alert.Alert) error {
-	t := attempt{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]lastDelivery{}}
+	t := inFlight{Group: group, Receiver: w.receiver, Name: w.to.Name(), Index: w.to.Index(), Findings: map[string]lastDelivery{}}
 	for _, a := range list {
 		if isFinding(a) {
-			t.Findings[w.key(a, group)] = lastDelivery{Starts: a.StartsAt, Uncertain: true}
+			t.Findings[w.alertKey(a, group)] = lastDelivery{Starts: a.StartsAt, Uncertain: true}
 		}
 	}
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.inFlight[groupOf(t.Receiver, t.Name, t.Index, group)] = t
+	m.inFlight[groupKey(t.Receiver, t.Name, t.Index, group)] = t
 	return m.trySave()
 }
 
-// markResult records the result. A delivery stays in flight until the log has it as well.
+// markResult records the result of a notification. The delivery stays in flight until the notification log has it too.
 func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err error) {
 	m := w.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
-		delete(m.inFlight, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
+		delete(m.inFlight, groupKey(w.receiver, w.to.Name(), w.to.Index(), group))
 	} else {
-		delete(m.uncertain, groupOf(w.receiver, w.to.Name(), w.to.Index(), group))
+		delete(m.uncertain, groupKey(w.receiver, w.to.Name(), w.to.Index(), group))
 	}
 	now, at := time.Now(), "/"+w.receiver+"/"+w.to.String()
 	d := Delivery{Arrived: err == nil, Time: &now}
@@ -311,7 +312,7 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
 			m.tests[string(id)+at] = d
 		}
-		switch key := w.key(a, group); {
+		switch key := w.alertKey(a, group); {
 		case err != nil:
 		case a.Resolved():
 			m.delivered[key] = lastDelivery{Starts: a.StartsAt, Ended: time.Now()}
@@ -340,8 +341,7 @@ func openFindings(dir string) (map[string]*notifier.Alert, error) {
 		return out, nil
 	}
 	if err = cmp.Or(err, json.Unmarshal(raw, &kept)); err != nil {
-		return nil, fmt.Errorf("read the notified findings (%s): %w; remove it, and their ends are notified late",
-			findingsFile(dir), err)
+		return nil, fmt.Errorf("read the notified findings (%s): %w; remove it, and their ends are notified late", findingsFile(dir), err)
 	}
 	for id, f := range kept {
 		out[id] = &notifier.Alert{Labels: labels.FromMap(f.Labels), Annotations: labels.FromMap(f.Annotations), StartsAt: f.Starts,
@@ -350,7 +350,7 @@ func openFindings(dir string) (map[string]*notifier.Alert, error) {
 	return out, nil
 }
 
-func saveFindings(to files, list map[string]*notifier.Alert) error {
+func saveFindings(to stateFiles, list map[string]*notifier.Alert) error {
 	kept := make(map[string]findingRecord, len(list))
 	for id, a := range list {
 		kept[id] = findingRecord{Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Starts: a.StartsAt, Ends: a.EndsAt}
@@ -362,5 +362,5 @@ func saveFindings(to files, list map[string]*notifier.Alert) error {
 	if err := os.MkdirAll(to.dir, 0o750); err != nil {
 		return err
 	}
-	return to.replace(findingsFile(to.dir), raw)
+	return to.replaceShared(findingsFile(to.dir), raw)
 }

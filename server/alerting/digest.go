@@ -18,8 +18,8 @@ type Digest struct {
 // SendDigest sends a digest; it ends by itself.
 func (s *Service) SendDigest(d Digest, until time.Time) {
 	s.put(&notifier.Alert{
-		Labels:      labelsOf("alertname", DigestName, "owner", d.Owner, "severity", "info", "week", d.Week.Format(time.DateOnly)),
-		Annotations: labelsOf("summary", d.Summary, "description", d.Text, "page", d.Page, "runbook", "It is of your own work only."),
+		Labels:      newLabels("alertname", DigestName, "owner", d.Owner, "severity", "info", "week", d.Week.Format(time.DateOnly)),
+		Annotations: newLabels("summary", d.Summary, "description", d.Text, "page", d.Page, "runbook", "It is of your own work only."),
 		StartsAt:    time.Now(), EndsAt: until, GeneratorURL: d.Page,
 	})
 }

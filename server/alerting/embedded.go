@@ -35,15 +35,15 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// keep is the time that reports are remembered, longer than any finding lasts.
-const keep = 400 * 24 * time.Hour
+// alertRetention is the time that reports are remembered, longer than any finding lasts.
+const alertRetention = 400 * 24 * time.Hour
 
 // Prefix is the path prefix of the embedded Alertmanager's API.
 const Prefix = "/alertmanager"
 
-// embedded is an Alertmanager in this process. It uses Alertmanager's own routes, grouping, inhibition, silences and
+// embeddedManager is an Alertmanager in this process. It uses Alertmanager's own routes, grouping, inhibition, silences and
 // receivers. It writes state that must survive a restart at every change.
-type embedded struct {
+type embeddedManager struct {
 	read     func() (*amconfig.Config, error)
 	dir      string
 	external *url.URL
@@ -59,7 +59,7 @@ type embedded struct {
 	groups   marker.GroupMarker
 	pipeline *notify.PipelineBuilder
 	measured *dispatch.DispatcherMetrics
-	memory   *memory
+	memory   *alertState
 	drain    *drainStage // notifications in flight
 
 	mu         sync.RWMutex
@@ -76,8 +76,8 @@ type embedded struct {
 	wg     sync.WaitGroup
 }
 
-func openEmbedded(read func() (*amconfig.Config, error), kept files, external string,
-	resend time.Duration, log *slog.Logger) (*embedded, error) {
+func openEmbedded(read func() (*amconfig.Config, error), kept stateFiles, external string,
+	resend time.Duration, log *slog.Logger) (*embeddedManager, error) {
 	dir := kept.dir
 	conf, err := read()
 	if err != nil {
@@ -87,14 +87,14 @@ func openEmbedded(read func() (*amconfig.Config, error), kept files, external st
 		return nil, fmt.Errorf("make the directory of alerts: %w", err)
 	}
 	log = quietLogger(log).With("part", "alertmanager")
-	e := &embedded{
+	e := &embeddedManager{
 		read: read, dir: dir, log: log, metrics: prometheus.NewRegistry(), flags: featurecontrol.NoopFlags{},
 		groups: marker.NewGroupMarker(), stop: make(chan struct{}),
 	}
 	if e.external, err = url.Parse(strings.TrimRight(external, "/") + Prefix); err != nil {
 		return nil, fmt.Errorf("address %q for links in alerts: %w", external, err)
 	}
-	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: keep, Logger: log,
+	if e.notified, err = nflog.New(nflog.Options{SnapshotFile: filepath.Join(dir, "nflog"), Retention: alertRetention, Logger: log,
 		Metrics: e.metrics}); err != nil {
 		return nil, fmt.Errorf("read the sent notifications (%s): %w; remove it, and lasting alerts are sent once more",
 			filepath.Join(dir, "nflog"), err)
@@ -118,11 +118,11 @@ func openEmbedded(read func() (*amconfig.Config, error), kept files, external st
 		e.alerts.Close()
 		return nil, err
 	}
-	if err := e.alerts.Put(context.Background(), e.memory.load()...); err != nil {
+	if err := e.alerts.Put(context.Background(), e.memory.loadAlerts()...); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
-	if err := e.apply(conf); err != nil {
+	if err := e.applyConfig(conf); err != nil {
 		e.alerts.Close()
 		return nil, err
 	}
@@ -137,8 +137,8 @@ func readConfig(file string) (*amconfig.Config, error) {
 	return conf, nil
 }
 
-// grouped lists the groups of alerts of the configuration in force.
-func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, wanted func(*alert.Alert, time.Time) bool) (
+// alertGroups lists the groups of alerts of the configuration in force.
+func (e *embeddedManager) alertGroups(ctx context.Context, of func(*dispatch.Route) bool, wanted func(*alert.Alert, time.Time) bool) (
 	dispatch.AlertGroups, map[model.Fingerprint][]string, error,
 ) {
 	e.mu.RLock()
@@ -147,9 +147,9 @@ func (e *embedded) grouped(ctx context.Context, of func(*dispatch.Route) bool, w
 	return dispatcher.Groups(ctx, of, wanted)
 }
 
-// apply builds routes, receivers and stages from a configuration and then replaces the current ones. If a step fails,
+// applyConfig builds routes, receivers and stages from a configuration and then replaces the current ones. If a step fails,
 // the current ones stay in use.
-func (e *embedded) apply(conf *amconfig.Config) error {
+func (e *embeddedManager) applyConfig(conf *amconfig.Config) error {
 	tmpl, err := template.FromGlobs(conf.Templates)
 	if err != nil {
 		return fmt.Errorf("templates of the receivers: %w", err)
@@ -182,7 +182,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stopPresent()
+	e.stopCurrent()
 	e.times = timeinterval.NewIntervener(times)
 	e.inhibitor = inhibit.NewInhibitor(e.alerts, conf.InhibitRules, e.log, e.recorder)
 	inhibitor := e.inhibitor
@@ -200,7 +200,7 @@ func (e *embedded) apply(conf *amconfig.Config) error {
 	return nil
 }
 
-func (e *embedded) stopPresent() {
+func (e *embeddedManager) stopCurrent() {
 	if e.inhibitor != nil {
 		e.inhibitor.Stop()
 	}
@@ -212,15 +212,15 @@ func (e *embedded) stopPresent() {
 	}
 }
 
-func (e *embedded) reload() error {
+func (e *embeddedManager) reload() error {
 	conf, err := e.read()
 	if err != nil {
 		return err
 	}
-	return e.apply(conf)
+	return e.applyConfig(conf)
 }
 
-func (e *embedded) run(ctx context.Context) {
+func (e *embeddedManager) run(ctx context.Context) {
 	maintain := func(f func()) { e.wg.Go(f) }
 	maintain(func() {
 		e.notified.Maintenance(time.Hour, filepath.Join(e.dir, "nflog"), e.stop, nil)
@@ -232,10 +232,10 @@ func (e *embedded) run(ctx context.Context) {
 	e.close()
 }
 
-func (e *embedded) close() {
+func (e *embeddedManager) close() {
 	e.closed.Do(func() {
 		e.mu.Lock()
-		e.stopPresent()
+		e.stopCurrent()
 		e.mu.Unlock()
 		close(e.stop)
 		e.wg.Wait()
@@ -243,9 +243,9 @@ func (e *embedded) close() {
 	})
 }
 
-func (e *embedded) urls() []*url.URL { return []*url.URL{e.external} }
+func (e *embeddedManager) urls() []*url.URL { return []*url.URL{e.external} }
 
-func (e *embedded) put(list ...*notifier.Alert) {
+func (e *embeddedManager) put(list ...*notifier.Alert) {
 	now := time.Now()
 	out := make([]*alert.Alert, 0, len(list))
 	for _, n := range list {
@@ -265,8 +265,9 @@ func (e *embedded) put(list ...*notifier.Alert) {
 	}
 }
 
-// receiversFor names the receivers that the routes choose for an alert, and why each of them is not notified for now; empty if it is.
-func (e *embedded) receiversFor(of map[string]string) (names, held []string) {
+// receiversFor returns the names of the receivers that the routes choose for an alert. held has the reason why the receiver
+// with the same index is not notified now, or "".
+func (e *embeddedManager) receiversFor(of map[string]string) (names, held []string) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	set := model.LabelSet{}
@@ -287,7 +288,7 @@ func (e *embedded) receiversFor(of map[string]string) (names, held []string) {
 }
 
 // muteInterval returns the time interval that currently mutes a route, or "" if there is none.
-func (e *embedded) muteInterval(r *dispatch.RouteOpts) string {
+func (e *embeddedManager) muteInterval(r *dispatch.RouteOpts) string {
 	if is, by, err := e.times.Mutes(r.MuteTimeIntervals, time.Now()); is && err == nil {
 		return "mute time " + strings.Join(by, ", ")
 	}
@@ -297,7 +298,7 @@ func (e *embedded) muteInterval(r *dispatch.RouteOpts) string {
 	return ""
 }
 
-func (e *embedded) check(_ context.Context, id string) []Delivery {
+func (e *embeddedManager) check(_ context.Context, id string) []Delivery {
 	e.mu.RLock()
 	counts := e.counts
 	e.mu.RUnlock()

@@ -27,15 +27,15 @@ type Finding struct {
 // alert returns an alert that lasts until the given time unless it is reported again.
 func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
-		Labels: labelsOf("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
+		Labels: newLabels("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
-		Annotations: labelsOf("summary", f.Text, "page", page, "runbook",
+		Annotations: newLabels("summary", f.Text, "page", page, "runbook",
 			"Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found,
 		EndsAt: until,
 	}
 }
 
-// Follow compares the findings with those that were reported, once.
+// Follow reports new findings, and the end of findings that were reported before, once each.
 func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	s.following.Lock() // keeps notifications in the order of the readings
 	defer s.following.Unlock()
@@ -72,7 +72,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 		}
 	}
 	if changed {
-		if err := saveFindings(files{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are reported
+		if err := saveFindings(stateFiles{s.o.Dir, s.o.Shared}, s.firing); err != nil { // before they are reported
 			s.log.Error("notified findings could not be saved; a restart may end them", "err", err)
 		}
 	}
@@ -99,8 +99,8 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	}
 	s.mu.Unlock()
 	s.put(&notifier.Alert{
-		Labels: labelsOf("alertname", testName, testLabel, id, "severity", "info", "sender", by),
-		Annotations: labelsOf("summary", "Test alert of the reckon server on "+host+" ("+s.o.External+"), sent by "+
+		Labels: newLabels("alertname", testName, testLabel, id, "severity", "info", "sender", by),
+		Annotations: newLabels("summary", "Test alert of the reckon server on "+host+" ("+s.o.External+"), sent by "+
 			cmp.Or(by, "a user without login")+". Nothing is wrong, and it ends by itself"),
 		StartsAt: now, EndsAt: now.Add(3 * time.Minute), GeneratorURL: s.o.External,
 	})

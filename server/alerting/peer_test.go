@@ -104,7 +104,7 @@ func TestRealAlertmanagerOverRestarts(t *testing.T) {
 	again := func(s *Service, name string) { // the alert is there anew after a restart
 		t.Helper()
 		until(t, func() bool {
-			list, err := s.sinks[0].(*remote).get(t.Context(), s.sinks[0].urls()[0], "alertname="+name)
+			list, err := s.sinks[0].(*remoteManagers).fetchAlerts(t.Context(), s.sinks[0].urls()[0], "alertname="+name)
 			return err == nil && len(list) == 1
 		})
 	}

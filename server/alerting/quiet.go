@@ -14,18 +14,18 @@ import (
 // quietLogger returns a logger that drops routine messages of Alertmanager's libraries. It logs an unavailable or full
 // store once an hour instead of once a minute for each rule.
 func quietLogger(l *slog.Logger) *slog.Logger {
-	return slog.New(levelFilter{l.Handler(), new([len(troubles)]atomic.Int64)})
+	return slog.New(levelFilter{l.Handler(), new([len(storeProblems)]atomic.Int64)})
 }
 
 // levelFilter passes warnings and errors.
 type levelFilter struct {
 	slog.Handler
-	logged *[len(troubles)]atomic.Int64 // when each trouble was logged, Unix seconds
+	logged *[len(storeProblems)]atomic.Int64 // when each trouble was logged, Unix seconds
 }
 
-// troubles are the store problems that affect all rules at once. Each is recognised by an error, or by the start of a
+// storeProblems are the store problems that affect all rules at once. Each is recognised by an error, or by the start of a
 // library's log message.
-var troubles = [3]struct {
+var storeProblems = [3]struct {
 	err     error
 	message string
 	text    string
@@ -37,10 +37,10 @@ var troubles = [3]struct {
 			"time ran into that of before; alerts go on; logged once an hour"},
 }
 
-// troubleOf returns the index in troubles of the problem that caused an error, or a negative number. It also compares
+// storeProblem returns the index in troubles of the problem that caused an error, or a negative number. It also compares
 // texts, because not all query errors can be unwrapped.
-func troubleOf(err error) int {
-	for i, t := range troubles {
+func storeProblem(err error) int {
+	for i, t := range storeProblems {
 		if t.err == nil {
 			continue
 		}
@@ -67,11 +67,11 @@ func (h levelFilter) Handle(ctx context.Context, r slog.Record) error {
 	var why error
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok {
-			trouble, why = troubleOf(err), err
+			trouble, why = storeProblem(err), err
 		}
 		return trouble < 0
 	})
-	for i, t := range troubles {
+	for i, t := range storeProblems {
 		if t.message != "" && strings.HasPrefix(r.Message, t.message) {
 			trouble = i
 		}
@@ -84,7 +84,7 @@ func (h levelFilter) Handle(ctx context.Context, r slog.Record) error {
 	if passed := now - last; passed >= 0 && passed < often || !h.logged[trouble].CompareAndSwap(last, now) {
 		return nil
 	}
-	record := slog.NewRecord(r.Time, slog.LevelWarn, troubles[trouble].text, r.PC)
+	record := slog.NewRecord(r.Time, slog.LevelWarn, storeProblems[trouble].text, r.PC)
 	if why != nil {
 		record.AddAttrs(slog.Any("err", why))
 	}

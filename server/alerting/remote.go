@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/prometheus/notifier"
 )
 
-// remote notifies external Alertmanagers through version 2 of their API
+// remoteManagers notifies external Alertmanagers through version 2 of their API
 // (https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml).
-type remote struct {
+type remoteManagers struct {
 	manager *notifier.Manager
 	targets map[string][]*targetgroup.Group
 	bases   []*url.URL
@@ -32,8 +32,8 @@ type remote struct {
 	early []*notifier.Alert
 }
 
-func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
-	r := &remote{targets: map[string][]*targetgroup.Group{}, http: &http.Client{Timeout: 10 * time.Second}}
+func newRemote(addresses []string, log *slog.Logger) (*remoteManagers, error) {
+	r := &remoteManagers{targets: map[string][]*targetgroup.Group{}, http: &http.Client{Timeout: 10 * time.Second}}
 	conf := &config.Config{GlobalConfig: config.DefaultGlobalConfig}
 	for i, text := range addresses {
 		u, err := url.Parse(text)
@@ -57,7 +57,7 @@ func newRemote(addresses []string, log *slog.Logger) (*remote, error) {
 	return r, nil
 }
 
-func (r *remote) run(ctx context.Context) {
+func (r *remoteManagers) run(ctx context.Context) {
 	sets := make(chan map[string][]*targetgroup.Group)
 	go func() {
 		defer r.manager.Stop()
@@ -68,14 +68,14 @@ func (r *remote) run(ctx context.Context) {
 				return
 			}
 		}
-		r.open()
+		r.waitForTargets()
 		<-ctx.Done()
 	}()
 	r.manager.Run(sets)
 }
 
 // put sends alerts. It keeps them until the notifier has its targets, because the notifier drops earlier ones.
-func (r *remote) put(list ...*notifier.Alert) {
+func (r *remoteManagers) put(list ...*notifier.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ready {
@@ -85,7 +85,7 @@ func (r *remote) put(list ...*notifier.Alert) {
 	r.manager.Send(list...)
 }
 
-func (r *remote) open() {
+func (r *remoteManagers) waitForTargets() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ready = true
@@ -93,14 +93,14 @@ func (r *remote) open() {
 	r.early = nil
 }
 
-func (r *remote) reload() error    { return nil }
-func (r *remote) urls() []*url.URL { return r.bases }
+func (r *remoteManagers) reload() error    { return nil }
+func (r *remoteManagers) urls() []*url.URL { return r.bases }
 
 // check queries each Alertmanager for the arrival of the test.
-func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
+func (r *remoteManagers) check(ctx context.Context, id string) (out []Delivery) {
 	for _, u := range r.bases {
 		d := Delivery{Alertmanager: u.Redacted()}
-		receivers, err := r.find(ctx, u, id)
+		receivers, err := r.findReceivers(ctx, u, id)
 		switch {
 		case err != nil:
 			d.Error = err.Error()
@@ -112,9 +112,9 @@ func (r *remote) check(ctx context.Context, id string) (out []Delivery) {
 	return out
 }
 
-// find returns the receivers of the test at an Alertmanager; nil if it has no such alert.
-func (r *remote) find(ctx context.Context, base *url.URL, id string) ([]string, error) {
-	list, err := r.get(ctx, base, fmt.Sprintf("%s=%q", testLabel, id))
+// findReceivers returns the receivers of the test at an Alertmanager; nil if it has no such alert.
+func (r *remoteManagers) findReceivers(ctx context.Context, base *url.URL, id string) ([]string, error) {
+	list, err := r.fetchAlerts(ctx, base, fmt.Sprintf("%s=%q", testLabel, id))
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ type peerAlert struct {
 	Receivers []struct{ Name string }
 }
 
-// get returns the alerts of an Alertmanager that match a matcher.
-func (r *remote) get(ctx context.Context, base *url.URL, matcher string) ([]peerAlert, error) {
+// fetchAlerts returns the alerts of an Alertmanager that match a matcher.
+func (r *remoteManagers) fetchAlerts(ctx context.Context, base *url.URL, matcher string) ([]peerAlert, error) {
 	u := *base
 	u.Path = strings.TrimRight(u.Path, "/") + "/api/v2/alerts"
 	u.RawQuery = url.Values{"filter": {matcher}}.Encode()

@@ -33,7 +33,7 @@ func (b *bench) copyOf() *bench {
 // simple is an alert that fires since a minute.
 func simple(name string, more ...string) *notifier.Alert {
 	now := time.Now()
-	return &notifier.Alert{Labels: labelsOf(append([]string{"alertname", name}, more...)...), StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour)}
+	return &notifier.Alert{Labels: newLabels(append([]string{"alertname", name}, more...)...), StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour)}
 }
 
 func over(a *notifier.Alert) *notifier.Alert {

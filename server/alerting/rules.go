@@ -21,11 +21,11 @@ import (
 	"reckon/deploy/alerts"
 )
 
-// defaults is the name of the built-in rules.
-const defaults = "default"
+// defaultRules is the name of the built-in rules.
+const defaultRules = "default"
 
-// watchdog is the name of the rules with an alert that always fires.
-const watchdog = "watchdog"
+// watchdogRules is the name of the rules with an alert that always fires.
+const watchdogRules = "watchdog"
 
 // loadRules reads every rule file, and accepts them only if all are valid.
 func (s *Service) loadRules() error {
@@ -33,7 +33,7 @@ func (s *Service) loadRules() error {
 	if err != nil {
 		return err
 	}
-	l := loader{s.o.Parser, s.log}
+	l := ruleLoader{s.o.Parser, s.log}
 	for _, f := range files {
 		if _, errs := l.Load(f, false, model.UTF8Validation); len(errs) > 0 {
 			return fmt.Errorf("rules of %s: %w; `promtool check rules FILE` checks a file", f, errors.Join(errs...))
@@ -45,14 +45,14 @@ func (s *Service) loadRules() error {
 // ruleFiles resolves patterns. A pattern that finds nothing is a mistake.
 func ruleFiles(patterns []string) ([]string, error) {
 	if len(patterns) == 0 {
-		return []string{defaults}, nil
+		return []string{defaultRules}, nil
 	}
 	var out []string
 	for _, p := range patterns {
 		switch p {
 		case "none":
 			continue
-		case defaults, watchdog:
+		case defaultRules, watchdogRules:
 			out = append(out, p)
 			continue
 		}
@@ -69,61 +69,61 @@ func ruleFiles(patterns []string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// loader reads rule files; default stands for the built-in ones.
-type loader struct {
+// ruleLoader reads rule files; default stands for the built-in ones.
+type ruleLoader struct {
 	parser parser.Parser
 	log    *slog.Logger
 }
 
-func (l loader) Load(name string, lax bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+func (l ruleLoader) Load(name string, lax bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	switch name {
-	case defaults:
+	case defaultRules:
 		return rulefmt.Parse(alerts.Rules(), lax, scheme, l.parser, quietLogger(l.log))
-	case watchdog:
+	case watchdogRules:
 		return rulefmt.Parse(alerts.Watchdog(), lax, scheme, l.parser, quietLogger(l.log))
 	}
 	return rulefmt.ParseFile(name, lax, scheme, l.parser, quietLogger(l.log))
 }
 
-func (l loader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
+func (l ruleLoader) Parse(expr string) (parser.Expr, error) { return l.parser.ParseExpr(expr) }
 
-// older adapts our store to the interface that the rule manager requires.
-type older struct{ to storage.AppendableV2 }
+// appendableV1 adapts our store to the interface that the rule manager requires.
+type appendableV1 struct{ to storage.AppendableV2 }
 
-func (o older) Appender(ctx context.Context) storage.Appender {
-	return &olderAppender{to: o.to.AppenderV2(ctx)}
+func (o appendableV1) Appender(ctx context.Context) storage.Appender {
+	return &appenderV1{to: o.to.AppenderV2(ctx)}
 }
 
-type olderAppender struct {
+type appenderV1 struct {
 	to   storage.AppenderV2
 	opts storage.AOptions
 }
 
 var errRulesOnly = errors.New("rules write samples and histograms only")
 
-func (a *olderAppender) Append(ref storage.SeriesRef, ls labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
+func (a *appenderV1) Append(ref storage.SeriesRef, ls labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
 	return a.to.Append(ref, ls, 0, t, v, nil, nil, a.opts)
 }
-func (a *olderAppender) AppendHistogram(ref storage.SeriesRef, ls labels.Labels, t int64, h *histogram.Histogram,
+func (a *appenderV1) AppendHistogram(ref storage.SeriesRef, ls labels.Labels, t int64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram) (storage.SeriesRef, error) {
 	return a.to.Append(ref, ls, 0, t, 0, h, fh, a.opts)
 }
-func (a *olderAppender) SetOptions(o *storage.AppendOptions) {
+func (a *appenderV1) SetOptions(o *storage.AppendOptions) {
 	a.opts.RejectOutOfOrder = o != nil && o.DiscardOutOfOrder
 }
-func (a *olderAppender) Commit() error   { return a.to.Commit() }
-func (a *olderAppender) Rollback() error { return a.to.Rollback() }
-func (a *olderAppender) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
+func (a *appenderV1) Commit() error   { return a.to.Commit() }
+func (a *appenderV1) Rollback() error { return a.to.Rollback() }
+func (a *appenderV1) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
-func (a *olderAppender) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram,
+func (a *appenderV1) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram,
 	*histogram.FloatHistogram) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
-func (a *olderAppender) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {
+func (a *appenderV1) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
-func (a *olderAppender) UpdateMetadata(storage.SeriesRef, labels.Labels, metadata.Metadata) (storage.SeriesRef, error) {
+func (a *appenderV1) UpdateMetadata(storage.SeriesRef, labels.Labels, metadata.Metadata) (storage.SeriesRef, error) {
 	return 0, errRulesOnly
 }
 

@@ -21,10 +21,10 @@ import (
 
 type labelPair = labels.Label
 
-// memory holds the alert state that survives a kill, in addition to Alertmanager's own files. It consists of active
+// alertState holds the alert state that survives a kill, in addition to Alertmanager's own files. It consists of active
 // alerts, deliveries, and notifications in flight. memory also holds the results of tests, which do not survive.
-type memory struct {
-	files
+type alertState struct {
+	stateFiles
 	resend time.Duration
 	log    *slog.Logger
 
@@ -32,17 +32,17 @@ type memory struct {
 	alerts    map[model.Fingerprint]*alert.Alert
 	delivered map[string]lastDelivery         // by receiver, integration and alert
 	resolved  map[string]map[uint64]time.Time // by group of a receiver, the alerts with an end that it knows, by Alertmanager's hash
-	inFlight  map[string]attempt              // by group of a receiver
+	inFlight  map[string]inFlight             // by group of a receiver
 	uncertain map[string]bool                 // groups of a receiver that were in flight when it was opened
 	tests     map[string]Delivery
 }
 
-// saved is the file.
-type saved struct {
+// savedState is the content of the file.
+type savedState struct {
 	Alerts    []*alert.Alert                  `json:"alerts"`
 	Delivered map[string]lastDelivery         `json:"told"`
 	Resolved  map[string]map[uint64]time.Time `json:"over"`
-	InFlight  map[string]attempt              `json:"trying"`
+	InFlight  map[string]inFlight             `json:"trying"`
 }
 
 // lastDelivery is the latest delivery of an alert to a receiver. Active alerts are recorded here only for findings,
@@ -54,8 +54,8 @@ type lastDelivery struct {
 	Uncertain bool `json:"maybe,omitempty"`
 }
 
-// attempt is a notification that is on its way.
-type attempt struct {
+// inFlight is a notification that is on its way.
+type inFlight struct {
 	Group    string                  `json:"group"`
 	Receiver string                  `json:"receiver"`
 	Name     string                  `json:"name"`
@@ -63,13 +63,13 @@ type attempt struct {
 	Findings map[string]lastDelivery `json:"findings"`
 }
 
-func (m *memory) file() string { return filepath.Join(m.dir, "alerts.json") }
+func (m *alertState) file() string { return filepath.Join(m.dir, "alerts.json") }
 
-func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, error) {
-	m := &memory{
-		files: kept, uncertain: map[string]bool{}, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{},
+func openMemory(kept stateFiles, resend time.Duration, log *slog.Logger) (*alertState, error) {
+	m := &alertState{
+		stateFiles: kept, uncertain: map[string]bool{}, resend: resend, log: log, alerts: map[model.Fingerprint]*alert.Alert{},
 		delivered: map[string]lastDelivery{},
-		resolved:  map[string]map[uint64]time.Time{}, inFlight: map[string]attempt{}, tests: map[string]Delivery{},
+		resolved:  map[string]map[uint64]time.Time{}, inFlight: map[string]inFlight{}, tests: map[string]Delivery{},
 	}
 	for _, name := range []string{"alerts.json.*", "nflog.*", "silences.*"} { // a kill can leave half-written files
 		half, _ := filepath.Glob(filepath.Join(kept.dir, name))
@@ -81,7 +81,7 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
-	var s saved
+	var s savedState
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
@@ -98,9 +98,9 @@ func openMemory(kept files, resend time.Duration, log *slog.Logger) (*memory, er
 	return m, nil
 }
 
-// load returns the alerts of the previous run. It extends the end of each alert until its source can report again, so
+// loadAlerts returns the alerts of the previous run. It extends the end of each alert until its source can report again, so
 // that no alert ends only because the server was down.
-func (m *memory) load() []*alert.Alert {
+func (m *alertState) loadAlerts() []*alert.Alert {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -121,7 +121,7 @@ func (m *memory) load() []*alert.Alert {
 }
 
 // firedRecently reports whether the alert fires or has fired within a day.
-func (m *memory) firedRecently(fp model.Fingerprint) bool {
+func (m *alertState) firedRecently(fp model.Fingerprint) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.alerts[fp] != nil
@@ -132,7 +132,7 @@ func (m *memory) firedRecently(fp model.Fingerprint) bool {
 func isEnded(a *alert.Alert) bool { return !a.EndsAt.After(a.UpdatedAt) }
 
 // put records alerts before they are dispatched. Ended alerts are kept until their end is reported, or for a day.
-func (m *memory) put(list []*alert.Alert) {
+func (m *alertState) put(list []*alert.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	changed := false
@@ -153,10 +153,10 @@ func (m *memory) put(list []*alert.Alert) {
 	}
 }
 
-// dropUnused drops deliveries and ends that no known alert can refer to. The caller must hold the lock.
-func (m *memory) dropUnused() {
+// dropUnused drops deliveries and ends of alerts that are no longer known. The caller must hold the lock.
+func (m *alertState) dropUnused() {
 	for key, s := range m.delivered {
-		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > keep {
+		if last := time.Since(s.Ended); (!s.Ended.IsZero() && last > 25*time.Hour) || time.Since(s.Starts) > alertRetention {
 			delete(m.delivered, key)
 		}
 	}
@@ -169,16 +169,16 @@ func (m *memory) dropUnused() {
 }
 
 // save writes the state. The caller must hold the lock.
-func (m *memory) save() { _ = m.trySave() }
+func (m *alertState) save() { _ = m.trySave() }
 
-func (m *memory) trySave() error {
-	s := saved{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Delivered: m.delivered, Resolved: m.resolved, InFlight: m.inFlight}
+func (m *alertState) trySave() error {
+	s := savedState{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Delivered: m.delivered, Resolved: m.resolved, InFlight: m.inFlight}
 	for _, a := range m.alerts {
 		s.Alerts = append(s.Alerts, a)
 	}
 	raw, err := json.Marshal(s)
 	if err == nil {
-		err = m.replace(m.file(), raw)
+		err = m.replaceShared(m.file(), raw)
 	}
 	if err != nil {
 		m.log.Error("alerts could not be saved; a restart may send them twice", "err", err)
@@ -186,8 +186,8 @@ func (m *memory) trySave() error {
 	return err
 }
 
-// snapshot writes a file of Alertmanager's own.
-func (m *memory) snapshot(name string, write func(io.Writer) (int64, error)) {
+// saveSnapshot writes a file of Alertmanager's own.
+func (m *alertState) saveSnapshot(name string, write func(io.Writer) (int64, error)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.writeSnapshot(filepath.Join(m.dir, name), write); err != nil {
@@ -195,39 +195,39 @@ func (m *memory) snapshot(name string, write func(io.Writer) (int64, error)) {
 	}
 }
 
-func (f files) writeSnapshot(file string, write func(io.Writer) (int64, error)) error {
+func (f stateFiles) writeSnapshot(file string, write func(io.Writer) (int64, error)) error {
 	var b bytes.Buffer
 	if _, err := write(&b); err != nil {
 		return err
 	}
-	return f.replace(file, b.Bytes())
+	return f.replaceShared(file, b.Bytes())
 }
 
-// files are the files of a directory and, for a leader among several servers, their copies for the next leader.
-type files struct {
+// stateFiles are the files of a directory and, for a leader among several servers, their copies for the next leader.
+type stateFiles struct {
 	dir    string
 	shared Shared
 }
 
-// replace writes a file that the other servers also use.
-func (f files) replace(name string, raw []byte) error {
-	err := replace(name, raw)
+// replaceShared writes a file that the other servers also use.
+func (f stateFiles) replaceShared(name string, raw []byte) error {
+	err := replaceFile(name, raw)
 	if err == nil && f.shared != nil {
 		err = f.shared.Put(filepath.Base(name), raw)
 	}
 	return err
 }
 
-// leads explains why nothing may be sent; nil when it may.
-func (f files) leads() error {
+// checkLeader explains why nothing may be sent; nil when it may.
+func (f stateFiles) checkLeader() error {
 	if f.shared != nil && !f.shared.Leads() {
 		return errors.New("another server leads, or none can be found out to")
 	}
 	return nil
 }
 
-// replace writes a file so that a kill leaves the old or the new one.
-func replace(name string, raw []byte) error {
+// replaceFile writes a file so that a kill leaves the old or the new one.
+func replaceFile(name string, raw []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
 		return err

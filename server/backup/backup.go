@@ -114,14 +114,14 @@ func Write(ctx context.Context, w io.Writer, dir string, m Manifest) error {
 	return packed.Close()
 }
 
-// Check reads an archive to its end and holds every file against its sum.
+// Check reads an archive to its end and compares every file with its checksum.
 func Check(in io.Reader) (Manifest, error) {
-	return read(in, func(string, io.Reader) error { return nil })
+	return readArchive(in, func(string, io.Reader) error { return nil })
 }
 
 // Extract extracts an archive to dir, which must be empty, and verifies it.
 func Extract(in io.Reader, dir string) (Manifest, error) {
-	return read(in, func(name string, in io.Reader) error {
+	return readArchive(in, func(name string, in io.Reader) error {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 			return err
@@ -138,8 +138,8 @@ func Extract(in io.Reader, dir string) (Manifest, error) {
 	})
 }
 
-// read calls file for each file except the manifest and the checksums.
-func read(in io.Reader, file func(name string, in io.Reader) error) (m Manifest, err error) {
+// readArchive calls file for each file except the manifest and the checksums.
+func readArchive(in io.Reader, file func(name string, in io.Reader) error) (m Manifest, err error) {
 	packed, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 	if err != nil {
 		return m, err
@@ -161,7 +161,7 @@ func read(in io.Reader, file func(name string, in io.Reader) error) (m Manifest,
 		case got[name] != "" || n > maxFiles:
 			return m, damagedError(fmt.Errorf("it holds %q twice, or too many files", name))
 		case name == sumsName:
-			return m, damagedError(compare(t, got))
+			return m, damagedError(checkSums(t, got))
 		}
 		sum := sha256.New()
 		body := io.TeeReader(t, sum)
@@ -201,8 +201,8 @@ func readManifest(in io.Reader, m *Manifest) error {
 	return nil
 }
 
-// compare compares the checksums of an archive with those of the extracted files.
-func compare(in io.Reader, got map[string]string) error {
+// checkSums compares the checksums of an archive with those of the extracted files.
+func checkSums(in io.Reader, computed map[string]string) error {
 	raw, err := io.ReadAll(io.LimitReader(in, 512<<20))
 	if err != nil {
 		return err
@@ -210,13 +210,13 @@ func compare(in io.Reader, got map[string]string) error {
 	n := 0
 	for line := range strings.Lines(string(raw)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || got[name] != sum {
+		if !ok || computed[name] != sum {
 			return fmt.Errorf("%s is not what was written", name)
 		}
 		n++
 	}
-	if n != len(got) {
-		return fmt.Errorf("it holds %d files and sums of %d", len(got), n)
+	if n != len(computed) {
+		return fmt.Errorf("it holds %d files and sums of %d", len(computed), n)
 	}
 	return nil
 }

@@ -28,16 +28,16 @@ type LateHours struct {
 	db *sql.DB
 
 	mu    sync.Mutex
-	noted map[dirty.Entry]noted // by this member
+	noted map[dirty.Entry]notedHour // by this member
 }
 
-type noted struct {
+type notedHour struct {
 	at     time.Time
 	oldest int64
 }
 
 // NewLate returns the hours that the members of a lease note.
-func NewLate(l *Lease) *LateHours { return &LateHours{db: l.o.DB, noted: map[dirty.Entry]noted{}} }
+func NewLate(l *Lease) *LateHours { return &LateHours{db: l.o.DB, noted: map[dirty.Entry]notedHour{}} }
 
 // Begin notes the hours of late samples before they are sent. The caller must call end after sending. If Begin returns
 // an error, the caller must not send the samples.
@@ -45,19 +45,19 @@ func (h *LateHours) Begin(l *dirty.Late) (end func(), err error) {
 	if l.Empty() {
 		return func() {}, nil
 	}
-	if err := h.record(l, again); err != nil {
+	if err := h.noteHours(l, again); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	return func() {
 		if time.Since(began) > settled/2 { // the process was stopped in between
-			_ = h.record(l, 0) // the samples came; noted once more, their hour is made once more
+			_ = h.noteHours(l, 0) // the samples came; noted once more, their hour is made once more
 		}
 	}, nil
 }
 
-// record notes the hours unless that was done less than so long ago.
-func (h *LateHours) record(l *dirty.Late, age time.Duration) error {
+// noteHours notes the hours unless they were noted less than age ago.
+func (h *LateHours) noteHours(l *dirty.Late, age time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -89,7 +89,7 @@ func (h *LateHours) record(l *dirty.Late, age time.Duration) error {
 		if k, ok := h.noted[e]; ok {
 			oldest = min(oldest, k.oldest)
 		}
-		h.noted[e] = noted{now, oldest}
+		h.noted[e] = notedHour{now, oldest}
 	}
 	for e, k := range h.noted {
 		if now.Sub(k.at) > settled {

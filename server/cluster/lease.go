@@ -86,7 +86,7 @@ func (l *Lease) renewOrAcquire(ctx context.Context) error {
 			return err
 		}
 		if n == 1 {
-			l.set(epoch, asked, l.o.Address)
+			l.setLeader(epoch, asked, l.o.Address)
 			return l.markAlive(ctx)
 		}
 	}
@@ -109,7 +109,7 @@ func (l *Lease) renewOrAcquire(ctx context.Context) error {
 	} else if out {
 		leader = ""
 	}
-	l.set(taken, asked, leader)
+	l.setLeader(taken, asked, leader)
 	return l.markAlive(ctx)
 }
 
@@ -130,8 +130,8 @@ func (l *Lease) acquire(ctx context.Context) (epoch int64, err error) {
 	return epoch, nil
 }
 
-// set records the result of a query at a time.
-func (l *Lease) set(epoch int64, asked time.Time, leader string) {
+// setLeader records the answer to a query for the leader. asked is the time of the query.
+func (l *Lease) setLeader(epoch int64, asked time.Time, leader string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if epoch != l.epoch {
@@ -203,7 +203,7 @@ func (l *Lease) Fence(epoch int64) func(context.Context, *sql.Tx) error {
 // Release releases the lease, so that another member need not wait until it expires.
 func (l *Lease) Release(ctx context.Context) error {
 	epoch := l.Epoch()
-	l.set(0, time.Time{}, "")
+	l.setLeader(0, time.Time{}, "")
 	_, err := l.o.DB.ExecContext(ctx, `UPDATE members_lead SET until = 'epoch' WHERE one = 1 AND epoch = $1`, epoch)
 	if err == nil {
 		_, err = l.o.DB.ExecContext(ctx, `DELETE FROM members WHERE member = $1`, l.o.Member)

@@ -44,8 +44,8 @@ type Target interface {
 	String() string
 }
 
-// invisible is the time that written data may stay invisible if Flush has no effect.
-const invisible = 15 * time.Second
+// maxInvisible is the time that written data may stay invisible if Flush has no effect.
+const maxInvisible = 15 * time.Second
 
 // Options configures the data to copy.
 type Options struct {
@@ -82,8 +82,8 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if o.Patience <= 0 {
 		o.Patience = 2 * time.Minute
 	}
-	file := filepath.Join(o.State, fmt.Sprintf("migrate-%08x.json", hashOf(o.To.String())))
-	r, err := load(file, o.To.String())
+	file := filepath.Join(o.State, fmt.Sprintf("migrate-%08x.json", hashString(o.To.String())))
+	r, err := loadProgress(file, o.To.String())
 	if err != nil {
 		return r, err
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		next := at.Add(o.Window)
 		begun := func() error {
 			r.Sending = at
-			return save(file, r)
+			return saveProgress(file, r)
 		}
 		if err := o.copyWindow(ctx, &r, at, next, begun); err != nil {
 			return r, fmt.Errorf("copy %s to %s: %w", at.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339), err)
@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 			break
 		}
 		at, r.To, r.Sending = next, next, time.Time{}
-		if err := save(file, r); err != nil {
+		if err := saveProgress(file, r); err != nil {
 			return r, err
 		}
 		if o.Progress != nil {
@@ -120,13 +120,13 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return r, nil
 }
 
-func hashOf(s string) uint32 {
+func hashString(s string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s)) // never fails
 	return h.Sum32()
 }
 
-func load(file, address string) (Result, error) {
+func loadProgress(file, address string) (Result, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{Address: address}, nil
@@ -145,7 +145,7 @@ func load(file, address string) (Result, error) {
 	return r, nil
 }
 
-func save(file string, r Result) error {
+func saveProgress(file string, r Result) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func save(file string, r Result) error {
 // copyWindow copies one window.
 func (o *Options) copyWindow(ctx context.Context, r *Result, from, to time.Time, begun func() error) error {
 	mint, maxt := from.UnixMilli(), to.UnixMilli()-1
-	have, err := read(ctx, o.From, mint, maxt, nil)
+	have, err := readWindow(ctx, o.From, mint, maxt, nil)
 	if err != nil {
 		return fmt.Errorf("read here: %w", err)
 	}
@@ -169,29 +169,29 @@ func (o *Options) copyWindow(ctx context.Context, r *Result, from, to time.Time,
 	var total, left int64
 	for _, s := range have {
 		n := len(s.samples)
-		s.drop(o.To)
+		s.dropRejected(o.To)
 		left += int64(n - len(s.samples))
 		total += int64(len(s.samples))
 	}
 	if r.Sending.Equal(from) { // samples of the last run may have arrived without being visible yet
 		wait := 2 * time.Second // time for a flush that the target has started itself
 		if err := o.To.Flush(ctx); err != nil {
-			wait = invisible
+			wait = maxInvisible
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := sleepFor(ctx, wait); err != nil {
 			return err
 		}
 	}
-	there, err := read(ctx, o.To, mint, maxt, have)
+	there, err := readWindow(ctx, o.To, mint, maxt, have)
 	if err != nil {
 		return err
 	}
-	missing, differ, first := compare(have, there)
+	missing, differ, first := compareSamples(have, there)
 	if missing > 0 {
 		if err := begun(); err != nil {
 			return err
 		}
-		if err := o.send(ctx, have); err != nil {
+		if err := o.sendMissing(ctx, have); err != nil {
 			return err
 		}
 		if err := o.awaitReadable(ctx, have, mint, maxt); err != nil {
@@ -203,13 +203,13 @@ func (o *Options) copyWindow(ctx context.Context, r *Result, from, to time.Time,
 	return nil
 }
 
-// series holds the samples of a series of one store in a window.
-type series struct {
+// windowSeries holds the samples of a series of one store in a window.
+type windowSeries struct {
 	labels  labels.Labels
-	samples []sample
+	samples []windowSample
 }
 
-type sample struct {
+type windowSample struct {
 	t    int64
 	v    float64 // the sum, of a histogram
 	h    *histogram.FloatHistogram
@@ -217,7 +217,7 @@ type sample struct {
 	off  bool // there with another value
 }
 
-func (s *series) drop(to Target) {
+func (s *windowSeries) dropRejected(to Target) {
 	kept := s.samples[:0]
 	whole := to.Whole(s.labels.Get(model.MetricNameLabel))
 	for _, p := range s.samples {
@@ -228,14 +228,15 @@ func (s *series) drop(to Target) {
 	s.samples = kept
 }
 
-// read reads a window; from the other store, with only set, the series in only.
-func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only map[uint64]*series) (map[uint64]*series, error) {
+// readWindow reads the samples of a window from a store. If only is not nil, it reads the series in only.
+func readWindow(ctx context.Context, from storage.Queryable, mint, maxt int64, only map[uint64]*windowSeries) (map[uint64]*windowSeries,
+	error) {
 	q, err := from.Querier(mint, maxt)
 	if err != nil {
 		return nil, err
 	}
 	defer q.Close()
-	out := map[uint64]*series{}
+	out := map[uint64]*windowSeries{}
 	var it chunkenc.Iterator
 	for _, m := range nameMatchers(only) {
 		set := q.Select(ctx, false, nil, m)
@@ -246,16 +247,16 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 			if only != nil && only[hash] == nil {
 				continue
 			}
-			s := &series{labels: ls}
+			s := &windowSeries{labels: ls}
 			it = one.Iterator(it)
 			for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 				if vt == chunkenc.ValFloat {
 					t, v := it.At()
-					s.samples = append(s.samples, sample{t: t, v: v})
+					s.samples = append(s.samples, windowSample{t: t, v: v})
 					continue
 				}
 				t, h := it.AtFloatHistogram(nil)
-				s.samples = append(s.samples, sample{t: t, v: h.Sum, h: h})
+				s.samples = append(s.samples, windowSample{t: t, v: h.Sum, h: h})
 			}
 			if it.Err() != nil {
 				return nil, it.Err()
@@ -271,7 +272,7 @@ func read(ctx context.Context, from storage.Queryable, mint, maxt int64, only ma
 
 // nameMatchers returns matchers for all series, or one matcher for each metric name in only. Matchers by name are needed
 // because some stores combine the parts of a histogram only if they are selected by name.
-func nameMatchers(only map[uint64]*series) []*labels.Matcher {
+func nameMatchers(only map[uint64]*windowSeries) []*labels.Matcher {
 	if only == nil {
 		return []*labels.Matcher{labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+")}
 	}
@@ -286,12 +287,12 @@ func nameMatchers(only map[uint64]*series) []*labels.Matcher {
 	return out
 }
 
-// compare marks the samples in have that are also in there. missing is the number of samples that are not. differ is
+// compareSamples marks the samples in have that are also in there. missing is the number of samples that are not. differ is
 // the number of samples that newly differ, and first describes the first of them.
-func compare(have, there map[uint64]*series) (missing, differ int64, first string) {
+func compareSamples(have, there map[uint64]*windowSeries) (missing, differ int64, first string) {
 	for hash, s := range have {
 		dust := s.roundingError()
-		at := map[int64]sample{}
+		at := map[int64]windowSample{}
 		if other := there[hash]; other != nil {
 			for _, p := range other.samples {
 				at[p.t] = p
@@ -324,7 +325,7 @@ const (
 
 // roundingError returns the largest rounding error of a store with decimal numbers. Such a store keeps one exponent for many
 // samples, so a small value beside large ones becomes 0.
-func (s *series) roundingError() float64 {
+func (s *windowSeries) roundingError() float64 {
 	most := 0.0
 	for i := range s.samples {
 		if v := math.Abs(s.samples[i].v); !math.IsInf(v, 0) && !math.IsNaN(v) {
@@ -334,8 +335,9 @@ func (s *series) roundingError() float64 {
 	return max(leastDust, digits*most)
 }
 
-// equalWithin allows for a store that keeps numbers as decimals.
-func equalWithin(a, b *sample, dust float64) bool {
+// equalWithin reports whether two samples are equal, except for the rounding of a store with decimal numbers. dust is the
+// rounding error.
+func equalWithin(a, b *windowSample, dust float64) bool {
 	if (a.h != nil) != (b.h != nil) && !value.IsStaleNaN(a.v) {
 		return false
 	}
@@ -345,8 +347,8 @@ func equalWithin(a, b *sample, dust float64) bool {
 	return a.v == b.v || (math.IsNaN(a.v) && math.IsNaN(b.v)) || math.Abs(a.v-b.v) <= max(digits*math.Abs(a.v), dust)
 }
 
-// send sends the missing samples.
-func (o *Options) send(ctx context.Context, have map[uint64]*series) error {
+// sendMissing sends the missing samples.
+func (o *Options) sendMissing(ctx context.Context, have map[uint64]*windowSeries) error {
 	const most = 50_000
 	app, n := o.To.AppenderV2(ctx), 0
 	for _, s := range have {
@@ -365,16 +367,16 @@ func (o *Options) send(ctx context.Context, have map[uint64]*series) error {
 			n++
 		}
 		if n >= most {
-			if err := commit(app); err != nil {
+			if err := commitAppender(app); err != nil {
 				return err
 			}
 			app, n = o.To.AppenderV2(ctx), 0
 		}
 	}
-	return commit(app)
+	return commitAppender(app)
 }
 
-func commit(app storage.AppenderV2) error {
+func commitAppender(app storage.AppenderV2) error {
 	err := app.Commit()
 	if errors.Is(err, store.ErrTooOld) {
 		return fmt.Errorf(
@@ -384,16 +386,16 @@ func commit(app storage.AppenderV2) error {
 	return err
 }
 
-// awaitReadable waits until all of a window can be read there.
-func (o *Options) awaitReadable(ctx context.Context, have map[uint64]*series, mint, maxt int64) error {
+// awaitReadable waits until the target returns all samples of a window.
+func (o *Options) awaitReadable(ctx context.Context, have map[uint64]*windowSeries, mint, maxt int64) error {
 	limit := time.Now().Add(o.Patience)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		_ = o.To.Flush(ctx) // an error only means that it takes longer
-		there, err := read(ctx, o.To, mint, maxt, have)
+		there, err := readWindow(ctx, o.To, mint, maxt, have)
 		if err != nil {
 			return err
 		}
-		missing, differ, first := compare(have, there)
+		missing, differ, first := compareSamples(have, there)
 		if differ > 0 {
 			return fmt.Errorf("%w: what was sent came back otherwise: %s", store.ErrConflict, first)
 		}
@@ -405,13 +407,13 @@ func (o *Options) awaitReadable(ctx context.Context, have map[uint64]*series, mi
 				"%d samples were acknowledged by %s and cannot be read there after %s; does it drop samples of that age (its retention)?",
 				missing, o.To, o.Patience)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := sleepFor(ctx, wait); err != nil {
 			return err
 		}
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleepFor(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -200,15 +200,15 @@ func TestConflict(t *testing.T) {
 // What a store of decimal numbers makes of floating-point dust is no other figure; anything
 // larger is counted, and the rest is copied all the same.
 func TestCompare(t *testing.T) {
-	one := func(v ...float64) map[uint64]*series {
-		s := &series{labels: labels.FromStrings("__name__", "c")}
+	one := func(v ...float64) map[uint64]*windowSeries {
+		s := &windowSeries{labels: labels.FromStrings("__name__", "c")}
 		for i := range v {
-			s.samples = append(s.samples, sample{t: int64(i), v: v[i]})
+			s.samples = append(s.samples, windowSample{t: int64(i), v: v[i]})
 		}
-		return map[uint64]*series{1: s}
+		return map[uint64]*windowSeries{1: s}
 	}
 	for name, tt := range map[string]struct {
-		have, there map[uint64]*series
+		have, there map[uint64]*windowSeries
 		missing     int64
 		differ      int64
 	}{
@@ -222,11 +222,11 @@ func TestCompare(t *testing.T) {
 		"another value, one missing": {one(1, 2, 3), one(1, 5), 1, 1},
 		"infinite":                   {one(math.Inf(1), 1), one(math.Inf(1), 2), 0, 1},
 	} {
-		missing, differ, first := compare(tt.have, tt.there)
+		missing, differ, first := compareSamples(tt.have, tt.there)
 		if missing != tt.missing || differ != tt.differ || (first != "") != (differ > 0) {
 			t.Errorf("%s: %d missing, %d differ: %s", name, missing, differ, first)
 		}
-		if _, again, _ := compare(tt.have, tt.there); again != 0 {
+		if _, again, _ := compareSamples(tt.have, tt.there); again != 0 {
 			t.Errorf("%s: counted again", name)
 		}
 	}
