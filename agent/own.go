@@ -330,7 +330,7 @@ func (o *externalFigures) mayName(name string, trusted bool) error {
 	if o.names[name] && !strings.HasPrefix(name, "reckon_") {
 		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)
 	}
-	return metric.OwnName(name, trusted)
+	return metric.CheckOwnName(name, trusted)
 }
 
 // Inputs returns the state of every file and address with external figures, as of the last export.

@@ -6,7 +6,7 @@ import "math"
 // quantile is accurate to within 4.5 %.
 const HistogramSchema = 3
 
-// histogramZero is the width of the zero bucket: observations up to it count as zero.
+// histogramZero is the upper bound of the zero bucket. Observations up to this value count as zero.
 const histogramZero = 1.0 / 1024
 
 // octavesSchema is the resolution of a histogram with one bucket per power of two.
@@ -47,8 +47,8 @@ func (h *Histogram) Schema() int32 {
 	return HistogramSchema
 }
 
-// perOctave returns the number of buckets between powers of two.
-func (h *Histogram) perOctave() float64 { return float64(int(1) << h.Schema()) }
+// bucketsPerOctave returns the number of buckets from one power of two to the next.
+func (h *Histogram) bucketsPerOctave() float64 { return float64(int(1) << h.Schema()) }
 
 // AddOctaves adds the counts of an octave histogram with the given sum. counts[0] counts observations up to 2^first,
 // the width of the zero bucket, and counts[i] those in (2^(first+i-1), 2^(first+i)].
@@ -60,7 +60,7 @@ func (h *Histogram) AddOctaves(first int32, counts []uint64, sum float64) {
 		if i == 0 {
 			h.ZeroCount += n
 		} else if n > 0 {
-			*h.bucket(first + int32(i)) += n
+			*h.bucketAt(first + int32(i)) += n
 		}
 	}
 }
@@ -83,11 +83,11 @@ func (h *Histogram) Observe(v float64) {
 	if h.Octaves {
 		i = (i + 7) >> HistogramSchema
 	}
-	*h.bucket(i)++
+	*h.bucketAt(i)++
 }
 
-// bucket returns bucket i, growing the slice as needed.
-func (h *Histogram) bucket(i int32) *uint64 {
+// bucketAt returns bucket i, growing the slice as needed.
+func (h *Histogram) bucketAt(i int32) *uint64 {
 	switch {
 	case len(h.Buckets) == 0:
 		h.Offset = i
@@ -140,21 +140,21 @@ func (h *Histogram) Quantile(q float64) float64 {
 		}
 		if rank <= seen+float64(n) {
 			i := h.Offset + int32(k)
-			return math.Exp2((float64(i-1) + (rank-seen)/float64(n)) / h.perOctave())
+			return math.Exp2((float64(i-1) + (rank-seen)/float64(n)) / h.bucketsPerOctave())
 		}
 		seen += float64(n)
 	}
-	return math.Exp2(float64(h.Offset+int32(len(h.Buckets))-1) / h.perOctave())
+	return math.Exp2(float64(h.Offset+int32(len(h.Buckets))-1) / h.bucketsPerOctave())
 }
 
 // Merge adds the observations of o to h; both must have the same resolution.
-func (h *Histogram) Merge(o *Histogram) {
-	h.Count += o.Count
-	h.ZeroCount += o.ZeroCount
-	h.Sum += o.Sum
-	for k, n := range o.Buckets {
+func (h *Histogram) Merge(other *Histogram) {
+	h.Count += other.Count
+	h.ZeroCount += other.ZeroCount
+	h.Sum += other.Sum
+	for k, n := range other.Buckets {
 		if n != 0 {
-			*h.bucket(o.Offset + int32(k)) += n
+			*h.bucketAt(other.Offset + int32(k)) += n
 		}
 	}
 }

@@ -156,7 +156,7 @@ func (b *Batch) OwnHistograms(own []Histogram) []Histogram {
 	return own
 }
 
-// Label returns the value of a label, "" if the series does not have it.
+// Label returns the value of a label, or "" if the series does not have it.
 func (s *Series) Label(name string) string {
 	for i, l := range s.Desc.Labels {
 		if l == name {

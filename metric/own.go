@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// OwnName returns an error if an external figure may not have this name. The names of reckon's own metrics, of machine
+// CheckOwnName returns an error if an external figure may not have this name. The names of reckon's own metrics, of machine
 // metrics and of rules are reserved. trusted figures come from root and may be about the machine.
-func OwnName(name string, trusted bool) error {
+func CheckOwnName(name string, trusted bool) error {
 	switch {
 	case strings.HasPrefix(name, "reckon_"):
 		return fmt.Errorf("%s: names that begin with reckon_ are the agent's; choose another", name)

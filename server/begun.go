@@ -52,7 +52,7 @@ func (s *Server) limitNewSeries() (err error) {
 			s.log.Warn("the bounds of series could not be kept", "file", file, "err", err)
 		}
 	}
-	s.limits.SetBegun(limits.Begun{Learned: b.Nodes, Live: embedded.LiveSeries,
+	s.limits.SetNewSeriesLimits(limits.NewSeriesLimits{Learned: b.Nodes, Live: embedded.LiveSeries,
 		Most: max(b.Series, int(limits.ProgramMemory()/2/seriesBytes))})
 	return nil
 }

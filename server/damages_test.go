@@ -68,7 +68,7 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			d := storetest.Hurt(t, dir, seed)
+			d := storetest.DamageRandomFile(t, dir, seed)
 			got, log, refused := answersOf(t, dir, d.File == "agent.state", to, want)
 			name := strings.SplitN(d.File, "/", 3)
 			file := name[min(1, len(name)-1)]

@@ -48,12 +48,12 @@ func (s *Server) beginLimits(ctx context.Context) (*limits.Request, error) {
 func senderName(ctx context.Context) string { return cmp.Or(access.From(ctx).Name, "local") }
 
 // localSender returns the sender of a request who may send only the figures of own work. It returns nil for other senders.
-func (s *Server) localSender(ctx context.Context) *ingest.Own {
+func (s *Server) localSender(ctx context.Context) *ingest.RestrictedSender {
 	v := access.From(ctx)
 	if !v.Figures {
 		return nil
 	}
-	o := &ingest.Own{Owner: v.Name, Site: s.config.Site, Runs: func(ctx context.Context, workload string) (bool, error) {
+	o := &ingest.RestrictedSender{Owner: v.Name, Site: s.config.Site, Runs: func(ctx context.Context, workload string) (bool, error) {
 		rows, _, err := s.catalogue.Workloads(ctx, store.Filter{IDs: []string{workload}, Owners: []string{v.Name}})
 		return slices.ContainsFunc(rows, func(w store.Workload) bool { return w.Owner == v.Name }), err // the whole workload, not a part
 	}}

@@ -35,4 +35,4 @@ func (s *Server) runSimulation(ctx context.Context) error {
 }
 
 // Unused returns an error when a server has a data directory open.
-func Unused(data string) error { return tsdb.Unused(filepath.Join(data, seriesDir)) }
+func Unused(data string) error { return tsdb.CheckUnused(filepath.Join(data, seriesDir)) }

@@ -161,7 +161,7 @@ func TestRandomDamageAfterKill(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "catalogue")
 			copyDir(t, whole, dir)
 			path := filepath.Join(dir, "catalogue.db")
-			d := storetest.Hurt(t, dir, seed)
+			d := storetest.DamageRandomFile(t, dir, seed)
 			writes, log := reopen(t, path)
 			switch reported := strings.Contains(log, path); {
 			case d.File != "catalogue.db-wal" && !reported && d.Harmless() == "":

@@ -82,7 +82,7 @@ func (c *cadvisor) Name() string { return CAdvisorName }
 // Descs implements View.
 func (c *cadvisor) Descs() []*metric.Desc {
 	var descs []*metric.Desc
-	for _, list := range cadvisorShown {
+	for _, list := range cadvisorMappings {
 		for i := range list {
 			if !slices.Contains(descs, list[i].to) {
 				descs = append(descs, list[i].to)
@@ -94,13 +94,13 @@ func (c *cadvisor) Descs() []*metric.Desc {
 
 // Append implements View.
 func (c *cadvisor) Append(b *metric.Batch, n int) {
-	c.t.begin(b.Time)
-	c.pods.begin(b, n)
+	c.t.beginRound(b.Time)
+	c.pods.readNames(b, n)
 	clear(c.measured)
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
 		if s.Desc.Name == "reckon_workload_processes" {
-			c.measured[placeOf(s)] = true
+			c.measured[partOf(s)] = true
 		}
 		if s.Desc.Name != "reckon_workload_info" || b.Samples[i].Last || !workload.Kind(label(s, "kind")).Container() {
 			continue
@@ -112,7 +112,7 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 	for i := range b.Samples[:n] {
 		c.includeSample(b.Samples[i].Series, b.Samples[i].Value, b)
 	}
-	c.t.end(b)
+	c.t.endRound(b)
 	if len(c.names) > 4*n {
 		clear(c.names)
 	}
@@ -121,11 +121,11 @@ func (c *cadvisor) Append(b *metric.Batch, n int) {
 	}
 }
 
-// includeSample adds one of our samples to the view.
+// includeSample adds one of our samples to the view, if the view has a counterpart.
 func (c *cadvisor) includeSample(s *metric.Series, v float64, b *metric.Batch) {
-	for i := range cadvisorShown[s.Desc.Name] {
-		x := &cadvisorShown[s.Desc.Name][i]
-		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.renamed(s) != nil || x.measured && !c.measured[placeOf(s)] {
+	for i := range cadvisorMappings[s.Desc.Name] {
+		x := &cadvisorMappings[s.Desc.Name][i]
+		if x.label != "" && label(s, x.label) != x.is || x.except && c.pods.find(s) != nil || x.measured && !c.measured[partOf(s)] {
 			continue
 		}
 		shown := v
@@ -138,22 +138,22 @@ func (c *cadvisor) includeSample(s *metric.Series, v float64, b *metric.Batch) {
 		case x.pod:
 			c.addPod(x, s, shown)
 		case x.extra != "":
-			c.add(x.to, s, shown, x.extra)
+			c.addWorkload(x.to, s, shown, x.extra)
 		case x.copies != "":
-			c.add(x.to, s, shown, label(s, x.copies))
+			c.addWorkload(x.to, s, shown, label(s, x.copies))
 		default:
-			c.add(x.to, s, shown)
+			c.addWorkload(x.to, s, shown)
 		}
 	}
 }
 
 // addPod adds a figure of a whole pod.
 func (c *cadvisor) addPod(x *mapping, s *metric.Series, v float64) {
-	info := c.pods.renamed(s)
+	info := c.pods.find(s)
 	if info == nil {
 		return
 	}
-	id := c.path(info)
+	id := c.cgroupPath(info)
 	if own := label(info, "container_id"); own != "" {
 		id = strings.TrimSuffix(id, "/"+own)
 	}
@@ -164,13 +164,13 @@ func (c *cadvisor) addPod(x *mapping, s *metric.Series, v float64) {
 	c.addSample(x.to, v, extra, id, "", "", label(info, "namespace"), label(info, "pod"), "")
 }
 
-func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...string) {
-	if info := c.pods.renamed(s); info != nil {
+func (c *cadvisor) addWorkload(to *metric.Desc, s *metric.Series, v float64, extra ...string) {
+	if info := c.pods.find(s); info != nil {
 		container, name, image := label(info, "container"), label(info, "container_id"), label(info, "image")
 		if container == "" && name != "" {
 			image = imageUnknown // the kubelet does not report it for a sandbox
 		}
-		c.addSample(to, v, extra, c.path(info), container, name, label(info, "namespace"), label(info, "pod"), image)
+		c.addSample(to, v, extra, c.cgroupPath(info), container, name, label(info, "namespace"), label(info, "pod"), image)
 		return
 	}
 	id, part, kind := label(s, "workload"), label(s, "part"), label(s, "kind")
@@ -183,7 +183,7 @@ func (c *cadvisor) add(to *metric.Desc, s *metric.Series, v float64, extra ...st
 			name = container
 		}
 	case isContainerKind(kind):
-		_, pod, container = podOf(id, part)
+		_, pod, container = podLabels(id, part)
 		namespace, image = label(s, "owner"), imageUnknown
 	}
 	c.addSample(to, v, extra, id, container, name, namespace, pod, image)
@@ -197,9 +197,9 @@ func (c *cadvisor) addSample(to *metric.Desc, v float64, extra []string, id, con
 	c.t.add(to, v, id, container, name, namespace, pod, image)
 }
 
-// path returns the path of a container's control group in the format of the kubelet's cgroupfs driver. Dashboards
+// cgroupPath returns the path of a container's control group in the format of the kubelet's cgroupfs driver. Dashboards
 // expect that format. On nodes with the systemd driver, the kernel has another path for the same group.
-func (c *cadvisor) path(info *metric.Series) string {
+func (c *cadvisor) cgroupPath(info *metric.Series) string {
 	if p, ok := c.paths[info]; ok {
 		return p
 	}

@@ -30,8 +30,8 @@ func constantValue(v float64) func(float64, *metric.Batch) float64 {
 	return func(float64, *metric.Batch) float64 { return v }
 }
 
-// cadvisorShown maps our metrics to the samples in the view.
-var cadvisorShown = map[string][]mapping{
+// cadvisorMappings maps our metrics to the samples in the view.
+var cadvisorMappings = map[string][]mapping{
 	"reckon_workload_cpu_seconds_total": {
 		{to: cadvisorCPU, extra: "total"},
 		{to: cadvisorUser, label: "mode", is: "user"},
@@ -97,23 +97,23 @@ var cadvisorShown = map[string][]mapping{
 	},
 	"reckon_pod_processes": {{to: cadvisorThreads, pod: true}},
 
-	"reckon_pod_network_bytes_total":   directions("bytes", "Cumulative count of bytes"),
-	"reckon_pod_network_packets_total": directions("packets", "Cumulative count of packets"),
-	"reckon_pod_network_errors_total":  directions("errors", "Cumulative count of errors encountered while"),
-	"reckon_pod_network_dropped_total": directions("packets_dropped", "Cumulative count of packets dropped while"),
+	"reckon_pod_network_bytes_total":   networkMappings("bytes", "Cumulative count of bytes"),
+	"reckon_pod_network_packets_total": networkMappings("packets", "Cumulative count of packets"),
+	"reckon_pod_network_errors_total":  networkMappings("errors", "Cumulative count of errors encountered while"),
+	"reckon_pod_network_dropped_total": networkMappings("packets_dropped", "Cumulative count of packets dropped while"),
 
 	"node_cpu_seconds_total":     {{to: machineCores, label: "mode", is: "idle", machine: true, value: constantValue(1)}},
 	"node_memory_MemTotal_bytes": {{to: machineMemory, machine: true}},
 }
 
-// pressureDesc returns the pressure of a resource, where some task waited.
+// pressureDesc describes the pressure metric of a resource: the time in which some task waited for it.
 func pressureDesc(resource, what string) *metric.Desc {
 	return cadvisorDesc("pressure_"+resource+"_waiting_seconds_total", metric.Counter, metric.Seconds,
 		"Total time duration tasks in the container have waited due to "+what+" congestion.")
 }
 
-// directions returns the directions of a pod's network, at its sandbox.
-func directions(what, help string) []mapping {
+// networkMappings returns the mappings for the network traffic of a pod, which the view reports at the pod's sandbox.
+func networkMappings(what, help string) []mapping {
 	unit := metric.None
 	if what == "bytes" {
 		unit = metric.Bytes

@@ -30,15 +30,15 @@ type View interface {
 	Append(b *metric.Batch, n int)
 }
 
-// entry is a view with its name.
-type entry struct {
+// namedView is a view with its name.
+type namedView struct {
 	name string
 	make func(node string) View
 }
 
 // allViews lists every view. A new view needs a file and a line here.
-func allViews() []entry {
-	return []entry{
+func allViews() []namedView {
+	return []namedView{
 		{CAdvisorName, CAdvisor},
 		{"dcgm", DCGM},
 		{"kepler", Kepler},
@@ -63,7 +63,7 @@ func New(node string, names []string) ([]View, error) {
 		if slices.Contains(names[:i], name) {
 			continue
 		}
-		at := slices.IndexFunc(allViews(), func(e entry) bool { return e.name == name })
+		at := slices.IndexFunc(allViews(), func(e namedView) bool { return e.name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("no compatible view %q; there are %s", name, strings.Join(Names(), ", "))
 		}

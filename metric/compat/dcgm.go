@@ -20,7 +20,7 @@ type dcgm struct {
 	facts map[string]*gpuFacts // by device
 }
 
-// gpuFacts are the labels of a device.
+// gpuFacts holds the label values of a GPU or partition.
 type gpuFacts struct {
 	uuid, index, pci, model, driver string
 	profile, partition              string // of a MIG instance
@@ -37,7 +37,7 @@ func dcgmDesc(name string, kind metric.Kind, help string) *metric.Desc {
 	return &metric.Desc{Name: "DCGM_FI_" + name, Kind: kind, Help: help, Labels: dcgmLabels}
 }
 
-// dcgmRow maps one of our series to one of the original.
+// dcgmRow maps one of our series to one of dcgm-exporter.
 type dcgmRow struct {
 	ours  string // name of our series; value: its label values after the device's
 	value string
@@ -143,8 +143,8 @@ func (d *dcgm) Descs() []*metric.Desc {
 
 // Append implements View.
 func (d *dcgm) Append(b *metric.Batch, n int) {
-	d.t.begin(b.Time)
-	d.pods.begin(b, n)
+	d.t.beginRound(b.Time)
+	d.pods.readNames(b, n)
 	d.round++
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; s.Desc.Name == "reckon_gpu_info" && label(s, "vendor") == "nvidia" {
@@ -153,7 +153,7 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 	}
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; s.Desc.Name == "reckon_container_device_info" && !b.Samples[i].Last {
-			d.assign(s)
+			d.assignContainer(s)
 		}
 	}
 	for i := range b.Samples[:n] {
@@ -172,7 +172,7 @@ func (d *dcgm) Append(b *metric.Batch, n int) {
 			}
 		}
 	}
-	d.t.end(b)
+	d.t.endRound(b)
 }
 
 // deviceLabels is the number of leading labels common to all GPU series.
@@ -202,9 +202,9 @@ func (d *dcgm) readFacts(s *metric.Series) {
 	f.pod, f.namespace, f.container, f.shared = "", "", "", false
 }
 
-// assign records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
-func (d *dcgm) assign(s *metric.Series) {
-	f, info := d.facts[label(s, "device")], d.pods.renamed(s)
+// assignContainer records the container that the kubelet assigned a device to. A device assigned to several containers belongs to none.
+func (d *dcgm) assignContainer(s *metric.Series) {
+	f, info := d.facts[label(s, "device")], d.pods.find(s)
 	if f == nil || info == nil || f.shared {
 		return
 	}

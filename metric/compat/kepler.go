@@ -24,10 +24,10 @@ func keplerDesc(name string, kind metric.Kind, unit metric.Unit, help string, la
 	return &metric.Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: append(labels, "node_name")}
 }
 
-func keplerPair(what, of string, labels ...string) [2]*metric.Desc {
+func keplerPair(name, level string, labels ...string) [2]*metric.Desc {
 	return [2]*metric.Desc{
-		keplerDesc("kepler_"+what+"_joules_total", metric.Counter, metric.Joules, "Energy consumption of "+of+" in joules.", labels...),
-		keplerDesc("kepler_"+what+"_watts", metric.Gauge, metric.Watts, "Power consumption of "+of+" in watts.", labels...),
+		keplerDesc("kepler_"+name+"_joules_total", metric.Counter, metric.Joules, "Energy consumption of "+level+" in joules.", labels...),
+		keplerDesc("kepler_"+name+"_watts", metric.Gauge, metric.Watts, "Power consumption of "+level+" in watts.", labels...),
 	}
 }
 
@@ -96,8 +96,8 @@ func keplerZone(s *metric.Series) string {
 
 // Append implements View.
 func (k *kepler) Append(b *metric.Batch, n int) {
-	k.t.begin(b.Time)
-	k.pods.begin(b, n)
+	k.t.beginRound(b.Time)
+	k.pods.readNames(b, n)
 	var idle, all float64
 	for i := range b.Samples[:n] {
 		s := b.Samples[i].Series
@@ -124,11 +124,11 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 			}
 		case "reckon_workload_energy_joules_total":
 			if z := keplerZone(s); z != "" {
-				k.energy(s, z, v)
+				k.addEnergy(s, z, v)
 			}
 		case "reckon_workload_cpu_seconds_total":
 			if kind := label(s, "kind"); !isContainerKind(kind) {
-				pid, comm := k.process(s)
+				pid, comm := k.leaderOf(s)
 				k.t.add(keplerSeconds, v, pid, comm, "", "regular", "", "", k.node)
 			}
 		case "node_cpu_seconds_total":
@@ -145,7 +145,7 @@ func (k *kepler) Append(b *metric.Batch, n int) {
 		k.t.add(keplerUsage, min(max(1-(idle-k.idle)/d, 0), 1), k.node)
 	}
 	k.idle, k.all = idle, all
-	k.t.end(b)
+	k.t.endRound(b)
 	if len(k.commands) > 4*n {
 		clear(k.commands)
 	}
@@ -157,7 +157,7 @@ func isContainerKind(kind string) bool {
 	return k.Pod() || k.Container()
 }
 
-func (k *kepler) energy(s *metric.Series, z string, v float64) {
+func (k *kepler) addEnergy(s *metric.Series, z string, v float64) {
 	kind, part, owner := label(s, "kind"), label(s, "part"), label(s, "owner")
 	switch {
 	case workload.Kind(kind).Guest():
@@ -166,32 +166,32 @@ func (k *kepler) energy(s *metric.Series, z string, v float64) {
 	case workload.Kind(kind).Container():
 		_, name, _ := strings.Cut(label(s, "workload"), "/")
 		k.t.add(keplerContainer[0], v, name, name, "", "running", z, "", k.node)
-	case k.pods.renamed(s) != nil:
-		info := k.pods.renamed(s)
+	case k.pods.find(s) != nil:
+		info := k.pods.find(s)
 		namespace, pod, uid, container := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
 		if container != "" { // otherwise the sandbox, which is not a container
 			k.t.add(keplerContainer[0], v, label(info, "container_id"), container, "", "running", z, uid, k.node)
 		}
 		k.t.add(keplerPod[0], v, uid, pod, namespace, "running", z, k.node)
 	case isContainerKind(kind):
-		id, pod, container := podOf(label(s, "workload"), part)
+		id, pod, container := podLabels(label(s, "workload"), part)
 		k.t.add(keplerContainer[0], v, container, container, "", "running", z, id, k.node)
 		k.t.add(keplerPod[0], v, id, pod, owner, "running", z, k.node)
 	default:
-		pid, comm := k.process(s)
+		pid, comm := k.leaderOf(s)
 		k.t.add(keplerProcess[0], v, pid, comm, "", "regular", "running", "", "", z, k.node)
 	}
 }
 
-// podOf returns the label values of a pod from a workload id and a part. The part of a known pod is POD/CONTAINER. If
+// podLabels returns the label values of a pod from a workload id and a part. The part of a known pod is POD/CONTAINER. If
 // only the UID of the pod is known, the part is the container.
-func podOf(of, part string) (id, pod, container string) {
+func podLabels(of, part string) (id, pod, container string) {
 	pod, container = workload.InPod(workload.ID(of), part)
 	return pod, pod, container
 }
 
-// process returns the pid and command that represent a process: the leader of a group, or the workload.
-func (k *kepler) process(s *metric.Series) (pid, comm string) {
+// leaderOf returns the pid and command that represent a process: the leader of a group, or the workload.
+func (k *kepler) leaderOf(s *metric.Series) (pid, comm string) {
 	workload := label(s, "workload")
 	comm = k.commands[partKey{workload, label(s, "part")}]
 	if comm == "" {

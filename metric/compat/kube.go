@@ -54,7 +54,7 @@ type kubeContainers struct {
 	info, restarts, ready, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }
 
-func kubeContainersOf(prefix, article, what string) kubeContainers {
+func newKubeContainers(prefix, article, what string) kubeContainers {
 	desc := func(name, help string, more ...string) *metric.Desc {
 		return kubePodDesc(prefix+name, strings.NewReplacer("a container", article, "container", what).Replace(help),
 			append([]string{"container"}, more...)...)
@@ -81,12 +81,12 @@ func (c *kubeContainers) descs() []*metric.Desc {
 }
 
 var (
-	kubeMain = kubeContainersOf("container_", "a container", "container")
-	kubeInit = kubeContainersOf("init_container_", "an init container", "init container")
+	kubeMain = newKubeContainers("container_", "a container", "container")
+	kubeInit = newKubeContainers("init_container_", "an init container", "init container")
 )
 
-// phases are the phases of a pod (core/v1 PodPhase).
-var phases = [...]string{"Pending", "Succeeded", "Failed", "Unknown", "Running"}
+// podPhases are the phases of a pod (core/v1 PodPhase).
+var podPhases = [...]string{"Pending", "Succeeded", "Failed", "Unknown", "Running"}
 
 // Kube returns the view under the names of kube-state-metrics.
 func Kube(node string) View {
@@ -107,25 +107,25 @@ func (k *kube) Descs() []*metric.Desc {
 
 // Append implements View.
 func (k *kube) Append(b *metric.Batch, n int) {
-	k.t.begin(b.Time)
-	k.pods.begin(b, n)
+	k.t.beginRound(b.Time)
+	k.pods.readNames(b, n)
 	clear(k.alive)
 	for i := range b.Samples[:n] {
 		s, v := b.Samples[i].Series, b.Samples[i].Value
 		switch {
 		case b.Samples[i].Last:
 		case strings.HasPrefix(s.Desc.Name, "reckon_pod_"):
-			k.pod(s, v)
+			k.addPod(s, v)
 		case s.Desc.Name == "reckon_container_waiting", s.Desc.Name == "reckon_container_running" && v == 1:
-			k.alive[placeOf(s)] = true
+			k.alive[partOf(s)] = true
 		}
 	}
 	for i := range b.Samples[:n] {
 		if s := b.Samples[i].Series; !b.Samples[i].Last && strings.HasPrefix(s.Desc.Name, "reckon_container_") {
-			k.container(s, b.Samples[i].Value)
+			k.addContainer(s, b.Samples[i].Value)
 		}
 	}
-	k.t.end(b)
+	k.t.endRound(b)
 	if len(k.owners) > 4*len(k.pods.info)+16 {
 		clear(k.owners)
 	}
@@ -137,8 +137,8 @@ type owner struct {
 	aboveKind, aboveName string
 }
 
-// ownerOf returns the controller of a pod. If reckon knows the owner's owner, that is the pod's workload.
-func (k *kube) ownerOf(s *metric.Series) owner {
+// podOwner returns the controller of a pod. If the owner of the controller is known as well, that is the workload of the pod.
+func (k *kube) podOwner(s *metric.Series) owner {
 	if o, ok := k.owners[s]; ok {
 		return o
 	}
@@ -152,25 +152,25 @@ func (k *kube) ownerOf(s *metric.Series) owner {
 	return o
 }
 
-// pod adds one of our samples about a whole pod.
-func (k *kube) pod(s *metric.Series, v float64) {
-	info := k.pods.renamed(s)
+// addPod adds one of our samples about a whole pod.
+func (k *kube) addPod(s *metric.Series, v float64) {
+	info := k.pods.find(s)
 	if info == nil {
 		return
 	}
 	ns, pod, uid := label(info, "namespace"), label(info, "pod"), label(info, "uid")
 	switch s.Desc.Name {
 	case "reckon_pod_info":
-		o := k.ownerOf(s)
+		o := k.podOwner(s)
 		kind, name, controlled := o.kind, o.name, "true"
 		switch {
 		case kind == "Node":
 			name = k.node // of a static pod
 		case kind == "": // as in the original
-			kind, name, controlled = none, none, none
+			kind, name, controlled = noValue, noValue, noValue
 		}
-		k.t.add(kubeInfo, 1, ns, pod, uid, label(s, "host_ip"), label(s, "ip"), k.node, kind, name, label(s, "priority_class"),
-			label(s, "host_network"))
+		k.t.add(kubeInfo, 1, ns, pod, uid, label(s, "host_ip"), label(s, "ip"), k.node, kind, name, label(s,
+			"priority_class"), label(s, "host_network"))
 		k.t.add(kubeOwner, 1, ns, pod, uid, kind, name, controlled)
 		if qos := label(s, "qos"); qos != "" {
 			k.t.add(kubeQoS, 1, ns, pod, uid, qos)
@@ -183,7 +183,7 @@ func (k *kube) pod(s *metric.Series, v float64) {
 			k.setOne(kubeJob, ns, o.name, o.aboveKind, o.aboveName, "true")
 		}
 	case "reckon_pod_phase":
-		for _, p := range phases {
+		for _, p := range podPhases {
 			is := 0.0
 			if p == label(s, "phase") {
 				is = 1
@@ -202,16 +202,16 @@ func (k *kube) pod(s *metric.Series, v float64) {
 	}
 }
 
-// none represents an absent value, as in the original.
-const none = "<none>"
+// noValue represents an absent value, as in kube-state-metrics.
+const noValue = "<none>"
 
-// setOne sets a sample to 1 that several pods share.
+// setOne sets to 1 a sample that several pods share.
 func (k *kube) setOne(d *metric.Desc, labels ...string) { k.t.set(d, 1, labels...) }
 
-// container adds one of our samples about a container.
-func (k *kube) container(s *metric.Series, v float64) {
-	info := k.pods.renamed(s)
-	if info == nil || sandbox(info) {
+// addContainer adds one of our samples about a container.
+func (k *kube) addContainer(s *metric.Series, v float64) {
+	info := k.pods.find(s)
+	if info == nil || isSandbox(info) {
 		return
 	}
 	ns, pod, uid, name := label(info, "namespace"), label(info, "pod"), label(info, "uid"), label(info, "container")
@@ -246,9 +246,9 @@ func (k *kube) container(s *metric.Series, v float64) {
 	}
 }
 
-// addExit writes the end of a container: the current one, or the one before its restart.
+// addExit adds the exit of a container. That is the current exit, or the one before the last restart.
 func (k *kube) addExit(d *kubeContainers, s *metric.Series, code float64, ns, pod, uid, name string) {
-	if k.alive[placeOf(s)] {
+	if k.alive[partOf(s)] {
 		k.addLastEnd(d, code, ns, pod, uid, name, label(s, "reason"))
 		return
 	}

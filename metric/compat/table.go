@@ -41,19 +41,19 @@ type row struct {
 type cell struct {
 	series metric.Series
 	value  float64
-	pace   *pace  // nil if no rate belongs to the series
-	round  uint32 // the last one with a sample
+	pace   *counterRate // nil if no rate belongs to the series
+	round  uint32       // the last one with a sample
 }
 
-// pace is the base of a counter's rate.
-type pace struct {
+// counterRate holds the last value of a counter, to compute its rate.
+type counterRate struct {
 	series *metric.Series
 	last   float64
 	known  bool // there is a last value
 }
 
-// begin starts a round.
-func (t *table) begin(now time.Time) {
+// beginRound begins a new export at the given time.
+func (t *table) beginRound(now time.Time) {
 	if t.rows == nil {
 		t.rows, t.seed = make(map[uint64]*row), maphash.MakeSeed()
 	}
@@ -110,14 +110,14 @@ func (r *row) cell(d *metric.Desc, rates map[*metric.Desc]rate) *cell {
 	}
 	c := &cell{series: *metric.NewSeries(d, r.values...)}
 	if to, ok := rates[d]; ok {
-		c.pace = &pace{series: metric.NewSeries(to.desc, r.values...)}
+		c.pace = &counterRate{series: metric.NewSeries(to.desc, r.values...)}
 	}
 	r.cells = append(r.cells, c)
 	return c
 }
 
-// end appends the samples of the round to b.
-func (t *table) end(b *metric.Batch) {
+// endRound appends the samples of the round to b.
+func (t *table) endRound(b *metric.Batch) {
 	seconds := t.now.Sub(t.before).Seconds()
 	for _, c := range t.order {
 		r := t.rates[c.series.Desc]
@@ -151,7 +151,7 @@ func (t *table) sweep() {
 	t.last = nil
 }
 
-// label returns the value of a label of s, "" when it has none.
+// label returns the value of a label of s, or "" if s does not have it.
 func label(s *metric.Series, name string) string {
 	return s.Label(name)
 }

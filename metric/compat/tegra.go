@@ -95,7 +95,7 @@ func (v *tegra) Append(b *metric.Batch, n int) {
 			continue
 		}
 		if s.Desc.Name == "node_thermal_zone_temp" && !zones { // the board is read through sysfs
-			b.Add(v.cache.Get(tegraTemp, v.sensor(strings.TrimSuffix(label(s, "type"), "-thermal"))), value)
+			b.Add(v.cache.Get(tegraTemp, v.lowerName(strings.TrimSuffix(label(s, "type"), "-thermal"))), value)
 			continue
 		}
 		to, ok := tegraNames[s.Desc.Name]
@@ -109,15 +109,15 @@ func (v *tegra) Append(b *metric.Batch, n int) {
 		case len(to.desc.Labels) == 0:
 			b.Add(v.cache.Get(to.desc), value*to.scale)
 		case to.desc.Labels[0] == "cpu":
-			b.Add(v.cache.Get(to.desc, v.core(s.Values[0])), value*to.scale)
+			b.Add(v.cache.Get(to.desc, v.coreNumber(s.Values[0])), value*to.scale)
 		default:
-			b.Add(v.cache.Get(to.desc, v.sensor(s.Values[0])), value*to.scale)
+			b.Add(v.cache.Get(to.desc, v.lowerName(s.Values[0])), value*to.scale)
 		}
 	}
 }
 
-// sensor returns a name in lower case, cached.
-func (v *tegra) sensor(name string) string {
+// lowerName returns a sensor name in lower case. It caches the result to avoid allocations.
+func (v *tegra) lowerName(name string) string {
 	l, ok := v.lower[name]
 	if !ok {
 		l = strings.ToLower(name)
@@ -126,8 +126,8 @@ func (v *tegra) sensor(name string) string {
 	return l
 }
 
-// core returns the number of a core, counted from 1.
-func (v *tegra) core(cpu string) string {
+// coreNumber returns the number of a core as text, counted from 1.
+func (v *tegra) coreNumber(cpu string) string {
 	c, ok := v.number[cpu]
 	if !ok {
 		n, _ := strconv.Atoi(cpu) // our own number

@@ -63,7 +63,7 @@ func (e *Encoder) Append(dst []byte, f Format, b *metric.Batch) []byte {
 	return e.appendFlushing(dst, f, b, nil)
 }
 
-// pieceSize is the number of bytes from which a piece of a page is flushed.
+// pieceSize is the size in bytes at which a piece of a page is flushed.
 const pieceSize = 64 << 10
 
 // appendFlushing is like Append, but passes the text to flush in pieces and then reuses dst. It returns the text after
@@ -75,9 +75,9 @@ func (e *Encoder) appendFlushing(dst []byte, f Format, b *metric.Batch, flush fu
 		g := &e.groups[i]
 		switch f {
 		case Protobuf:
-			dst = e.protoFamily(dst, g, b)
+			dst = e.appendProtoFamily(dst, g, b)
 		default:
-			dst = e.textFamily(dst, g, b, f == OpenMetrics, g.name != name)
+			dst = e.appendTextFamily(dst, g, b, f == OpenMetrics, g.name != name)
 		}
 		name = g.name
 		if flush != nil && len(dst) >= pieceSize {
@@ -104,7 +104,7 @@ func (e *Encoder) groupFamilies(b *metric.Batch) {
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		if d := s.Series.Desc; d != last {
-			g, last = e.groupOf(d), d
+			g, last = e.groupFor(d), d
 		}
 		e.of[i] = -1
 		// A sample that does not fit its family could only be encoded incorrectly.
@@ -136,7 +136,7 @@ func (e *Encoder) groupFamilies(b *metric.Batch) {
 	})
 }
 
-func (e *Encoder) groupOf(d *metric.Desc) int32 {
+func (e *Encoder) groupFor(d *metric.Desc) int32 {
 	if g, ok := e.byDesc[d]; ok {
 		return g
 	}

@@ -93,9 +93,9 @@ func parseAccept(part string) (f Format, q float64, ok bool) {
 		ok = params["proto"] == "io.prometheus.client.MetricFamily" && params["encoding"] == "delimited"
 	case "application/openmetrics-text":
 		f = OpenMetrics
-		ok = oneOf(params["version"], "", "1.0.0", "0.0.1")
+		ok = isOneOf(params["version"], "", "1.0.0", "0.0.1")
 	case "text/plain":
-		ok = oneOf(params["version"], "", "0.0.4")
+		ok = isOneOf(params["version"], "", "0.0.4")
 	case "text/*", "*/*":
 		ok = true
 	}
@@ -108,7 +108,7 @@ func parseAccept(part string) (f Format, q float64, ok bool) {
 	return f, q, ok
 }
 
-func oneOf(s string, list ...string) bool {
+func isOneOf(s string, list ...string) bool {
 	for _, l := range list {
 		if s == l {
 			return true

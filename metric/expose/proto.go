@@ -32,8 +32,8 @@ const (
 	typeCounter, typeGauge, typeHistogram = 0, 1, 4
 )
 
-// protoFamily appends one length-delimited MetricFamily.
-func (e *Encoder) protoFamily(dst []byte, g *group, b *metric.Batch) []byte {
+// appendProtoFamily appends one length-delimited MetricFamily.
+func (e *Encoder) appendProtoFamily(dst []byte, g *group, b *metric.Batch) []byte {
 	f := e.family[:0]
 	f = appendString(f, familyName, g.name)
 	f = appendString(f, familyHelp, g.desc.Help)
@@ -47,7 +47,7 @@ func (e *Encoder) protoFamily(dst []byte, g *group, b *metric.Batch) []byte {
 		f = append(f, typeGauge)
 	}
 	for _, i := range e.members[g.first : g.first+g.n] {
-		e.protoMetric(g, &b.Samples[i])
+		e.buildProtoMetric(g, &b.Samples[i])
 		f = appendBytes(f, familyMetric, e.metric)
 	}
 	if hasUnit(strings.TrimSuffix(g.name, "_total"), g.desc.Unit) {
@@ -58,17 +58,17 @@ func (e *Encoder) protoFamily(dst []byte, g *group, b *metric.Batch) []byte {
 	return append(dst, f...)
 }
 
-// protoMetric builds one Metric in e.metric.
-func (e *Encoder) protoMetric(g *group, s *metric.Sample) {
+// buildProtoMetric builds one Metric in e.metric.
+func (e *Encoder) buildProtoMetric(g *group, s *metric.Sample) {
 	m := e.metric[:0]
 	for i, c := range e.consts {
 		if g.constMask&(1<<i) != 0 {
-			m = e.protoLabel(m, c.name, c.value)
+			m = e.appendProtoLabel(m, c.name, c.value)
 		}
 	}
 	for i, v := range s.Series.Values {
 		if v != "" {
-			m = e.protoLabel(m, g.labels[i], v)
+			m = e.appendProtoLabel(m, g.labels[i], v)
 		}
 	}
 	v := e.value[:0]
@@ -87,7 +87,7 @@ func (e *Encoder) protoMetric(g *group, s *metric.Sample) {
 	e.metric, e.value = m, v
 }
 
-func (e *Encoder) protoLabel(m []byte, name, value string) []byte {
+func (e *Encoder) appendProtoLabel(m []byte, name, value string) []byte {
 	l := appendString(e.value[:0], labelName, name)
 	l = appendString(l, labelValue, value)
 	e.value = l
@@ -112,7 +112,7 @@ func appendHistogram(dst []byte, h *metric.Histogram, created int64) []byte {
 	dst = append(dst, histZeroCount)
 	dst = binary.AppendUvarint(dst, h.ZeroCount)
 
-	first, last := occupiedBuckets(h)
+	first, last := occupiedRange(h)
 	if first > last { // a span of length 0 means native, with no bucket yet
 		return appendCreated(appendSpan(dst, 0, 0), histCreated, created)
 	}

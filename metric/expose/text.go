@@ -9,8 +9,8 @@ import (
 	"reckon/metric"
 )
 
-// textFamily appends a family in the Prometheus text format or in OpenMetrics.
-func (e *Encoder) textFamily(dst []byte, g *group, b *metric.Batch, om, header bool) []byte {
+// appendTextFamily appends a family in the Prometheus text format or in OpenMetrics.
+func (e *Encoder) appendTextFamily(dst []byte, g *group, b *metric.Batch, om, header bool) []byte {
 	family, kind := g.name, g.desc.Kind.String()
 	if om && g.desc.Kind == metric.Counter {
 		family, kind = e.counterFamily(g)
@@ -21,16 +21,16 @@ func (e *Encoder) textFamily(dst []byte, g *group, b *metric.Batch, om, header b
 	for _, i := range e.members[g.first : g.first+g.n] {
 		s := &b.Samples[i]
 		if s.Histogram != nil {
-			dst = e.textHistogram(dst, g, s, om)
+			dst = e.appendTextHistogram(dst, g, s, om)
 		} else {
 			dst = append(dst, g.name...)
-			dst = e.closeLabels(dst, g, s.Series, "", 0, om)
+			dst = e.appendLabels(dst, g, s.Series, "", 0, om)
 			dst = appendValue(dst, s.Value)
 		}
 		if om && e.created && s.Series.Created != 0 && kind != "unknown" && kind != "gauge" {
 			dst = append(dst, family...)
 			dst = append(dst, "_created"...)
-			dst = e.closeLabels(dst, g, s.Series, "", 0, om)
+			dst = e.appendLabels(dst, g, s.Series, "", 0, om)
 			dst = strconv.AppendFloat(dst, float64(s.Series.Created)/1000, 'f', 3, 64)
 			dst = append(dst, '\n')
 		}
@@ -76,29 +76,29 @@ func appendMeta(dst []byte, word, family string) []byte {
 	return append(dst, ' ')
 }
 
-// textHistogram appends a classic histogram to dst. It has cumulative counts at powers of two, from below the smallest
+// appendTextHistogram appends a classic histogram to dst. It has cumulative counts at powers of two, from below the smallest
 // to above the largest observation, and then +Inf, the sum and the count.
-func (e *Encoder) textHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
+func (e *Encoder) appendTextHistogram(dst []byte, g *group, s *metric.Sample, om bool) []byte {
 	ClassicBuckets(s.Histogram, func(bound float64, n uint64) {
 		dst = append(dst, g.name...)
 		dst = append(dst, "_bucket"...)
-		dst = e.closeLabels(dst, g, s.Series, "le", bound, om)
+		dst = e.appendLabels(dst, g, s.Series, "le", bound, om)
 		dst = strconv.AppendUint(dst, n, 10)
 		dst = append(dst, '\n')
 	})
 	dst = append(dst, g.name...)
 	dst = append(dst, "_sum"...)
-	dst = e.closeLabels(dst, g, s.Series, "", 0, om)
+	dst = e.appendLabels(dst, g, s.Series, "", 0, om)
 	dst = appendValue(dst, s.Histogram.Sum)
 	dst = append(dst, g.name...)
 	dst = append(dst, "_count"...)
-	dst = e.closeLabels(dst, g, s.Series, "", 0, om)
+	dst = e.appendLabels(dst, g, s.Series, "", 0, om)
 	dst = strconv.AppendUint(dst, s.Histogram.Count, 10)
 	return append(dst, '\n')
 }
 
-// closeLabels appends the label set of a series, with le if it is not empty, and the space before the value.
-func (e *Encoder) closeLabels(dst []byte, g *group, s *metric.Series, le string, bound float64, om bool) []byte {
+// appendLabels appends the label set of a series, with le if it is not empty, and the space before the value.
+func (e *Encoder) appendLabels(dst []byte, g *group, s *metric.Series, le string, bound float64, om bool) []byte {
 	open := len(dst)
 	dst = append(dst, '{')
 	dst = append(dst, e.constText[g.constFrom:g.constTo]...)
@@ -194,7 +194,7 @@ func appendValue(dst []byte, v float64) []byte {
 // are powers of two and +Inf. The counts are exact, because every power of two is also a bound of a native bucket.
 func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	perOctave := 1 << h.Schema()
-	first, last := occupiedBuckets(h)
+	first, last := occupiedRange(h)
 	if first > last {
 		yield(h.ZeroThreshold(), h.ZeroCount)
 		yield(math.Inf(1), h.Count)
@@ -212,9 +212,9 @@ func ClassicBuckets(h *metric.Histogram, yield func(bound float64, n uint64)) {
 	yield(math.Inf(1), h.Count)
 }
 
-// occupiedBuckets returns the first and last index of a non-zero count in h.Buckets. If there is none,
+// occupiedRange returns the first and last index of a non-zero count in h.Buckets. If there is none,
 // first is greater than last.
-func occupiedBuckets(h *metric.Histogram) (first, last int) {
+func occupiedRange(h *metric.Histogram) (first, last int) {
 	last = len(h.Buckets) - 1
 	for first <= last && h.Buckets[first] == 0 {
 		first++

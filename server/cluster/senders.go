@@ -10,7 +10,7 @@ import (
 
 // Share publishes the senders of this server to the other members. It returns the holder of each sender name according
 // to all members. The first sender with a name holds it. Another sender replaces the holder if the holder was silent
-// for [senders.Silence], or for [senders.Pause] before the other sender began.
+// for [senders.ReleaseAfter], or for [senders.TakeoverAfter] before the other sender began.
 func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -33,12 +33,12 @@ func (l *Lease) Share(ctx context.Context, mine []senders.Claim) ([]senders.Clai
 	for _, c := range mine {
 		if _, err := put.ExecContext(ctx, c.Site, c.Node, c.ID.Agent, c.ID.Machine, c.ID.Boot, c.Address, c.Since.Milliseconds(),
 			c.Seen.Milliseconds(), c.Skew.Milliseconds(),
-			l.o.Member, senders.Silence.Milliseconds(), senders.Pause.Milliseconds()); err != nil {
+			l.o.Member, senders.ReleaseAfter.Milliseconds(), senders.TakeoverAfter.Milliseconds()); err != nil {
 			return nil, fmt.Errorf("inform the other servers about senders: %w", err)
 		}
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT site, node, agent, machine, boot, address, CAST(extract(epoch FROM clock_timestamp() - since) AS DOUBLE PRECISION),
-		CAST(extract(epoch FROM clock_timestamp() - seen) AS DOUBLE PRECISION), skew_ms FROM members_senders WHERE seen > `+fmt.Sprintf(ago, "$1"), senders.Silence.Milliseconds())
+		CAST(extract(epoch FROM clock_timestamp() - seen) AS DOUBLE PRECISION), skew_ms FROM members_senders WHERE seen > `+fmt.Sprintf(ago, "$1"), senders.ReleaseAfter.Milliseconds())
 	if err != nil {
 		return nil, err
 	}

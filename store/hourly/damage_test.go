@@ -43,7 +43,7 @@ func TestRandomDamage(t *testing.T) {
 			if out, err := exec.Command("cp", "-a", whole, dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			what := storetest.Hurt(t, dir, seed)
+			what := storetest.DamageRandomFile(t, dir, seed)
 			s := openStore(t, later, dir)
 			have := map[int64]float64{}
 			for _, p := range kept(t, s, "c_total") {

@@ -78,10 +78,10 @@ func (d Damage) Harmless() string {
 
 func (d Damage) String() string { return fmt.Sprintf("seed %d: %s: %s", d.Seed, d.File, d.What) }
 
-// Hurt damages one file below dir. It flips a bit, truncates the file or removes it. The same seed gives the same
+// DamageRandomFile damages one file below dir. It flips a bit, truncates the file or removes it. The same seed gives the same
 // damage. Each type of file is equally likely, even if there are many more files of one type. The modification time
 // does not change.
-func Hurt(tb testing.TB, dir string, seed uint64) Damage {
+func DamageRandomFile(tb testing.TB, dir string, seed uint64) Damage {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 7))
 	kinds := map[string][]string{}

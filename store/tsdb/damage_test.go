@@ -120,7 +120,7 @@ func randomDamage(t *testing.T, whole *damagedStore) {
 			if out, err := exec.Command("cp", "-a", whole.dir, dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			d := storetest.Hurt(t, dir, seed)
+			d := storetest.DamageRandomFile(t, dir, seed)
 			var log bytes.Buffer
 			now := whole.to.Add(time.Minute)
 			s, err := Open(Options{Dir: dir, Clock: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})

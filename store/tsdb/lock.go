@@ -55,8 +55,8 @@ func (l *dirLock) release() error {
 	return errors.Join(l.f.Truncate(0), l.f.Close())
 }
 
-// Unused returns an error that matches [store.ErrLocked] when a process has the store in a directory open.
-func Unused(dir string) error {
+// CheckUnused returns an error that matches [store.ErrLocked] when a process has the store in a directory open.
+func CheckUnused(dir string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -16,14 +16,14 @@ import (
 // Go heap. The garbage collector lets the heap grow in proportion to its live data.
 const largeBuffer = 1 << 20
 
-// middleBuffer is the size in bytes from which a request is larger than an ordinary sender's.
+// middleBuffer is the size in bytes from which a request is larger than that of an ordinary sender.
 const middleBuffer = 128 << 10
 
-// buffers is the memory of one request. All slices into it end with the request.
+// buffers is the memory of one request. Slices into it are valid until the end of the request.
 type buffers struct {
 	body, plain []byte
 	small       []byte // the plain data, if it is small
-	two         request2
+	two         requestV2
 	received    int64 // bytes counted in Memory
 	unmap       func()
 }
@@ -76,10 +76,10 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) 
 }
 
 // bodyError returns the response for a body that could not be read.
-func bodyError(err error, most int64) error {
+func bodyError(err error, maxBytes int64) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return newStatusError(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", most)
+		return newStatusError(http.StatusRequestEntityTooLarge, "the request is larger than %d bytes; send less at a time", maxBytes)
 	}
 	return newStatusError(http.StatusBadRequest, "read the request: %v", err)
 }
@@ -107,13 +107,13 @@ func (h *handler) unpack(ctx context.Context, buf *buffers) (*requestSlot, error
 	return t, nil
 }
 
-// requestSlot is the resources that a request holds while it is decoded and stored.
+// requestSlot is the memory and the slot that a request holds while it is decoded and stored.
 type requestSlot struct {
 	h                       *handler
 	free, slot, freeObjects func()
 }
 
-// reserveFor waits for n bytes of memory, then used for buf.plain, and for a slot.
+// reserveFor waits until n bytes of memory for buf.plain and a slot are free, and reserves them.
 func (h *handler) reserveFor(ctx context.Context, buf *buffers, n int) (*requestSlot, error) {
 	free, err := h.Memory.Reserve(ctx, int64(n))
 	if err != nil {

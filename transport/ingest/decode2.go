@@ -14,36 +14,38 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// request2 is an io.prometheus.write.v2.Request that is decoded without copying. It refers to body and is valid only
+// requestV2 is an io.prometheus.write.v2.Request that is decoded without copying. It refers to body and is valid only
 // while body is unchanged. It can be reused.
-type request2 struct {
+type requestV2 struct {
 	body    []byte
 	symbols [][]byte
-	sums    []sum   // of the symbols
-	longest int     // bytes of the longest series
-	one     series2 // scratch for the current series
+	sums    []hash128 // of the symbols
+	longest int       // bytes of the longest series
+	one     seriesV2  // scratch for the current series
 }
 
-// large reports whether r takes many times its size while it is decoded.
-func (r *request2) large() bool { return len(r.symbols) > largeSymbols || r.longest > largeSeries }
+// isLarge reports whether the request takes many times its size in memory while it is decoded.
+func (r *requestV2) isLarge() bool { return len(r.symbols) > largeSymbols || r.longest > largeSeries }
 
-// recycle ends the use of r: it no longer points into the body, and holds little memory.
-func (r *request2) recycle() {
+// recycle prepares r for another request. It drops all references into the body, and frees large slices.
+func (r *requestV2) recycle() {
 	clear(r.symbols)
 	clear(r.one.histograms[:cap(r.one.histograms)])
 	clear(r.one.exemplars[:cap(r.one.exemplars)])
-	if r.large() {
-		*r = request2{}
+	if r.isLarge() {
+		*r = requestV2{}
 	}
 	r.body, r.symbols = nil, r.symbols[:0]
 }
 
-// sum is a collision-free hash for practical purposes: 128 bits, with seeds that are unknown to senders.
-type sum [2]uint64
+// hash128 is a hash of 128 bits. Senders do not know its seeds, so they cannot provoke collisions.
+type hash128 [2]uint64
 
-var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+var hashSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
+func newHash(b []byte) hash128 {
+	return hash128{maphash.Bytes(hashSeeds[0], b), maphash.Bytes(hashSeeds[1], b)}
+}
 
 // Numbers of fields, of types.proto in prompb/io/prometheus/write/v2.
 const (
@@ -55,31 +57,31 @@ const (
 )
 
 // parse reads the symbols and checks the outermost message.
-func (r *request2) parse(b []byte) error {
+func (r *requestV2) parse(b []byte) error {
 	r.body, r.symbols, r.sums, r.longest = b, r.symbols[:0], r.sums[:0], 0
 	series := 0
-	err := eachField(b, func(num protowire.Number, f field) error {
+	err := eachField(b, func(num protowire.Number, f protoField) error {
 		switch num {
 		case req1Series, req1Metadata:
 			return errors.New("it is a prometheus.WriteRequest of remote write 1.0")
 		case reqSymbols:
 			if f.kind != protowire.BytesType {
-				return errKind
+				return errFieldType
 			}
 			if len(r.symbols) == maxSymbols {
 				return fmt.Errorf("it has more than %d symbols", maxSymbols)
 			}
 			r.symbols = append(r.symbols, f.bytes)
-			r.sums = append(r.sums, sumOf(f.bytes))
+			r.sums = append(r.sums, newHash(f.bytes))
 		case reqSeries:
 			if f.kind != protowire.BytesType {
-				return errKind
+				return errFieldType
 			}
 			if len(f.bytes) == 0 {
 				return errEmptySeries
 			}
 			if series++; series > maxSeries {
-				return errSeries
+				return errTooManySeries
 			}
 			r.longest = max(r.longest, len(f.bytes))
 		}
@@ -88,24 +90,24 @@ func (r *request2) parse(b []byte) error {
 	return err
 }
 
-// field is the value of a field of any type.
-type field struct {
+// protoField is a field of a protobuf message, of any wire type.
+type protoField struct {
 	kind  protowire.Type
 	bits  uint64 // for a number
 	bytes []byte
 }
 
-var errKind = fmt.Errorf("a field has another type than it should")
+var errFieldType = fmt.Errorf("a field has another type than it should")
 
 // eachField calls do for each field of a message.
-func eachField(b []byte, do func(protowire.Number, field) error) error {
+func eachField(b []byte, yield func(protowire.Number, protoField) error) error {
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-		f := field{kind: kind}
+		f := protoField{kind: kind}
 		switch kind {
 		case protowire.VarintType:
 			f.bits, n = protowire.ConsumeVarint(b)
@@ -120,37 +122,37 @@ func eachField(b []byte, do func(protowire.Number, field) error) error {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-		if err := do(num, f); err != nil {
+		if err := yield(num, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// series2 is one decoded series of a request2. It can be reused.
-type series2 struct {
+// seriesV2 is one decoded series of a request2. It can be reused.
+type seriesV2 struct {
 	refs       []uint32 // of names and values, alternating
-	samples    []sample2
+	samples    []sampleV2
 	histograms [][]byte
 	exemplars  [][]byte
-	doc        doc2
+	doc        metadataV2
 	key        []byte // scratch of sum
 }
 
-type sample2 struct {
+type sampleV2 struct {
 	value    float64
 	t, start int64
 }
 
-// doc2 describes the metric; help and unit are symbols.
-type doc2 struct {
+// metadataV2 describes a metric. help and unit are indexes of symbols.
+type metadataV2 struct {
 	kind       writev2.Metadata_MetricType
 	help, unit uint32
 }
 
 // parse reads a series.
-func (s *series2) parse(b []byte) error {
-	s.refs, s.samples, s.histograms, s.exemplars, s.doc = s.refs[:0], s.samples[:0], s.histograms[:0], s.exemplars[:0], doc2{}
+func (s *seriesV2) parse(b []byte) error {
+	s.refs, s.samples, s.histograms, s.exemplars, s.doc = s.refs[:0], s.samples[:0], s.histograms[:0], s.exemplars[:0], metadataV2{}
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -163,7 +165,7 @@ func (s *series2) parse(b []byte) error {
 				return protowire.ParseError(n)
 			}
 			if s.refs, b = append(s.refs, uint32(v)), b[n:]; len(s.refs) > 2*maxLabels {
-				return errLabels
+				return errTooManyLabels
 			}
 			continue
 		}
@@ -175,7 +177,7 @@ func (s *series2) parse(b []byte) error {
 			continue
 		}
 		if kind != protowire.BytesType {
-			return errKind
+			return errFieldType
 		}
 		v, n := protowire.ConsumeBytes(b)
 		if n < 0 {
@@ -198,7 +200,7 @@ func (s *series2) parse(b []byte) error {
 				err = fmt.Errorf("an exemplar has more than %d bytes", maxExemplarBytes)
 			}
 		case seriesDoc:
-			err = s.parseDoc(v)
+			err = s.parseMetadata(v)
 		}
 		if err != nil {
 			return err
@@ -207,23 +209,23 @@ func (s *series2) parse(b []byte) error {
 	return nil
 }
 
-func (s *series2) parseRefs(b []byte) error {
+func (s *seriesV2) parseRefs(b []byte) error {
 	for len(b) > 0 {
 		v, n := protowire.ConsumeVarint(b)
 		if n < 0 {
 			return protowire.ParseError(n)
 		}
 		if s.refs, b = append(s.refs, uint32(v)), b[n:]; len(s.refs) > 2*maxLabels {
-			return errLabels
+			return errTooManyLabels
 		}
 	}
 	return nil
 }
 
-var errLabels = fmt.Errorf("a series has more than %d labels", maxLabels)
+var errTooManyLabels = fmt.Errorf("a series has more than %d labels", maxLabels)
 
-func (s *series2) parseSample(b []byte) error {
-	var out sample2
+func (s *seriesV2) parseSample(b []byte) error {
+	var out sampleV2
 	for len(b) > 0 {
 		num, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -243,7 +245,7 @@ func (s *series2) parseSample(b []byte) error {
 				out.start = int64(v)
 			}
 		case num <= sampleStart:
-			return errKind
+			return errFieldType
 		default:
 			n = protowire.ConsumeFieldValue(num, kind, b)
 		}
@@ -259,10 +261,10 @@ func (s *series2) parseSample(b []byte) error {
 	return nil
 }
 
-func (s *series2) parseDoc(b []byte) error {
-	return eachField(b, func(num protowire.Number, f field) error {
+func (s *seriesV2) parseMetadata(b []byte) error {
+	return eachField(b, func(num protowire.Number, f protoField) error {
 		if (num == docType || num == docHelp || num == docUnit) && f.kind != protowire.VarintType {
-			return errKind
+			return errFieldType
 		}
 		switch num {
 		case docType:
@@ -276,23 +278,23 @@ func (s *series2) parseDoc(b []byte) error {
 	})
 }
 
-// sum returns the hash of the labels in the order sent. It fails if a reference is not a symbol of the request.
-func (s *series2) sum(r *request2) (sum, error) {
+// hashLabels returns the hash of the labels in the order sent. It fails if a reference is not a symbol of the request.
+func (s *seriesV2) hashLabels(r *requestV2) (hash128, error) {
 	if len(s.refs)%2 != 0 {
-		return sum{}, fmt.Errorf("%d references to symbols are no pairs of names and values", len(s.refs))
+		return hash128{}, fmt.Errorf("%d references to symbols are no pairs of names and values", len(s.refs))
 	}
 	s.key = s.key[:0]
 	for _, ref := range s.refs {
 		if int(ref) >= len(r.sums) {
-			return sum{}, fmt.Errorf("symbol %d is none of the request, which has %d", ref, len(r.sums))
+			return hash128{}, fmt.Errorf("symbol %d is none of the request, which has %d", ref, len(r.sums))
 		}
 		one := &r.sums[ref]
-		s.key = appendSum(s.key, one)
+		s.key = appendHash(s.key, one)
 	}
-	return sumOf(s.key), nil
+	return newHash(s.key), nil
 }
 
-func appendSum(b []byte, s *sum) []byte {
+func appendHash(b []byte, s *hash128) []byte {
 	for _, v := range s {
 		b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
 	}
@@ -300,7 +302,7 @@ func appendSum(b []byte, s *sum) []byte {
 }
 
 // labels builds the label set, after sum has checked that all its symbols exist.
-func (s *series2) labels(r *request2, b *labels.ScratchBuilder) labels.Labels {
+func (s *seriesV2) labels(r *requestV2, b *labels.ScratchBuilder) labels.Labels {
 	b.Reset()
 	for i := 0; i < len(s.refs); i += 2 {
 		b.Add(string(r.symbols[s.refs[i]]), string(r.symbols[s.refs[i+1]]))
@@ -310,7 +312,7 @@ func (s *series2) labels(r *request2, b *labels.ScratchBuilder) labels.Labels {
 }
 
 // exemplar decodes an exemplar. It fails if a reference is not a symbol of the request.
-func (s *series2) exemplar(r *request2, raw []byte, b *labels.ScratchBuilder) (exemplar.Exemplar, error) {
+func (s *seriesV2) exemplar(r *requestV2, raw []byte, b *labels.ScratchBuilder) (exemplar.Exemplar, error) {
 	var p writev2.Exemplar
 	if err := p.Unmarshal(raw); err != nil {
 		return exemplar.Exemplar{}, err
@@ -330,21 +332,21 @@ func (s *series2) exemplar(r *request2, raw []byte, b *labels.ScratchBuilder) (e
 	return exemplar.Exemplar{Labels: b.Labels(), Value: p.Value, Ts: p.Timestamp, HasTs: p.Timestamp != 0}, nil
 }
 
-// docSum returns the hash of the description.
-func (s *series2) docSum(r *request2) (sum, error) {
+// hashMetadata returns the hash of the description.
+func (s *seriesV2) hashMetadata(r *requestV2) (hash128, error) {
 	d := &s.doc
 	if int(d.help) >= len(r.sums) || int(d.unit) >= len(r.sums) {
 		if d.help == 0 && d.unit == 0 {
-			return sum{uint64(d.kind)}, nil // a request without symbols
+			return hash128{uint64(d.kind)}, nil // a request without symbols
 		}
-		return sum{}, fmt.Errorf("symbol %d is none of the request, which has %d", max(d.help, d.unit), len(r.sums))
+		return hash128{}, fmt.Errorf("symbol %d is none of the request, which has %d", max(d.help, d.unit), len(r.sums))
 	}
 	h, u := &r.sums[d.help], &r.sums[d.unit]
-	return sum{h[0] ^ u[1], h[1] + u[0]<<1 + uint64(d.kind)}, nil
+	return hash128{h[0] ^ u[1], h[1] + u[0]<<1 + uint64(d.kind)}, nil
 }
 
-// metadata returns the description, after docSum has checked that its symbols exist.
-func (s *series2) metadata(r *request2) metadata.Metadata {
+// metadata returns the description, after hashMetadata has checked that its symbols exist.
+func (s *seriesV2) metadata(r *requestV2) metadata.Metadata {
 	m := metadata.Metadata{Type: model.MetricTypeUnknown}
 	if int(s.doc.help) < len(r.symbols) {
 		m.Help = string(r.symbols[s.doc.help])

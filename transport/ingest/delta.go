@@ -17,14 +17,14 @@ import (
 const (
 	// maxDeltas limits the number of accumulated series, about 300 bytes each.
 	maxDeltas = 100_000
-	// deltaIdle is the time that a series without samples keeps its place when other series need it.
-	deltaIdle = time.Hour
+	// maxDeltaIdle is the time after which a series without samples is removed if other series need its place.
+	maxDeltaIdle = time.Hour
 )
 
-// deltas accumulates the series of a receiver. It is safe for concurrent use.
+// deltas adds up the series of a receiver that are sent as deltas. It is safe for concurrent use.
 type deltas struct {
 	mu    sync.Mutex
-	total map[sum]*deltaSeries
+	total map[hash128]*deltaSeries
 	key   []byte
 	most  int // maxDeltas; tests replace it
 }
@@ -45,7 +45,7 @@ const (
 	deltaLate             // older than one that is already included
 	deltaFull             // no room for another series
 	deltaNaN
-	deltaUnlike // a histogram that is incompatible with those before
+	deltaIncompatible // a histogram that is incompatible with those before
 )
 
 // add adds a delta sample for the interval from start to t. It returns the running sum and the start time of that sum.
@@ -58,7 +58,7 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.key = ls.Bytes(d.key)
-	key := sumOf(d.key)
+	key := newHash(d.key)
 	s := d.total[key]
 	switch {
 	case s == nil:
@@ -79,7 +79,7 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 		if h != nil && s.histogram != nil {
 			sum := s.histogram.Copy()
 			if _, _, _, err := sum.Add(h); err != nil {
-				return 0, 0, nil, deltaUnlike
+				return 0, 0, nil, deltaIncompatible
 			}
 			s.histogram = sum
 		} else if h != nil {
@@ -99,15 +99,16 @@ func (d *deltas) add(now time.Time, ls labels.Labels, start, t int64, v float64,
 func (d *deltas) evictIdle(now time.Time) bool {
 	before := len(d.total)
 	for k, s := range d.total {
-		if now.Sub(s.seen) > deltaIdle {
+		if now.Sub(s.seen) > maxDeltaIdle {
 			delete(d.total, k)
 		}
 	}
 	return len(d.total) < before
 }
 
-// splitDeltas moves the metrics of delta temporality out of md, and marks them as cumulative, since their accumulated sums are.
-func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
+// splitDeltas moves the metrics of delta temporality from md to delta. It marks them as cumulative, because deltas stores their
+// running sums.
+func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, found bool) {
 	delta = pmetric.NewMetrics()
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
@@ -128,12 +129,12 @@ func splitDeltas(md pmetric.Metrics) (delta pmetric.Metrics, any bool) {
 			}
 		}
 		if to.ScopeMetrics().Len() > 0 {
-			any = true
+			found = true
 			rm.Resource().CopyTo(to.Resource())
 			to.MoveTo(delta.ResourceMetrics().AppendEmpty())
 		}
 	}
-	return delta, any
+	return delta, found
 }
 
 // makeCumulative converts a metric of delta temporality to cumulative, and reports whether it was one.

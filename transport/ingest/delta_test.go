@@ -166,14 +166,14 @@ func TestDeltasThatDoNotAddUp(t *testing.T) {
 // Idle series are replaced by new ones; active ones are not.
 func TestDeltasAreBounded(t *testing.T) {
 	now := time.Now()
-	d := deltas{total: map[sum]*deltaSeries{}, most: 2}
+	d := deltas{total: map[hash128]*deltaSeries{}, most: 2}
 	for _, c := range []struct {
 		name  string
 		after time.Duration
 		want  deltaState
 	}{
-		{"a", 0, deltaAdded}, {"b", 0, deltaAdded}, {"c", deltaIdle, deltaFull},
-		{"b", deltaIdle, deltaAdded}, {"c", deltaIdle + 1, deltaAdded}, {"a", deltaIdle + 1, deltaFull},
+		{"a", 0, deltaAdded}, {"b", 0, deltaAdded}, {"c", maxDeltaIdle, deltaFull},
+		{"b", maxDeltaIdle, deltaAdded}, {"c", maxDeltaIdle + 1, deltaAdded}, {"a", maxDeltaIdle + 1, deltaFull},
 	} {
 		at := now.Add(c.after)
 		if _, _, _, got := d.add(at, labels.FromStrings("__name__", c.name), 0, at.UnixMilli(), 1, nil); got != c.want {

@@ -45,8 +45,8 @@ type Options struct {
 	Allow func(ctx context.Context) (func(site, node string) bool, error)
 	// Own returns the labels of a sender that may only send its own figures, and nil for others; it
 	// may be nil. Allow and Admit do not apply to such senders.
-	Own func(ctx context.Context) *Own
-	// Begin counts a request against the limits of its sender. An error, such as a [*limits.Slow],
+	Own func(ctx context.Context) *RestrictedSender
+	// Begin counts a request against the limits of its sender. An error, such as a [*limits.RateError],
 	// refuses it for now. nil means no limits.
 	Begin func(ctx context.Context) (*limits.Request, error)
 	// Admit decides whether a sender that identifies its instance may use its name. An error refuses the request, so
@@ -79,7 +79,7 @@ type handler struct {
 	protocol   string           // in Stats
 	slots      [3]chan struct{} // that large, middle-sized, and all requests may take
 	buffers    sync.Pool
-	meta       described
+	meta       descriptionCache
 	series     seriesCache
 	unstoredAt atomic.Int64 // last warning that samples could not be stored, Unix seconds
 	refusedAt  atomic.Int64 // last warning that samples were refused, Unix seconds
@@ -137,27 +137,27 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Prometheus-Remote-Write-Exemplars-Written", strconv.Itoa(got.exemplars))
 	}
 	if err == nil {
-		h.Stats.request(h.protocol, http.StatusNoContent)
+		h.Stats.countRequest(h.protocol, http.StatusNoContent)
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	var s *statusError
 	if !errors.As(err, &s) {
 		s = storeError(err)
-		h.unstored(r, err)
+		h.logStoreFailure(r, err)
 	} else {
 		h.logRefusal(r, s)
 	}
 	if s.after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
 	}
-	h.Stats.request(h.protocol, s.code)
+	h.Stats.countRequest(h.protocol, s.code)
 	http.Error(w, s.text, s.code)
 }
 
-// unstored logs that samples could not be stored and wait at their senders. It logs once a minute, regardless of the
-// number of senders.
-func (h *handler) unstored(r *http.Request, err error) {
+// logStoreFailure logs that the store cannot take samples, which then wait at their senders. It logs once a minute,
+// regardless of the number of senders.
+func (h *handler) logStoreFailure(r *http.Request, err error) {
 	level, now, last := slog.LevelDebug, time.Now().Unix(), h.unstoredAt.Load()
 	if now-last >= 60 && h.unstoredAt.CompareAndSwap(last, now) {
 		level = slog.LevelError
@@ -175,7 +175,7 @@ func (h *handler) logRefusal(r *http.Request, s *statusError) {
 	h.Logger.Log(r.Context(), level, "samples refused", "from", r.RemoteAddr, "status", s.code, "err", s.text)
 }
 
-// storeError returns the response when the store cannot write.
+// storeError returns the response for an error of the store.
 func storeError(err error) *statusError {
 	switch {
 	case errors.Is(err, store.ErrFull):
@@ -199,7 +199,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	if err != nil {
 		return got, false, err
 	}
-	who, err := h.sender(r)
+	who, err := h.identifySender(r)
 	if err != nil {
 		return got, v2, err
 	}
@@ -217,11 +217,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 		if err := buf.two.parse(buf.plain); err != nil {
 			return got, v2, newStatusError(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		if err := turn.reserveDecode(r.Context(), buf.two.large()); err != nil {
+		if err := turn.reserveDecode(r.Context(), buf.two.isLarge()); err != nil {
 			return got, v2, err
 		}
 	} else {
-		large, err := checkRequest1(buf.plain)
+		large, err := checkRequestV1(buf.plain)
 		if err != nil {
 			return got, v2, newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 		}
@@ -233,23 +233,23 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) (got result, v2 
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	if v2 {
-		got, err = in.storeRequest2(&buf.two)
+		got, err = in.storeRequestV2(&buf.two)
 	} else {
-		got, err = in.storeRequest1(buf.plain)
+		got, err = in.storeRequestV1(buf.plain)
 	}
 	return got, v2, err
 }
 
-// sender is the sender of a request and its limits.
+// sender is the sender of a request, with the limits that apply to it.
 type sender struct {
 	name    string
 	allowed func(site, node string) bool // nil: for all
-	own     *Own                         // nil: it may send for others
+	own     *RestrictedSender            // nil: it may send for others
 	bounds  *limits.Request              // nil: none
 	after   int64                        // samples up to this time belong to another machine, in milliseconds; 0: none do
 }
 
-func (h *handler) sender(r *http.Request) (s sender, err error) {
+func (h *handler) identifySender(r *http.Request) (s sender, err error) {
 	ctx := r.Context()
 	if h.Sender != nil {
 		s.name = h.Sender(ctx)
@@ -265,7 +265,7 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	if who, ok := instance.Parse(r.Header); ok && h.Admit != nil && s.own == nil && (s.allowed == nil || s.allowed(who.Site, who.Node)) {
 		after, err := h.Admit(who, senderAddress(r))
 		if err != nil {
-			return s, &statusError{http.StatusConflict, err.Error(), senders.Again}
+			return s, &statusError{http.StatusConflict, err.Error(), senders.RetryAfter}
 		}
 		if !after.IsZero() {
 			s.after = after.UnixMilli()
@@ -273,7 +273,7 @@ func (h *handler) sender(r *http.Request) (s sender, err error) {
 	}
 	if h.Begin != nil {
 		if s.bounds, err = h.Begin(ctx); err != nil {
-			return s, rateResponse(err)
+			return s, rateLimitError(err)
 		}
 	}
 	return s, nil
@@ -288,16 +288,16 @@ func senderAddress(r *http.Request) string {
 	return host
 }
 
-// rateResponse returns the response for a sender that exceeds its rate: it keeps its samples.
-func rateResponse(err error) error {
-	var s *limits.Slow
+// rateLimitError returns the response for a sender that exceeds its rate. Such a sender keeps its samples and sends them later.
+func rateLimitError(err error) error {
+	var s *limits.RateError
 	if errors.As(err, &s) {
 		return &statusError{http.StatusTooManyRequests, s.Error(), s.Wait}
 	}
 	return err
 }
 
-// messageVersion returns which message the body holds.
+// messageVersion reports whether the body is a message of remote write 2.0, by the Content-Type header.
 func messageVersion(header http.Header) (v2 bool, err error) {
 	const types = "application/x-protobuf with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
 	if e := header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "snappy") {

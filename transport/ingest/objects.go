@@ -41,32 +41,32 @@ const (
 
 var errEmptySeries = errors.New("it has an empty series")
 
-var errSeries = fmt.Errorf("it has more than %d series", maxSeries)
+var errTooManySeries = fmt.Errorf("it has more than %d series", maxSeries)
 
 func tooManyObjects() error {
 	return fmt.Errorf("its objects take more than %d MB of memory; send fewer metrics at a time", maxObjectBytes>>20)
 }
 
-// checkRequest1 checks that a prometheus.WriteRequest can be decoded series by series with limited memory. large
+// checkRequestV1 checks that a prometheus.WriteRequest can be decoded series by series with limited memory. large
 // reports whether any of its series is large.
-func checkRequest1(b []byte) (large bool, err error) {
+func checkRequestV1(b []byte) (large bool, err error) {
 	described, series := 0, 0
-	err = eachField(b, func(num protowire.Number, f field) error {
+	err = eachField(b, func(num protowire.Number, f protoField) error {
 		switch num {
 		case reqSymbols, reqSeries:
 			return errors.New("it is an io.prometheus.write.v2.Request of remote write 2.0")
 		case req1Series:
 			if f.kind != protowire.BytesType {
-				return errKind
+				return errFieldType
 			}
 			if series++; series > maxSeries {
-				return errSeries
+				return errTooManySeries
 			}
 			large = large || len(f.bytes) > largeSeries
-			return checkSeries1(f.bytes)
+			return checkSeriesV1(f.bytes)
 		case req1Metadata:
 			if f.kind != protowire.BytesType {
-				return errKind
+				return errFieldType
 			}
 			if len(f.bytes) == 0 {
 				return errors.New("it has an empty description")
@@ -80,14 +80,14 @@ func checkRequest1(b []byte) (large bool, err error) {
 	return large, err
 }
 
-func checkSeries1(b []byte) error {
+func checkSeriesV1(b []byte) error {
 	if len(b) == 0 {
 		return errEmptySeries
 	}
 	var labels, samples, histograms, exemplars int
-	return eachField(b, func(num protowire.Number, f field) error {
+	return eachField(b, func(num protowire.Number, f protoField) error {
 		if num <= series1Histo && f.kind != protowire.BytesType {
-			return errKind
+			return errFieldType
 		}
 		switch num {
 		case series1Labels:
@@ -96,7 +96,7 @@ func checkSeries1(b []byte) error {
 			}
 		case series1Ex:
 			exemplars++
-			return checkExemplar1(exemplars, f.bytes)
+			return checkExemplarV1(exemplars, f.bytes)
 		case series1Samples:
 			if samples++; samples > maxSamples {
 				return fmt.Errorf("a series has more than %d samples", maxSamples)
@@ -109,18 +109,18 @@ func checkSeries1(b []byte) error {
 	})
 }
 
-// parts1 is a series of remote write 1.0, split into parts. Histograms and exemplars are decoded one by one, because
-// each takes many times its encoded size.
-type parts1 struct {
+// seriesPartsV1 is a series of remote write 1.0, split into parts. Histograms and exemplars are decoded one by one,
+// because each takes many times its encoded size.
+type seriesPartsV1 struct {
 	plain                 []byte // without them
 	histograms, exemplars [][]byte
 	samples               int // how many there are
 	scratch               []byte
 }
 
-func (p *parts1) split(b []byte) error {
+func (p *seriesPartsV1) split(b []byte) error {
 	p.plain, p.histograms, p.exemplars, p.samples, p.scratch = b, p.histograms[:0], p.exemplars[:0], 0, p.scratch[:0]
-	err := eachField(b, func(num protowire.Number, f field) error {
+	err := eachField(b, func(num protowire.Number, f protoField) error {
 		switch num {
 		case series1Histo:
 			p.histograms = append(p.histograms, f.bytes)
@@ -134,7 +134,7 @@ func (p *parts1) split(b []byte) error {
 	if err != nil || len(p.histograms)+len(p.exemplars) == 0 {
 		return err
 	}
-	err = eachField(b, func(num protowire.Number, f field) error {
+	err = eachField(b, func(num protowire.Number, f protoField) error {
 		if num == series1Labels || num == series1Samples {
 			p.scratch = protowire.AppendTag(p.scratch, num, protowire.BytesType)
 			p.scratch = protowire.AppendBytes(p.scratch, f.bytes)
@@ -145,13 +145,13 @@ func (p *parts1) split(b []byte) error {
 	return err
 }
 
-// checkExemplar1 checks the number of exemplars so far and the labels of exemplar b of a series.
-func checkExemplar1(n int, b []byte) error {
+// checkExemplarV1 checks the number of exemplars so far and the labels of exemplar b of a series.
+func checkExemplarV1(n int, b []byte) error {
 	if n > maxExemplars {
 		return fmt.Errorf("a series has more than %d exemplars", maxExemplars)
 	}
 	labels := 0
-	return eachField(b, func(num protowire.Number, _ field) error {
+	return eachField(b, func(num protowire.Number, _ protoField) error {
 		if num != exemplarLabels {
 			return nil
 		}
@@ -173,33 +173,34 @@ func checkHistogram(n int, b []byte) error {
 	return nil
 }
 
-// shape is a kind of message: its size in memory, in bytes, including the pointer to it, and its fields that are messages themselves.
-type shape struct {
+// messageShape describes a type of protobuf message: its size in memory with the pointer to it, and its fields that
+// are messages.
+type messageShape struct {
 	size   int
-	fields map[protowire.Number]*shape
+	fields map[protowire.Number]*messageShape
 	packed bool // a list of numbers, of one byte each or more, that take eight in memory
 }
 
-// otlpShape returns the shape of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1 and nested
+// otlpMessageShape returns the shape of ExportMetricsServiceRequest (opentelemetry/proto/collector/metrics/v1 and nested
 // messages). TestObjectSizes compares its sizes with the decoder.
-func otlpShape() *shape {
-	type fields = map[protowire.Number]*shape
-	value := &shape{size: 48} // AnyValue: array_value, kvlist_value
-	attribute := &shape{48, fields{2: value}, false}
+func otlpMessageShape() *messageShape {
+	type fields = map[protowire.Number]*messageShape
+	value := &messageShape{size: 48} // AnyValue: array_value, kvlist_value
+	attribute := &messageShape{48, fields{2: value}, false}
 	value.fields = fields{5: {48, fields{1: value}, false}, 6: {48, fields{1: attribute}, false}}
-	exemplar := &shape{128, fields{7: attribute}, false}
-	number := &shape{144, fields{7: attribute, 5: exemplar}, false}
-	histogram := &shape{224, fields{9: attribute, 8: exemplar}, false}
-	buckets := &shape{48, fields{bucketCounts: {packed: true}}, false}
-	exponential := &shape{272, fields{1: attribute, 8: buckets, 9: buckets, 11: exemplar}, false}
-	summary := &shape{144, fields{7: attribute, 6: {size: 32}}, false}
-	points := func(of *shape) *shape { return &shape{64, fields{1: of}, false} }
-	metric := &shape{
+	exemplar := &messageShape{128, fields{7: attribute}, false}
+	number := &messageShape{144, fields{7: attribute, 5: exemplar}, false}
+	histogram := &messageShape{224, fields{9: attribute, 8: exemplar}, false}
+	buckets := &messageShape{48, fields{bucketCounts: {packed: true}}, false}
+	exponential := &messageShape{272, fields{1: attribute, 8: buckets, 9: buckets, 11: exemplar}, false}
+	summary := &messageShape{144, fields{7: attribute, 6: {size: 32}}, false}
+	points := func(of *messageShape) *messageShape { return &messageShape{64, fields{1: of}, false} }
+	metric := &messageShape{
 		144, fields{5: points(number), 7: points(number), 9: points(histogram), 10: points(exponential), 11: points(summary),
 			12: attribute}, false}
-	scope := &shape{160, fields{1: {96, fields{3: attribute}, false}, 2: metric}, false}
-	resource := &shape{160, fields{1: {96, fields{1: attribute, 3: {size: 96}}, false}, 2: scope}, false}
-	return &shape{0, fields{1: resource}, false}
+	scope := &messageShape{160, fields{1: {96, fields{3: attribute}, false}, 2: metric}, false}
+	resource := &messageShape{160, fields{1: {96, fields{1: attribute, 3: {size: 96}}, false}, 2: scope}, false}
+	return &messageShape{0, fields{1: resource}, false}
 }
 
 // bucketCounts is the repeated field of ExponentialHistogramDataPoint.Buckets.
@@ -213,15 +214,15 @@ const maxNesting = 64
 
 // checkOTLP returns the memory in bytes that the messages of a request take, and an error if it exceeds the limit.
 func checkOTLP(b []byte) (bytes int, err error) {
-	err = objectBytes(b, otlpShape(), &bytes, 0)
+	err = addObjectBytes(b, otlpMessageShape(), &bytes, 0)
 	return bytes, err
 }
 
-func objectBytes(b []byte, s *shape, total *int, depth int) error {
+func addObjectBytes(b []byte, s *messageShape, total *int, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("its values are nested more than %d deep", maxNesting)
 	}
-	return eachField(b, func(num protowire.Number, f field) error {
+	return eachField(b, func(num protowire.Number, f protoField) error {
 		below := s.fields[num]
 		if below == nil || f.kind != protowire.BytesType {
 			return nil
@@ -236,6 +237,6 @@ func objectBytes(b []byte, s *shape, total *int, depth int) error {
 		if len(below.fields) == 0 || len(f.bytes) == 0 {
 			return nil
 		}
-		return objectBytes(f.bytes, below, total, depth+1)
+		return addObjectBytes(f.bytes, below, total, depth+1)
 	})
 }

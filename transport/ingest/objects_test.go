@@ -100,13 +100,13 @@ func TestBombs(t *testing.T) {
 
 // The maximum number of objects is accepted.
 func TestObjectsAllowed(t *testing.T) {
-	if _, err := checkRequest1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
+	if _, err := checkRequestV1(repeat(req1Series, repeat(series1Labels, []byte{10, 1, 'a'}, maxLabels), 1)); err != nil {
 		t.Error(err)
 	}
-	if _, err := checkRequest1(repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata)); err != nil {
+	if _, err := checkRequestV1(repeat(req1Metadata, []byte{1 << 3, 0}, maxMetadata)); err != nil {
 		t.Error(err)
 	}
-	resources := maxObjectBytes / otlpShape().fields[1].size
+	resources := maxObjectBytes / otlpMessageShape().fields[1].size
 	if _, err := checkOTLP(repeat(1, nil, resources)); err != nil {
 		t.Error(err)
 	}

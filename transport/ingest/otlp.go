@@ -45,7 +45,7 @@ type otlp struct {
 // The resource attributes site and node become labels of every series. node defaults to host.name. Both must be within
 // the scope of the sender's token.
 func OTLP(o Options) http.Handler {
-	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[sum]*deltaSeries{}, most: maxDeltas}}
+	h := &otlp{handler: newHandler(o, "otlp"), deltas: deltas{total: map[hash128]*deltaSeries{}, most: maxDeltas}}
 	h.converters.New = func() any { return translate.NewPrometheusConverter(nil) }
 	return h
 }
@@ -67,11 +67,11 @@ func (h *otlp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if s.after > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(int(s.after.Seconds())))
 		}
-		h.Stats.request(h.protocol, s.code)
+		h.Stats.countRequest(h.protocol, s.code)
 		http.Error(w, s.text, s.code)
 		return
 	}
-	h.Stats.request(h.protocol, http.StatusOK)
+	h.Stats.countRequest(h.protocol, http.StatusOK)
 	w.Header().Set("Content-Type", kind)
 	_, _ = w.Write(answer) // an error means that the sender went away
 }
@@ -81,18 +81,18 @@ const (
 	otlpJSON  = "application/json"
 )
 
-func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kind string, err error) {
+func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, contentType string, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return nil, "", newStatusError(http.StatusMethodNotAllowed, "OTLP is a POST of metrics; to read them see /api/v1/query")
 	}
-	kind, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != otlpProto && kind != otlpJSON {
+	contentType, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || contentType != otlpProto && contentType != otlpJSON {
 		return nil, "", newStatusError(http.StatusUnsupportedMediaType, "unsupported content type %q; send %s or %s",
 			r.Header.Get("Content-Type"),
 			otlpProto, otlpJSON)
 	}
-	who, err := h.sender(r)
+	who, err := h.identifySender(r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -101,19 +101,19 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 	if err := h.receive(w, r, buf); err != nil {
 		return nil, "", err
 	}
-	turn, err := h.unzip(r.Context(), r.Header.Get("Content-Encoding"), buf)
+	turn, err := h.unpackOTLP(r.Context(), r.Header.Get("Content-Encoding"), buf)
 	if err != nil {
 		return nil, "", err
 	}
 	defer turn.releaseAll()
-	req, err := decodeOTLP(r.Context(), kind, buf.plain, turn)
+	req, err := decodeOTLP(r.Context(), contentType, buf.plain, turn)
 	if err != nil {
 		return nil, "", err
 	}
 	in := h.newWriter(r.Context(), who)
 	defer in.abandon()
 	resp := pmetricotlp.NewExportResponse()
-	_, err = h.store(r.Context(), in, req.Metrics())
+	_, err = h.storeMetrics(r.Context(), in, req.Metrics())
 	if err != nil {
 		var s *statusError
 		if in.refused == 0 || !errors.As(err, &s) || s.code != http.StatusBadRequest {
@@ -123,19 +123,19 @@ func (h *otlp) serve(w http.ResponseWriter, r *http.Request) (answer []byte, kin
 		resp.PartialSuccess().SetErrorMessage(s.text)
 		h.Logger.Debug("OTLP metrics refused in part", "from", r.RemoteAddr, "err", s.text)
 	}
-	if kind == otlpJSON {
+	if contentType == otlpJSON {
 		answer, err = resp.MarshalJSON()
 	} else {
 		answer, err = resp.MarshalProto()
 	}
-	return answer, kind, err
+	return answer, contentType, err
 }
 
 // decodeOTLP decodes a request, after its objects were counted.
-func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (req pmetricotlp.ExportRequest, err error) {
+func decodeOTLP(ctx context.Context, contentType string, body []byte, slot *requestSlot) (req pmetricotlp.ExportRequest, err error) {
 	req = pmetricotlp.NewExportRequest()
 	took, decode := 0, req.UnmarshalProto
-	if kind == otlpJSON {
+	if contentType == otlpJSON {
 		decode = req.UnmarshalJSON
 		if took = jsonObjectBytes * (bytes.Count(body, []byte{'{'}) + bytes.Count(body, []byte{'['})); took > maxObjectBytes {
 			err = tooManyObjects()
@@ -144,7 +144,7 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (
 		took, err = checkOTLP(body)
 	}
 	if err == nil {
-		if busy := t.reserveDecode(ctx, took > largeObjects); busy != nil {
+		if busy := slot.reserveDecode(ctx, took > largeObjects); busy != nil {
 			return req, busy
 		}
 		err = decode(body)
@@ -155,8 +155,8 @@ func decodeOTLP(ctx context.Context, kind string, body []byte, t *requestSlot) (
 	return req, nil
 }
 
-// unzip reserves memory and a slot and fills buf.plain from the body, which may be compressed.
-func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*requestSlot, error) {
+// unpackOTLP decompresses the body into buf.plain, after it has reserved memory and a slot.
+func (h *otlp) unpackOTLP(ctx context.Context, encoding string, buf *buffers) (*requestSlot, error) {
 	switch strings.ToLower(encoding) {
 	case "", "identity":
 		t, err := h.reserveFor(ctx, buf, 0)
@@ -193,8 +193,8 @@ func (h *otlp) unzip(ctx context.Context, encoding string, buf *buffers) (*reque
 	}
 }
 
-// gunzip decompresses buf.body into buf.plain and reports whether all of it fit.
-func gunzip(buf *buffers) (whole bool, err error) {
+// gunzip decompresses buf.body into buf.plain. complete reports whether all of it fit.
+func gunzip(buf *buffers) (complete bool, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(buf.body))
 	if err != nil {
 		return false, err
@@ -213,22 +213,22 @@ func gunzip(buf *buffers) (whole bool, err error) {
 	return false, err
 }
 
-// promoted are the resource attributes that become labels of every series.
-var promoted = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "node"}}
+// promotedAttributes are the resource attributes that become labels of every series.
+var promotedAttributes = config.OTLPConfig{PromoteResourceAttributes: []string{"site", "node"}}
 
-// store translates and stores a request.
-func (h *otlp) store(ctx context.Context, in *writer, md pmetric.Metrics) (result, error) {
+// storeMetrics translates and stores a request.
+func (h *otlp) storeMetrics(ctx context.Context, in *requestWriter, md pmetric.Metrics) (result, error) {
 	for i := range md.ResourceMetrics().Len() {
 		rm := md.ResourceMetrics().At(i)
 		if in.who.own == nil {
-			placeNode(rm.Resource().Attributes())
+			setNodeAttribute(rm.Resource().Attributes())
 		}
 		for j := range rm.ScopeMetrics().Len() {
 			rm.ScopeMetrics().At(j).Metrics().RemoveIf(func(m pmetric.Metric) bool { return refuseUnspecified(in, m) })
 		}
 	}
 	delta, some := splitDeltas(md)
-	to := &translated{writer: in}
+	to := &otlpAppender{requestWriter: in}
 	err := h.translate(ctx, md, to)
 	if some && err == nil && to.failed == nil {
 		to.deltas = &h.deltas
@@ -240,25 +240,25 @@ func (h *otlp) store(ctx context.Context, in *writer, md pmetric.Metrics) (resul
 	case ctx.Err() != nil:
 		return in.finish(ctx.Err())
 	case err != nil:
-		in.addRefused(whyInvalid, 1, "%v", err)
+		in.addRefused(reasonInvalid, 1, "%v", err)
 	}
 	return in.finish(nil)
 }
 
-// translate appends the metrics of md to an appender.
-func (h *otlp) translate(ctx context.Context, md pmetric.Metrics, to storage.AppenderV2) error {
+// translate converts the metrics of md to samples and adds them to an appender.
+func (h *otlp) translate(ctx context.Context, md pmetric.Metrics, appender storage.AppenderV2) error {
 	c := h.converters.Get().(*translate.PrometheusConverter)
 	defer h.converters.Put(c)
-	c.Reset(to)
+	c.Reset(appender)
 	defer c.Reset(nil)
 	_, err := c.FromMetrics(ctx, md, translate.Settings{
-		AddMetricSuffixes: true, PromoteResourceAttributes: translate.NewPromoteResourceAttributes(promoted),
+		AddMetricSuffixes: true, PromoteResourceAttributes: translate.NewPromoteResourceAttributes(promotedAttributes),
 		LookbackDelta: 5 * time.Minute, LabelNameUnderscoreSanitization: true,
 	})
 	return err
 }
 
-func placeNode(attributes pcommon.Map) {
+func setNodeAttribute(attributes pcommon.Map) {
 	if _, there := attributes.Get("node"); there {
 		return
 	}
@@ -268,7 +268,7 @@ func placeNode(attributes pcommon.Map) {
 }
 
 // refuseUnspecified reports whether a metric has an unspecified temporality, and records it as refused.
-func refuseUnspecified(in *writer, m pmetric.Metric) bool {
+func refuseUnspecified(in *requestWriter, m pmetric.Metric) bool {
 	var kind pmetric.AggregationTemporality
 	var points int
 	switch m.Type() {
@@ -284,11 +284,11 @@ func refuseUnspecified(in *writer, m pmetric.Metric) bool {
 	if kind == pmetric.AggregationTemporalityCumulative || kind == pmetric.AggregationTemporalityDelta {
 		return false
 	}
-	in.addRefused(whyInvalid, points, "%s has no aggregation temporality; send cumulative or delta points", m.Name())
+	in.addRefused(reasonInvalid, points, "%s has no aggregation temporality; send cumulative or delta points", m.Name())
 	return true
 }
 
-// targetInfo is the metric of a resource's attributes, which is not accumulated.
+// targetInfo is the name of the metric that holds the attributes of a resource. It is not accumulated.
 const targetInfo = "target_info"
 
 var deltaReasons = map[deltaState]string{
@@ -296,20 +296,20 @@ var deltaReasons = map[deltaState]string{
 	deltaFull: fmt.Sprintf(
 		"%d series of delta temporality are added up already; set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=cumulative at the "+
 			"sender", maxDeltas),
-	deltaNaN:    "it is no number, and the sum would be none for ever",
-	deltaUnlike: "its buckets cannot be added to those before",
+	deltaNaN:          "it is no number, and the sum would be none for ever",
+	deltaIncompatible: "its buckets cannot be added to those before",
 }
 
-// translated adapts the writer to Prometheus's translation of OTLP. It skips samples that can never be accepted and
+// otlpAppender adapts the writer to Prometheus's translation of OTLP. It skips samples that can never be accepted and
 // records the error, so that only other failures end a request.
-type translated struct {
-	*writer
+type otlpAppender struct {
+	*requestWriter
 	deltas *deltas // accumulates samples; nil if they are cumulative already
 	failed error
 }
 
 // Append implements storage.AppenderV2.
-func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, ih *histogram.Histogram,
+func (a *otlpAppender) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, ih *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	if a.failed != nil {
 		return 0, a.failed
@@ -329,7 +329,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		return ref, nil
 	}
 	if err := recseries.Sound(ih, fh); err != nil {
-		a.failed = a.classifyError(&series{ls: ls}, t, err)
+		a.failed = a.classifyError(&requestSeries{ls: ls}, t, err)
 		return ref, a.failed
 	}
 	if a.deltas != nil && ls.Get(model.MetricNameLabel) != targetInfo && t <= a.latest && !value.IsStaleNaN(v) {
@@ -338,14 +338,14 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		}
 		var state deltaState
 		if start, v, fh, state = a.deltas.add(a.h.Clock(), ls, start, t, v, fh); state != deltaAdded {
-			a.addRefused(whyDelta, 1, "%s at %s: %s", ls, time.UnixMilli(t).UTC().Format(time.RFC3339), deltaReasons[state])
+			a.addRefused(reasonDelta, 1, "%s at %s: %s", ls, time.UnixMilli(t).UTC().Format(time.RFC3339), deltaReasons[state])
 			return ref, nil
 		}
 	}
-	s := series{ls: ls, ref: ref}
+	s := requestSeries{ls: ls, ref: ref}
 	defer a.finishSeries(&s)
 	if ih != nil || fh != nil {
-		a.failed = a.histogram(&s, t, ih, fh)
+		a.failed = a.storeHistogram(&s, t, ih, fh)
 	} else {
 		switch o.Metadata.Type {
 		case model.MetricTypeCounter, model.MetricTypeHistogram, model.MetricTypeSummary:
@@ -355,10 +355,10 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 		if ls.Has(model.QuantileLabel) {
 			start = 0
 		}
-		a.failed = a.sample(&s, start, t, v)
+		a.failed = a.storeSample(&s, start, t, v)
 	}
 	for _, e := range o.Exemplars {
-		a.exemplar(&s, e)
+		a.storeExemplar(&s, e)
 	}
 	if a.failed == nil {
 		a.addMetadata(o.MetricFamilyName, o.Metadata)
@@ -367,7 +367,7 @@ func (a *translated) Append(ref storage.SeriesRef, ls labels.Labels, start, t in
 }
 
 // Commit implements storage.AppenderV2; finish commits.
-func (a *translated) Commit() error { return nil }
+func (a *otlpAppender) Commit() error { return nil }
 
 // Rollback implements storage.AppenderV2; finish rolls back.
-func (a *translated) Rollback() error { return nil }
+func (a *otlpAppender) Rollback() error { return nil }

@@ -26,8 +26,8 @@ func TestOwnFiguresOnly(t *testing.T) {
 	described := map[string]bool{}
 	o := Options{Store: s, Describe: func(name string, _ metadata.Metadata) error { described[name] = true; return nil },
 		Begin: func(context.Context) (*limits.Request, error) { return l.Begin("games", limits.Bound{Series: 4}) },
-		Own: func(context.Context) *Own {
-			return &Own{Owner: "games", Node: "n1", Site: "lab", Runs: func(_ context.Context, id string) (bool, error) { return id == "slurm/7", nil }}
+		Own: func(context.Context) *RestrictedSender {
+			return &RestrictedSender{Owner: "games", Node: "n1", Site: "lab", Runs: func(_ context.Context, id string) (bool, error) { return id == "slurm/7", nil }}
 		}}
 	write, otlp := Handler(o), OTLP(o)
 	at := time.Now()
@@ -119,9 +119,9 @@ func TestOwnFiguresOnly(t *testing.T) {
 func TestOwnFiguresAreNotTakenFromTheCache(t *testing.T) {
 	s := openStore(t)
 	user := false
-	h := Handler(Options{Store: s, Own: func(context.Context) *Own {
+	h := Handler(Options{Store: s, Own: func(context.Context) *RestrictedSender {
 		if user {
-			return &Own{Owner: "games", Node: "n1"}
+			return &RestrictedSender{Owner: "games", Node: "n1"}
 		}
 		return nil
 	}})

@@ -19,10 +19,10 @@ const (
 	// maxSeriesPerShard is the maximum number of series per shard, which is eight million in total. Each takes about
 	// 140 bytes, without its labels, which are shared with the store. The store needs twenty times as much.
 	maxSeriesPerShard = 1 << 17
-	// cacheFor is the time after which a series without samples is evicted. The eviction may take place after twice
+	// cacheTime is the time after which a series without samples is evicted. The eviction may take place after twice
 	// that time. A series that is marked as ended is evicted at once, because its labels would otherwise stay in memory
 	// after the store has written the series to disk.
-	cacheFor = 15 * time.Minute
+	cacheTime = 15 * time.Minute
 )
 
 // knownSeries is the cached state of a series.
@@ -30,14 +30,14 @@ type knownSeries struct {
 	ls      labels.Labels
 	ref     storage.SeriesRef // of the store, in this generation
 	store   uint64            // generation of the store
-	doc     sum               // of the description that was stored
+	doc     hash128           // of the description that was stored
 	start   int64             // the latest start time that got its zero
 	checked *limits.Config    // the limits that the labels were checked against; nil for none
 }
 
 // cachedSeries is one entry of the cache. knownSeries is immutable: a change replaces the entry.
 type cachedSeries struct {
-	key sum
+	key hash128
 	knownSeries
 	round atomic.Uint32
 	next  atomic.Pointer[cachedSeries] // its successor in the last request
@@ -48,16 +48,16 @@ type cachedSeries struct {
 type seriesCache struct {
 	shards [cacheShards]struct {
 		mu    sync.Mutex
-		byKey map[sum]*cachedSeries
+		byKey map[hash128]*cachedSeries
 		round uint32
 	}
 }
 
-// get finds a series, or returns nil. before is its predecessor in the request, nil for none.
-func (k *seriesCache) get(key sum, round uint32, before *cachedSeries) *cachedSeries {
+// get returns a series, or nil if it is not cached. previous is the series before it in the request, or nil for the first.
+func (k *seriesCache) get(key hash128, round uint32, previous *cachedSeries) *cachedSeries {
 	var got *cachedSeries
-	if before != nil {
-		got = before.next.Load()
+	if previous != nil {
+		got = previous.next.Load()
 	}
 	if got == nil || got.key != key || got.gone.Load() {
 		s := &k.shards[key[0]%cacheShards]
@@ -67,8 +67,8 @@ func (k *seriesCache) get(key sum, round uint32, before *cachedSeries) *cachedSe
 		if got == nil {
 			return nil
 		}
-		if before != nil {
-			before.next.Store(got)
+		if previous != nil {
+			previous.next.Store(got)
 		}
 	}
 	if got.round.Load() != round {
@@ -77,7 +77,7 @@ func (k *seriesCache) get(key sum, round uint32, before *cachedSeries) *cachedSe
 	return got
 }
 
-func (k *seriesCache) add(key sum, v knownSeries, round uint32) {
+func (k *seriesCache) add(key hash128, v knownSeries, round uint32) {
 	fresh := &cachedSeries{key: key, knownSeries: v}
 	fresh.round.Store(round)
 	s := &k.shards[key[0]%cacheShards]
@@ -96,7 +96,7 @@ func (k *seriesCache) add(key sum, v knownSeries, round uint32) {
 		for _, of := range s.byKey {
 			of.gone.Store(true)
 		}
-		s.byKey = make(map[sum]*cachedSeries)
+		s.byKey = make(map[hash128]*cachedSeries)
 	}
 	if old := s.byKey[key]; old != nil {
 		fresh.next.Store(old.next.Load())
@@ -106,7 +106,7 @@ func (k *seriesCache) add(key sum, v knownSeries, round uint32) {
 }
 
 // drop evicts a series.
-func (k *seriesCache) drop(key sum) {
+func (k *seriesCache) drop(key hash128) {
 	s := &k.shards[key[0]%cacheShards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,5 +116,5 @@ func (k *seriesCache) drop(key sum) {
 	}
 }
 
-// roundOf numbers periods of cacheFor.
-func roundOf(t time.Time) uint32 { return uint32(t.Unix() / int64(cacheFor/time.Second)) }
+// roundOf returns the number of the period of cacheTime that contains t.
+func roundOf(t time.Time) uint32 { return uint32(t.Unix() / int64(cacheTime/time.Second)) }

@@ -171,7 +171,7 @@ func TestEndedSeriesIsEvicted(t *testing.T) {
 // Idle series are evicted, and so is everything before the cache grows too large.
 func TestForgotten(t *testing.T) {
 	var k seriesCache
-	key := func(i int) sum { return sum{uint64(i) * cacheShards, 1} } // all in one shard
+	key := func(i int) hash128 { return hash128{uint64(i) * cacheShards, 1} } // all in one shard
 	k.add(key(1), knownSeries{}, 1)
 	k.add(key(2), knownSeries{}, 1)
 	k.get(key(2), 2, nil)
@@ -191,7 +191,7 @@ func TestForgotten(t *testing.T) {
 // A series points to its successor, which is never an evicted or replaced one.
 func TestFollowing(t *testing.T) {
 	var k seriesCache
-	key := func(i int) sum { return sum{uint64(i), 1} }
+	key := func(i int) hash128 { return hash128{uint64(i), 1} }
 	for i := range 3 {
 		k.add(key(i), knownSeries{start: int64(i)}, 1)
 	}
@@ -243,7 +243,7 @@ func TestRefusedSeriesDoNotBegin(t *testing.T) {
 	l := limits.New(limits.Config{Nodes: struct {
 		Series int `yaml:"series"`
 	}{2}}, nil, nil)
-	l.SetBegun(limits.Begun{})
+	l.SetNewSeriesLimits(limits.NewSeriesLimits{})
 	h := newHandler(Options{Store: s, Begin: func(context.Context) (*limits.Request, error) { return l.Begin("a", limits.Bound{}) }}, "remote_write")
 	now := time.Now()
 	one := func(name string, at time.Time, code int) {
@@ -272,7 +272,7 @@ func TestRefusedCounterIsComplete(t *testing.T) {
 	l := limits.New(limits.Config{Nodes: struct {
 		Series int `yaml:"series"`
 	}{2}}, func() time.Time { return clock }, nil)
-	l.SetBegun(limits.Begun{})
+	l.SetNewSeriesLimits(limits.NewSeriesLimits{})
 	h := newHandler(Options{Store: s, Begin: func(context.Context) (*limits.Request, error) { return l.Begin("a", limits.Bound{}) }}, "remote_write")
 	start := now.Add(-75 * time.Minute).UnixMilli()
 	one := func(name string, v float64, code int) {
@@ -316,14 +316,14 @@ func TestKnownAllocs(t *testing.T) {
 		}
 		bodies = append(bodies, plain)
 	}
-	var parsed request2
+	var parsed requestV2
 	run := func() {
 		if err := parsed.parse(bodies[0]); err != nil {
 			t.Fatal(err)
 		}
 		bodies = bodies[1:]
 		w := h.newWriter(t.Context(), sender{})
-		if got, err := w.storeRequest2(&parsed); err != nil || got.samples != series {
+		if got, err := w.storeRequestV2(&parsed); err != nil || got.samples != series {
 			t.Fatal(got, err)
 		}
 	}
@@ -347,12 +347,12 @@ func FuzzRequest2(f *testing.F) {
 		if proto.Unmarshal(b, &want) != nil {
 			return
 		}
-		var got request2
+		var got requestV2
 		if got.parse(b) != nil {
 			return // the generated code accepts more, such as fields with invalid numbers
 		}
 		var series [][]byte
-		_ = eachField(b, func(num protowire.Number, f field) error {
+		_ = eachField(b, func(num protowire.Number, f protoField) error {
 			if num == reqSeries {
 				series = append(series, f.bytes)
 			}

@@ -13,15 +13,15 @@ import (
 
 // Reasons for refused samples, as a label.
 const (
-	whyInvalid  = "invalid"   // labels or values that are never valid
-	whyConflict = "duplicate" // another value is stored for the same time
-	whyTooOld   = "too_old"
-	whyFuture   = "future"
-	whyScope    = "not_allowed"     // for nodes outside the scope of the token
-	whyLimit    = "limit"           // of series, labels or their lengths
-	whyDelta    = "delta"           // OTLP of delta temporality that could not be accumulated
-	whyStore    = "store"           // refused by a remote store
-	whyAnother  = "another_machine" // measured while another machine had the name
+	reasonInvalid      = "invalid"   // labels or values that are never valid
+	reasonConflict     = "duplicate" // another value is stored for the same time
+	reasonTooOld       = "too_old"
+	reasonFuture       = "future"
+	reasonScope        = "not_allowed"     // for nodes outside the scope of the token
+	reasonLimit        = "limit"           // of series, labels or their lengths
+	reasonDelta        = "delta"           // OTLP of delta temporality that could not be accumulated
+	reasonStore        = "store"           // refused by a remote store
+	reasonOtherMachine = "another_machine" // measured while another machine had the name
 )
 
 // maxSenders is the number of senders counted by name; others are counted together.
@@ -40,7 +40,7 @@ type requestKey struct{ protocol, status string }
 
 type refusedKey struct{ sender, reason string }
 
-func (s *Stats) request(protocol string, code int) {
+func (s *Stats) countRequest(protocol string, code int) {
 	if s == nil {
 		return
 	}
@@ -52,7 +52,7 @@ func (s *Stats) request(protocol string, code int) {
 	s.requests[requestKey{protocol, strconv.Itoa(cmp.Or(code, http.StatusOK))}]++
 }
 
-func (s *Stats) stored(protocol string, n int) {
+func (s *Stats) countStored(protocol string, n int) {
 	if s == nil || n == 0 {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *Stats) stored(protocol string, n int) {
 	s.samples[protocol] += uint64(n)
 }
 
-func (s *Stats) addRefused(sender string, why map[string]int) {
+func (s *Stats) countRefused(sender string, why map[string]int) {
 	if s == nil || len(why) == 0 {
 		return
 	}
@@ -83,11 +83,11 @@ func (s *Stats) addRefused(sender string, why map[string]int) {
 }
 
 var (
-	statRequests = &metric.Desc{Name: "reckon_server_ingest_requests_total", Kind: metric.Counter, Labels: []string{"protocol", "status"},
+	requestsDesc = &metric.Desc{Name: "reckon_server_ingest_requests_total", Kind: metric.Counter, Labels: []string{"protocol", "status"},
 		Help: "Requests that brought samples, by protocol and status of the answer."}
-	statSamples = &metric.Desc{Name: "reckon_server_ingest_samples_total", Kind: metric.Counter, Labels: []string{"protocol"},
+	samplesDesc = &metric.Desc{Name: "reckon_server_ingest_samples_total", Kind: metric.Counter, Labels: []string{"protocol"},
 		Help: "Samples that others sent and that were stored."}
-	statRefused = &metric.Desc{Name: "reckon_server_ingest_refused_samples_total", Kind: metric.Counter,
+	refusedDesc = &metric.Desc{Name: "reckon_server_ingest_refused_samples_total", Kind: metric.Counter,
 		Labels: []string{"sender", "reason"},
 		Help: "Samples that were refused for good, by the token or name of the sender: invalid, duplicate, too_old, future, " +
 			"not_allowed, limit, delta (cannot be accumulated), another_machine (measured while another machine had the name), or store " +
@@ -95,7 +95,7 @@ var (
 )
 
 // Descs describes the series that Gather adds.
-func Descs() []*metric.Desc { return []*metric.Desc{statRequests, statSamples, statRefused} }
+func Descs() []*metric.Desc { return []*metric.Desc{requestsDesc, samplesDesc, refusedDesc} }
 
 // Gather adds the counters to a batch.
 func (s *Stats) Gather(b *metric.Batch) {
@@ -104,14 +104,14 @@ func (s *Stats) Gather(b *metric.Batch) {
 	for _, k := range slices.SortedFunc(maps.Keys(s.requests), func(a, b requestKey) int {
 		return cmp.Or(cmp.Compare(a.protocol, b.protocol), cmp.Compare(a.status, b.status))
 	}) {
-		b.Add(metric.NewSeries(statRequests, k.protocol, k.status), float64(s.requests[k]))
+		b.Add(metric.NewSeries(requestsDesc, k.protocol, k.status), float64(s.requests[k]))
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.samples)) {
-		b.Add(metric.NewSeries(statSamples, k), float64(s.samples[k]))
+		b.Add(metric.NewSeries(samplesDesc, k), float64(s.samples[k]))
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(s.refused), func(a, b refusedKey) int {
 		return cmp.Or(cmp.Compare(a.sender, b.sender), cmp.Compare(a.reason, b.reason))
 	}) {
-		b.Add(metric.NewSeries(statRefused, k.sender, k.reason), float64(s.refused[k]))
+		b.Add(metric.NewSeries(refusedDesc, k.sender, k.reason), float64(s.refused[k]))
 	}
 }

@@ -30,20 +30,20 @@ import (
 )
 
 const (
-	// oldStart is the maximum age of a new counter's start time for an initial zero to be written. It exceeds the time
-	// that a series limit can delay the counter. freshStart is the same for a cached series, which needs the zero only
+	// maxNewCounterAge is the maximum age of a new counter's start time for an initial zero to be written. It exceeds the time
+	// that a series limit can delay the counter. maxCachedCounterAge is the same for a cached series, which needs the zero only
 	// at its first sample. It exceeds any export interval.
-	oldStart   = 2 * time.Hour
-	freshStart = 10 * time.Minute
-	// sayAtMost is the number of refusals that a response names.
-	sayAtMost = 5
+	maxNewCounterAge    = 2 * time.Hour
+	maxCachedCounterAge = 10 * time.Minute
+	// maxNamedRefusals is the number of refusals that a response names.
+	maxNamedRefusals = 5
 )
 
 // result counts stored samples.
 type result struct{ samples, histograms, exemplars int }
 
-// writer stores one request.
-type writer struct {
+// requestWriter stores the content of one request.
+type requestWriter struct {
 	h    *handler
 	ctx  context.Context // of the request
 	app  storage.AppenderV2
@@ -55,10 +55,10 @@ type writer struct {
 	scratch   labels.ScratchBuilder
 	// generation is the generation of the store's references, 0 if they must not be cached.
 	generation uint64
-	fresh      []freshSeries // for the series cache, after they are stored
-	over       []sum         // series that end with this request
-	before     *cachedSeries // the preceding series, if it was in the cache
-	began      bool          // the last admitted series was counted as new
+	fresh      []uncachedSeries // for the series cache, after they are stored
+	over       []hash128        // series that end with this request
+	before     *cachedSeries    // the preceding series, if it was in the cache
+	began      bool             // the last admitted series was counted as new
 
 	done    bool
 	result  result
@@ -70,9 +70,9 @@ type writer struct {
 	reasons []string
 }
 
-func (h *handler) newWriter(ctx context.Context, who sender) *writer {
+func (h *handler) newWriter(ctx context.Context, from sender) *requestWriter {
 	now := h.Clock()
-	w := &writer{h: h, ctx: ctx, who: who, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now),
+	w := &requestWriter{h: h, ctx: ctx, who: from, app: h.Store.AppenderV2(ctx), latest: now.Add(h.Ahead).UnixMilli(), round: roundOf(now),
 		scratch: labels.NewScratchBuilder(16)}
 	w.refs, _ = w.app.(storage.GetRef)
 	w.exemplars, _ = w.app.(storage.ExemplarAppender)
@@ -82,8 +82,8 @@ func (h *handler) newWriter(ctx context.Context, who sender) *writer {
 	return w
 }
 
-// abandon ends a writer after a panic: the store waits for all writers.
-func (w *writer) abandon() {
+// abandon rolls back after a panic. Without it, closing the store would wait for this writer forever.
+func (w *requestWriter) abandon() {
 	if !w.done {
 		w.done = true
 		_ = w.app.Rollback() // the panic is reported
@@ -91,7 +91,7 @@ func (w *writer) abandon() {
 }
 
 // finish commits the accepted samples. err is a failure of the store.
-func (w *writer) finish(err error) (result, error) {
+func (w *requestWriter) finish(err error) (result, error) {
 	w.done = true
 	if err != nil {
 		_ = w.app.Rollback() // the first error is sufficient
@@ -114,14 +114,14 @@ func (w *writer) finish(err error) (result, error) {
 	for _, key := range w.over {
 		w.h.series.drop(key)
 	}
-	w.h.Stats.stored(w.h.protocol, w.result.samples+w.result.histograms)
+	w.h.Stats.countStored(w.h.protocol, w.result.samples+w.result.histograms)
 	if w.refused == 0 {
 		return w.result, nil
 	}
-	if err := w.fastClock(); err != nil {
+	if err := w.checkFastClock(); err != nil {
 		return w.result, err
 	}
-	w.h.Stats.addRefused(w.who.name, w.why)
+	w.h.Stats.countRefused(w.who.name, w.why)
 	text := strings.Join(w.reasons, "; ")
 	if more := w.refused - len(w.reasons); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
@@ -132,7 +132,7 @@ func (w *writer) finish(err error) (result, error) {
 }
 
 // subtractRefused subtracts the samples that a remote store refused from the stored ones.
-func (w *writer) subtractRefused(e *store.RefusedError) {
+func (w *requestWriter) subtractRefused(e *store.RefusedError) {
 	stored := w.result.samples + w.result.histograms
 	w.result.samples = max(w.result.samples-e.Refused, 0)
 	w.result.histograms = max(stored-e.Refused-w.result.samples, 0)
@@ -140,59 +140,59 @@ func (w *writer) subtractRefused(e *store.RefusedError) {
 	if w.why == nil {
 		w.why = map[string]int{}
 	}
-	w.why[whyStore] += e.Refused
+	w.why[reasonStore] += e.Refused
 	for _, r := range e.Reasons {
-		if len(w.reasons) < sayAtMost {
+		if len(w.reasons) < maxNamedRefusals {
 			w.reasons = append(w.reasons, r.Error())
 		}
 	}
 }
 
 // addRefused records n samples that will never be accepted.
-func (w *writer) addRefused(why string, n int, format string, args ...any) {
+func (w *requestWriter) addRefused(why string, n int, format string, args ...any) {
 	w.refused += n
 	if w.why == nil {
 		w.why = map[string]int{}
 	}
 	w.why[why] += n
-	if len(w.reasons) < sayAtMost {
+	if len(w.reasons) < maxNamedRefusals {
 		if reason := fmt.Sprintf(format, args...); !slices.Contains(w.reasons, reason) {
 			w.reasons = append(w.reasons, reason)
 		}
 	}
 }
 
-// storeRequest2 stores a request of remote write 2.0.
-func (w *writer) storeRequest2(req *request2) (result, error) {
+// storeRequestV2 stores a request of remote write 2.0.
+func (w *requestWriter) storeRequestV2(req *requestV2) (result, error) {
 	ts := &req.one
-	err := eachField(req.body, func(num protowire.Number, f field) error {
+	err := eachField(req.body, func(num protowire.Number, f protoField) error {
 		if num != reqSeries {
 			return nil
 		}
 		if err := ts.parse(f.bytes); err != nil {
 			return newStatusError(http.StatusBadRequest, "the body is no io.prometheus.write.v2.Request: %v", err)
 		}
-		return w.series2(req, ts)
+		return w.storeSeriesV2(req, ts)
 	})
 	return w.finish(err)
 }
 
-// series2 stores one series. The error is one of the store, or refuses the request.
-func (w *writer) series2(req *request2, ts *series2) error {
+// storeSeriesV2 stores one series. The error is a failure of the store, or a reason to reject the whole request.
+func (w *requestWriter) storeSeriesV2(req *requestV2, ts *seriesV2) error {
 	n := max(len(ts.samples)+len(ts.histograms), 1)
-	key, err := ts.sum(req)
+	key, err := ts.hashLabels(req)
 	if err != nil {
-		w.addRefused(whyInvalid, n, "labels: %v", err)
+		w.addRefused(reasonInvalid, n, "labels: %v", err)
 		return nil
 	}
-	doc, err := ts.docSum(req)
+	doc, err := ts.hashMetadata(req)
 	if err != nil {
-		w.addRefused(whyInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
+		w.addRefused(reasonInvalid, n, "description of %s: %v", ts.labels(req, &w.scratch), err)
 		return nil
 	}
 	var k knownSeries
 	var ok bool
-	w.before = w.cached(key)
+	w.before = w.findCached(key)
 	old := w.before != nil
 	if old {
 		k = w.before.knownSeries
@@ -203,27 +203,27 @@ func (w *writer) series2(req *request2, ts *series2) error {
 	if ok, err = w.isAccepted(&k, n, old); err != nil || !ok {
 		return err
 	}
-	s := series{ls: k.ls, begun: k.start}
+	s := requestSeries{ls: k.ls, begun: k.start}
 	defer w.finishSeries(&s)
 	if w.generation != 0 && k.store == w.generation {
 		s.ref = k.ref
 	}
 	for i := range ts.samples {
 		p := &ts.samples[i]
-		if err := w.sample(&s, p.start, p.t, p.value); err != nil {
+		if err := w.storeSample(&s, p.start, p.t, p.value); err != nil {
 			return err
 		}
 	}
-	if err := w.histograms(&s, ts.histograms, func() histogramMessage { return new(writev2.Histogram) }); err != nil {
+	if err := w.storeHistograms(&s, ts.histograms, func() histogramMessage { return new(writev2.Histogram) }); err != nil {
 		return err
 	}
 	for _, raw := range ts.exemplars {
 		e, err := ts.exemplar(req, raw, &w.scratch)
 		if err != nil {
-			w.addRefused(whyInvalid, 1, "exemplar of %s: %v", s.ls, err)
+			w.addRefused(reasonInvalid, 1, "exemplar of %s: %v", s.ls, err)
 			continue
 		}
-		w.exemplar(&s, e)
+		w.storeExemplar(&s, e)
 	}
 	if !old || k.doc != doc {
 		w.addMetadata(k.ls.Get(model.MetricNameLabel), ts.metadata(req))
@@ -235,16 +235,17 @@ func (w *writer) series2(req *request2, ts *series2) error {
 		return nil
 	}
 	if !old || k.ref != was.ref || k.store != was.store || k.doc != was.doc || k.start != was.start || k.checked != was.checked {
-		w.fresh = append(w.fresh, freshSeries{key, k})
+		w.fresh = append(w.fresh, uncachedSeries{key, k})
 	}
 	return nil
 }
 
-// storeRequest1 stores a request of remote write 1.0 that passed checkRequest1. Its series are decoded one at a time into the same memory.
-func (w *writer) storeRequest1(plain []byte) (result, error) {
+// storeRequestV1 stores a request of remote write 1.0 that passed checkRequestV1. Its series are decoded one at a time into the same
+// memory.
+func (w *requestWriter) storeRequestV1(plain []byte) (result, error) {
 	var ts prompb.TimeSeries
-	var parts parts1
-	err := eachField(plain, func(num protowire.Number, f field) error {
+	var parts seriesPartsV1
+	err := eachField(plain, func(num protowire.Number, f protoField) error {
 		switch num {
 		case req1Series:
 			ts.Labels, ts.Samples = ts.Labels[:0], ts.Samples[:0]
@@ -256,7 +257,7 @@ func (w *writer) storeRequest1(plain []byte) (result, error) {
 			if err != nil {
 				return newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: %v", err)
 			}
-			return w.series1(&ts, &parts)
+			return w.storeSeriesV1(&ts, &parts)
 		case req1Metadata:
 			var m prompb.MetricMetadata
 			if err := m.Unmarshal(f.bytes); err != nil {
@@ -271,8 +272,8 @@ func (w *writer) storeRequest1(plain []byte) (result, error) {
 	return w.finish(err)
 }
 
-// series1 stores one series. The error is one of the store, or refuses the request.
-func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
+// storeSeriesV1 stores one series. The error is a failure of the store, or a reason to reject the whole request.
+func (w *requestWriter) storeSeriesV1(ts *prompb.TimeSeries, parts *seriesPartsV1) error {
 	ls := ts.ToLabels(&w.scratch, nil)
 	n := max(len(ts.Samples)+len(parts.histograms), 1)
 	ls, ok, err := w.checkLabels(ls, n)
@@ -282,14 +283,14 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 	if ok, err := w.isAccepted(&knownSeries{ls: ls}, n, false); err != nil || !ok {
 		return err
 	}
-	s := series{ls: ls}
+	s := requestSeries{ls: ls}
 	defer w.finishSeries(&s)
 	for j := range ts.Samples {
-		if err := w.sample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
+		if err := w.storeSample(&s, 0, ts.Samples[j].Timestamp, ts.Samples[j].Value); err != nil {
 			return err
 		}
 	}
-	if err := w.histograms(&s, parts.histograms, func() histogramMessage { return new(prompb.Histogram) }); err != nil {
+	if err := w.storeHistograms(&s, parts.histograms, func() histogramMessage { return new(prompb.Histogram) }); err != nil {
 		return err
 	}
 	for _, raw := range parts.exemplars {
@@ -297,28 +298,28 @@ func (w *writer) series1(ts *prompb.TimeSeries, parts *parts1) error {
 		if err := e.Unmarshal(raw); err != nil {
 			return newStatusError(http.StatusBadRequest, "the body is no prometheus.WriteRequest: exemplar: %v", err)
 		}
-		w.exemplar(&s, e.ToExemplar(&w.scratch, nil))
+		w.storeExemplar(&s, e.ToExemplar(&w.scratch, nil))
 	}
 	return nil
 }
 
-// series is one series of a request, with the store's reference once there is one.
-type series struct {
+// requestSeries is one series of a request. It holds the store's reference as soon as there is one.
+type requestSeries struct {
 	ls    labels.Labels
 	ref   storage.SeriesRef
 	begun int64 // the last start time that was handled
 	over  bool  // the last sample that was stored marks its end
 }
 
-// freshSeries is a series that is not in the series cache in its present state.
-type freshSeries struct {
-	key sum
+// uncachedSeries is a series that is not in the series cache in its present state.
+type uncachedSeries struct {
+	key hash128
 	as  knownSeries
 }
 
 // isAccepted reports whether a series with valid labels may be stored. samples is the number of its samples, and cached
 // reports whether the series is in the cache. An error rejects the whole request.
-func (w *writer) isAccepted(k *knownSeries, samples int, cached bool) (bool, error) {
+func (w *requestWriter) isAccepted(k *knownSeries, samples int, cached bool) (bool, error) {
 	if err := w.checkScope(k.ls); err != nil {
 		return false, err
 	}
@@ -336,30 +337,30 @@ func (w *writer) isAccepted(k *knownSeries, samples int, cached bool) (bool, err
 	}
 	w.began = false
 	if err == nil && !cached && w.isNew(k.ls) {
-		err = bounds.New(k.ls)
+		err = bounds.AllowNew(k.ls)
 		w.began = err == nil
 	}
 	if err == nil {
 		return true, nil
 	}
-	var tooFast *limits.Slow
+	var tooFast *limits.RateError
 	if errors.As(err, &tooFast) {
-		return false, rateResponse(err)
+		return false, rateLimitError(err)
 	}
-	w.addRefused(whyLimit, samples, "%v", err)
+	w.addRefused(reasonLimit, samples, "%v", err)
 	return false, nil
 }
 
-// finishSeries completes a series: one without stored samples does not count as new.
-func (w *writer) finishSeries(s *series) {
+// finishSeries is called after the samples of a series. If none was stored, the series no longer counts as new.
+func (w *requestWriter) finishSeries(s *requestSeries) {
 	if w.began && s.ref == 0 {
-		w.who.bounds.NotNew(s.ls)
+		w.who.bounds.RevertNew(s.ls)
 	}
 	w.began = false
 }
 
-// isNew reports whether the store has no such series. For a remote store that is unknown, and it returns false.
-func (w *writer) isNew(ls labels.Labels) bool {
+// isNew reports whether the store does not have the series. It returns false for a remote store, which cannot be asked.
+func (w *requestWriter) isNew(ls labels.Labels) bool {
 	if w.refs == nil || w.generation == 0 {
 		return false
 	}
@@ -367,8 +368,8 @@ func (w *writer) isNew(ls labels.Labels) bool {
 	return ref == 0
 }
 
-// sample stores one value. The error is one of the store.
-func (w *writer) sample(s *series, start, t int64, v float64) error {
+// storeSample stores one value. The error is a failure of the store.
+func (w *requestWriter) storeSample(s *requestSeries, start, t int64, v float64) error {
 	if w.isTooFarAhead(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
@@ -384,7 +385,7 @@ func (w *writer) sample(s *series, start, t int64, v float64) error {
 	return w.classifyError(s, t, err)
 }
 
-// histogramMessage is a histogram of one of the two protocols.
+// histogramMessage is a histogram message of remote write 1.0 or 2.0.
 type histogramMessage interface {
 	Unmarshal(b []byte) error
 	GetTimestamp() int64
@@ -393,10 +394,10 @@ type histogramMessage interface {
 	ToFloatHistogram() *histogram.FloatHistogram
 }
 
-// histograms decodes and stores histograms one after the other.
-func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMessage) error {
+// storeHistograms decodes and stores histograms one after the other.
+func (w *requestWriter) storeHistograms(s *requestSeries, list [][]byte, newMessage func() histogramMessage) error {
 	for _, raw := range list {
-		p := empty()
+		p := newMessage()
 		if err := p.Unmarshal(raw); err != nil {
 			return newStatusError(http.StatusBadRequest, "a histogram of %s cannot be decoded: %v", s.ls, err)
 		}
@@ -407,14 +408,14 @@ func (w *writer) histograms(s *series, list [][]byte, empty func() histogramMess
 		} else {
 			ih = p.ToIntHistogram()
 		}
-		if err := w.histogram(s, p.GetTimestamp(), ih, fh); err != nil {
+		if err := w.storeHistogram(s, p.GetTimestamp(), ih, fh); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+func (w *requestWriter) storeHistogram(s *requestSeries, t int64, h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	if w.isTooFarAhead(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
@@ -437,10 +438,10 @@ func (w *writer) histogram(s *series, t int64, h *histogram.Histogram, fh *histo
 	return w.classifyError(s, t, err)
 }
 
-// exemplar stores an exemplar of a series. If that fails, the samples are stored all the same, as in other receivers.
+// storeExemplar stores an exemplar of a series. If that fails, the samples are stored all the same, as in other receivers.
 // It fails if the exemplar is older than the last one, has labels of more than 128 characters, or belongs to no sample,
 // or if the store keeps no exemplars.
-func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
+func (w *requestWriter) storeExemplar(s *requestSeries, e exemplar.Exemplar) {
 	if w.exemplars == nil || e.Ts > w.latest {
 		return
 	}
@@ -450,7 +451,7 @@ func (w *writer) exemplar(s *series, e exemplar.Exemplar) {
 	}
 }
 
-func (w *writer) isTooFarAhead(s *series, t int64) bool {
+func (w *requestWriter) isTooFarAhead(s *requestSeries, t int64) bool {
 	if t <= w.latest {
 		return false
 	}
@@ -459,30 +460,31 @@ func (w *writer) isTooFarAhead(s *series, t int64) bool {
 	if w.ahead++; w.ahead == 1 || by < w.aheadBy {
 		w.aheadBy = by
 	}
-	w.addRefused(whyFuture, 1, "%s: %s is in the future; check the clock of the sender", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339))
+	w.addRefused(reasonFuture, 1, "%s: %s is in the future; check the clock of the sender", s.ls,
+		time.UnixMilli(t).UTC().Format(time.RFC3339))
 	return true
 }
 
-// isOtherMachine refuses samples of a machine from a time when another machine had its name, because both would be summed.
-func (w *writer) isOtherMachine(s *series, t int64) bool {
+// isOtherMachine refuses a sample from a time when another machine had the same name, because the samples of both would be summed.
+func (w *requestWriter) isOtherMachine(s *requestSeries, t int64) bool {
 	if w.who.after == 0 || t > w.who.after {
 		return false
 	}
-	w.addRefused(whyAnother, 1,
+	w.addRefused(reasonOtherMachine, 1,
 		"%s at %s: until %s another machine had this name, and what this one measured meanwhile is not added to that",
 		s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), time.UnixMilli(w.who.after).UTC().Format(time.RFC3339))
 	return true
 }
 
-// mostAhead is the longest time into the future for which a request is rejected temporarily. A later sample has a time
-// in a wrong unit rather than a wrong clock.
-const mostAhead = 24 * time.Hour
+// maxClockAhead is the longest time into the future for which a request is rejected only for now. A sample beyond it
+// has a time in a wrong unit rather than from a wrong clock.
+const maxClockAhead = 24 * time.Hour
 
-// fastClock rejects a request temporarily if all of its samples are in the future, as from a board without a battery-backed clock. The
+// checkFastClock rejects a request temporarily if all of its samples are in the future, as from a board without a battery-backed clock. The
 // sender keeps the samples until its clock is right or their time has come. If some samples of the request can be stored, the others are
 // rejected permanently, so that one bad series does not block all others of a sender.
-func (w *writer) fastClock() error {
-	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > mostAhead {
+func (w *requestWriter) checkFastClock() error {
+	if w.ahead == 0 || w.ahead != w.refused || w.result != (result{}) || w.aheadBy > maxClockAhead {
 		return nil
 	}
 	return &statusError{http.StatusServiceUnavailable,
@@ -492,33 +494,33 @@ func (w *writer) fastClock() error {
 }
 
 // classifyError separates refusals of samples from failures of the store.
-func (w *writer) classifyError(s *series, t int64, err error) error {
+func (w *requestWriter) classifyError(s *requestSeries, t int64, err error) error {
 	var invalid histogram.Error
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds),
 		errors.Is(err, storage.ErrOutOfOrderSample), errors.Is(err, storage.ErrDuplicateSampleForTimestamp),
 		errors.As(err, &invalid), errors.Is(err, recseries.ErrUnsound):
-		w.addRefused(whyOf(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
+		w.addRefused(refusalReason(err), 1, "%s at %s: %v", s.ls, time.UnixMilli(t).UTC().Format(time.RFC3339), err)
 		return nil
 	}
 	return err
 }
 
-// whyOf returns the reason label of an error of the store.
-func whyOf(err error) string {
+// refusalReason returns the label value for an error of the store.
+func refusalReason(err error) string {
 	switch {
 	case errors.Is(err, storage.ErrTooOldSample), errors.Is(err, storage.ErrOutOfBounds), errors.Is(err, storage.ErrOutOfOrderSample):
-		return whyTooOld
+		return reasonTooOld
 	case errors.Is(err, storage.ErrDuplicateSampleForTimestamp):
-		return whyConflict
+		return reasonConflict
 	}
-	return whyInvalid
+	return reasonInvalid
 }
 
 // writeInitialZero writes the initial zero of a counter at the time start, so that its first sample at t counts as an increase. A known
 // series gets a zero only if start is after all of its samples, which means that the counter was reset.
-func (w *writer) writeInitialZero(s *series, start, t int64) {
-	if start >= t || t-start > oldStart.Milliseconds() || start == s.begun {
+func (w *requestWriter) writeInitialZero(s *requestSeries, start, t int64) {
+	if start >= t || t-start > maxNewCounterAge.Milliseconds() || start == s.begun {
 		return
 	}
 	if s.ref == 0 && w.refs != nil {
@@ -526,7 +528,7 @@ func (w *writer) writeInitialZero(s *series, start, t int64) {
 			s.ref, s.ls = known, ls
 		}
 	}
-	if s.ref != 0 && t-start > freshStart.Milliseconds() {
+	if s.ref != 0 && t-start > maxCachedCounterAge.Milliseconds() {
 		return
 	}
 	if ref, err := w.app.Append(s.ref, s.ls, 0, start, 0, nil, nil, storage.AOptions{RejectOutOfOrder: s.ref != 0}); err == nil {
@@ -535,8 +537,8 @@ func (w *writer) writeInitialZero(s *series, start, t int64) {
 	s.begun = start
 }
 
-// described caches the descriptions that were stored, so that those sent with every request cost only a look-up.
-type described struct {
+// descriptionCache remembers the stored descriptions, so that one that is sent with every request costs only a look-up.
+type descriptionCache struct {
 	tell func(string, metadata.Metadata) error
 	mu   sync.RWMutex
 	seen map[string]metadata.Metadata
@@ -545,7 +547,7 @@ type described struct {
 // maxDescribed limits the memory that senders can make us use.
 const maxDescribed = 20_000
 
-func (d *described) record(name string, m metadata.Metadata) {
+func (d *descriptionCache) record(name string, m metadata.Metadata) {
 	if d.tell == nil || m.Type == "" && m.Help == "" && m.Unit == "" || m.Type == model.MetricTypeUnknown && m.Help == "" {
 		return
 	}

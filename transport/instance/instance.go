@@ -28,14 +28,14 @@ import (
 // HeaderName is the name of the header.
 const HeaderName = "Reckon-Sender"
 
-// ID is one running agent.
+// ID identifies a running agent by its state directory, its machine and the boot.
 type ID struct {
 	Agent   string // random, kept in its state
 	Machine string // empty if the machine has no id
 	Boot    string
 }
 
-// Sender is an agent as it shows itself with a request.
+// Sender is the information that an agent sends about itself with each request.
 type Sender struct {
 	ID
 	Site, Node string
@@ -51,10 +51,10 @@ func Load(root, dir string) (ID, error) {
 	}
 	boot, _ := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	machine, _ := os.ReadFile(filepath.Join(root, "etc/machine-id"))
-	id := ID{Machine: hashed(machine), Boot: hashed(boot)}
+	id := ID{Machine: hashID(machine), Boot: hashID(boot)}
 	file := filepath.Join(dir, "instance")
 	raw, err := os.ReadFile(file)
-	if id.Agent = strings.TrimSpace(string(raw)); err == nil && valid(id.Agent) {
+	if id.Agent = strings.TrimSpace(string(raw)); err == nil && isValidID(id.Agent) {
 		return id, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +76,8 @@ func Load(root, dir string) (ID, error) {
 	return id, err
 }
 
-// hashed hashes an id that must remain confidential (machine-id(5)). An empty id stays empty.
-func hashed(raw []byte) string {
+// hashID hashes a machine id, because the id itself must stay confidential (machine-id(5)). An empty id stays empty.
+func hashID(raw []byte) string {
 	text := strings.TrimSpace(string(raw))
 	if text == "" || text == "uninitialized" {
 		return ""
@@ -87,7 +87,7 @@ func hashed(raw []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-func valid(id string) bool {
+func isValidID(id string) bool {
 	raw, err := hex.DecodeString(id)
 	return err == nil && len(raw) == 16
 }
@@ -104,8 +104,8 @@ func (s *Sender) Header() string {
 	return v.Encode()
 }
 
-// maxName bounds a name in the header.
-const maxName = 253
+// maxNameLength limits the length of a name in the header.
+const maxNameLength = 253
 
 // Parse parses the header of a request. It returns false if the header names no sender.
 func Parse(h http.Header) (s Sender, ok bool) {
@@ -120,12 +120,12 @@ func Parse(h http.Header) (s Sender, ok bool) {
 	s = Sender{ID: ID{Agent: v.Get("agent"), Machine: v.Get("machine"), Boot: v.Get("boot")}, Site: v.Get("site"), Node: v.Get("node")}
 	age, errAge := strconv.ParseInt(v.Get("age"), 10, 64)
 	sent, errSent := strconv.ParseInt(v.Get("sent"), 10, 64)
-	if errAge != nil || errSent != nil || age < 0 || age > int64(100*365*24*time.Hour/time.Millisecond) || !valid(s.Agent) ||
-		s.Node == "" || len(s.Node) > maxName || len(s.Site) > maxName {
+	if errAge != nil || errSent != nil || age < 0 || age > int64(100*365*24*time.Hour/time.Millisecond) || !isValidID(s.Agent) ||
+		s.Node == "" || len(s.Node) > maxNameLength || len(s.Site) > maxNameLength {
 		return s, false
 	}
 	for _, id := range []string{s.Machine, s.Boot} {
-		if id != "" && !valid(id) {
+		if id != "" && !isValidID(id) {
 			return s, false
 		}
 	}

@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 	const text = "0123456789abcdef0123456789abcdef"
 	root, dir := machine(t, text+"\n", "boot 1\n"), filepath.Join(t.TempDir(), "state")
 	a, err := Load(root, dir)
-	if err != nil || !valid(a.Agent) || !valid(a.Machine) || !valid(a.Boot) || strings.Contains(a.Machine, text[:8]) {
+	if err != nil || !isValidID(a.Agent) || !isValidID(a.Machine) || !isValidID(a.Boot) || strings.Contains(a.Machine, text[:8]) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	if again, err := Load(root, dir); err != nil || again != a {
@@ -50,10 +50,10 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "instance"), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if fresh, err := Load(root, dir); err != nil || !valid(fresh.Agent) || fresh.Agent == a.Agent {
+	if fresh, err := Load(root, dir); err != nil || !isValidID(fresh.Agent) || fresh.Agent == a.Agent {
 		t.Errorf("after damage %+v, %v", fresh, err)
 	}
-	if lost, err := Load(root, filepath.Join(dir, "instance", "no folder")); err == nil || !valid(lost.Agent) {
+	if lost, err := Load(root, filepath.Join(dir, "instance", "no folder")); err == nil || !isValidID(lost.Agent) {
 		t.Errorf("where it cannot be kept: %+v, %v", lost, err)
 	}
 }

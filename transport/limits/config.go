@@ -51,7 +51,7 @@ type Labels struct {
 	Value int `yaml:"value_bytes"` // 8,192 by default: the longest path of Linux fits twice
 }
 
-// Bound is the most that may be sent; here 0 is no bound.
+// Bound limits the data that may be sent. A value of 0 means no limit.
 type Bound = access.Bound
 
 // Query limits the queries of one viewer.
@@ -108,23 +108,23 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-func limitOr[T int | int64](v, otherwise, none T) T {
+func limitOr[T int | int64](v, fallback, unlimited T) T {
 	switch {
 	case v < 0:
-		return none
+		return unlimited
 	case v == 0:
-		return otherwise
+		return fallback
 	}
 	return v
 }
 
-// Body bounds a request in bytes as it is sent.
+// Body returns the maximum size of a request in bytes, as sent.
 func (c *Config) Body() int64 { return limitOr(c.Requests.Body, 16<<20, math.MaxInt64-1) }
 
-// Unpacked bounds a request in bytes when it is unpacked.
+// Unpacked returns the maximum size of a request in bytes after decompression.
 func (c *Config) Unpacked() int64 { return limitOr(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
 
-// Of returns the limits of queries of a role.
+// Of returns the query limits for users with the given role.
 func (c *Config) Of(role string) Query {
 	q, ok := c.Queries[role]
 	if !ok {

@@ -22,8 +22,8 @@ const DefaultNodeSeries = 60_000
 // limited to twice the limit of the node.
 const ownerSeries = 5_000
 
-// Begun holds the limits on new series that the limits file does not set.
-type Begun struct {
+// NewSeriesLimits holds the limits on new series that the limits file does not set.
+type NewSeriesLimits struct {
 	// Learned are higher bounds of nodes that had more before there was a bound, by [NodeKey].
 	Learned map[string]int
 	// Live returns the number of series in memory, and Most its bound; 0 is no bound.
@@ -31,13 +31,13 @@ type Begun struct {
 	Most int
 }
 
-// SetBegun puts bounds of new series in force. It is called before the first request.
-func (l *Limiter) SetBegun(b Begun) { l.begun = &b }
+// SetNewSeriesLimits sets the limits on new series. It must be called before the first request.
+func (l *Limiter) SetNewSeriesLimits(b NewSeriesLimits) { l.begun = &b }
 
-// derived are prefixes of series that duplicate others. They are refused first.
-var derived = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
+// derivedPrefixes are name prefixes of series that repeat the content of other series. Such series are refused first.
+var derivedPrefixes = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
 
-// Refusal is the number of new series of an owner on a node that a request brought in vain, at most in half an hour.
+// Refusal is the number of new series that were refused for one owner on one node in the last half hour, at most that of one request.
 type Refusal struct {
 	Site, Node, Owner string
 	Series            int
@@ -70,15 +70,15 @@ func (l *Limiter) Refused() (all []Refusal) {
 	return all
 }
 
-// New reports why a series that the store does not have may not begin, or nil.
-func (r *Request) New(ls labels.Labels) error {
+// AllowNew returns nil if a series that the store does not have may begin, and otherwise the reason.
+func (r *Request) AllowNew(ls labels.Labels) error {
 	b := r.l.begun
 	if b == nil {
 		return nil
 	}
 	if most := limitOr(r.c.Series, b.Most, 0); most > 0 && b.Live != nil {
 		if live := b.Live(); live >= most {
-			r.l.logFresh("the server", most)
+			r.l.logNewSeries("the server", most)
 			return fmt.Errorf(
 				"the server has %d series in memory, and %d is its bound: give it more memory, send less, or raise series in the file "+
 					"of limits", live, most)
@@ -89,14 +89,14 @@ func (r *Request) New(ls labels.Labels) error {
 	if most == 0 {
 		return nil
 	}
-	own, whose := r.keys(ls, key)
+	own, whose := r.seriesKeys(ls, key)
 	whole, mine := r.newSeriesCount(own), 0
 	if whole >= most {
 		mine = r.newSeriesCount(whose)
 	}
 	view := func(p string) bool { return strings.HasPrefix(ls.Get(model.MetricNameLabel), p) }
 	if whole >= most && (mine >= min(ownerSeries, most/4) || whole >= 2*most) || whole >= most-most/4 &&
-		slices.ContainsFunc(derived, view) {
+		slices.ContainsFunc(derivedPrefixes, view) {
 		if r.refused == nil {
 			r.refused = map[Refusal]int{}
 		}
@@ -105,7 +105,7 @@ func (r *Request) New(ls labels.Labels) error {
 		if owner := ls.Get("owner"); owner != "" {
 			who = "owner " + owner
 		}
-		r.l.logFresh(who+" on node "+node+" of sender "+r.name, most)
+		r.l.logNewSeries(who+" on node "+node+" of sender "+r.name, most)
 		return fmt.Errorf(
 			"more than %d series began on node %s in half an hour, %d of them of %s, which is the bound: drop labels that change with "+
 				"every sample, or raise nodes.series in the file of limits", most, node, mine, who)
@@ -118,26 +118,26 @@ func (r *Request) New(ls labels.Labels) error {
 	return nil
 }
 
-// keys returns the keys of a node of the sender, and of the owner of a series on it.
-func (r *Request) keys(ls labels.Labels, node string) (own, whose string) {
-	own = r.name + "\x00" + node
-	return own, own + "\x00\x00" + ls.Get("owner")
+// seriesKeys returns the keys under which a new series is counted: that of the node, and that of its owner on the node.
+func (r *Request) seriesKeys(ls labels.Labels, node string) (nodeKey, ownerKey string) {
+	nodeKey = r.name + "\x00" + node
+	return nodeKey, nodeKey + "\x00\x00" + ls.Get("owner")
 }
 
-// newSeriesCount returns the number of series that began lately under a key, this request's included.
+// newSeriesCount returns the number of series that began recently under a key, including those of this request.
 func (r *Request) newSeriesCount(key string) int {
 	return r.l.fresh.count(key, r.l.clock()) + r.fresh[key]
 }
 
-// NotNew reverts [Request.New] because nothing of the series was stored.
-func (r *Request) NotNew(ls labels.Labels) {
-	if own, whose := r.keys(ls, NodeKey(ls)); r.fresh[own] > 0 {
+// RevertNew undoes [Request.AllowNew] if no sample of the series was stored.
+func (r *Request) RevertNew(ls labels.Labels) {
+	if own, whose := r.seriesKeys(ls, NodeKey(ls)); r.fresh[own] > 0 {
 		r.fresh[own]--
 		r.fresh[whose]--
 	}
 }
 
-// count returns the number of series that began lately under a key.
+// count returns the number of series that began recently under a key.
 func (f *newSeriesCounter) count(key string, now time.Time) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +145,7 @@ func (f *newSeriesCounter) count(key string, now time.Time) int {
 	return f.now[key] + f.older[key]
 }
 
-// add counts new series. Series sent in vain are sent again and count once.
+// add counts the new series of a request. Refused series are sent again and again, so only the most of one request counts.
 func (f *newSeriesCounter) add(began map[string]int, refused map[Refusal]int, now time.Time) {
 	if len(began) == 0 && len(refused) == 0 {
 		return
@@ -166,18 +166,18 @@ func (f *newSeriesCounter) add(began map[string]int, refused map[Refusal]int, no
 	}
 }
 
-// rotateGenerations begins a new generation when it is time to. The caller holds mu.
+// rotateGenerations begins a new generation if the current one is old enough. The caller holds mu.
 func (f *newSeriesCounter) rotateGenerations(now time.Time) {
-	if now.Sub(f.turn) >= generation {
+	if now.Sub(f.turn) >= countedTime {
 		f.older = f.now
-		if now.Sub(f.turn) >= 2*generation {
+		if now.Sub(f.turn) >= 2*countedTime {
 			f.older = nil
 		}
 		f.now, f.refused, f.turn = map[string]int{}, map[Refusal]int{}, now
 	}
 }
 
-func (l *Limiter) logFresh(who string, most int) {
+func (l *Limiter) logNewSeries(who string, limit int) {
 	now := l.clock()
 	l.fresh.mu.Lock()
 	quiet := !l.fresh.logged.IsZero() && now.Sub(l.fresh.logged) < logEvery
@@ -186,6 +186,6 @@ func (l *Limiter) logFresh(who string, most int) {
 	}
 	l.fresh.mu.Unlock()
 	if !quiet {
-		l.logger.Warn(who+" is held back: too many new series", "series", most)
+		l.logger.Warn(who+" is held back: too many new series", "series", limit)
 	}
 }

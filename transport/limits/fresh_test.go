@@ -18,7 +18,7 @@ func begin(t *testing.T, l *Limiter, sender, node string, from, n int, stored bo
 		t.Fatal(err)
 	}
 	for i := from; i < from+n; i++ {
-		if r.New(labels.FromStrings("__name__", "x", "node", node, "i", fmt.Sprint(i))) != nil {
+		if r.AllowNew(labels.FromStrings("__name__", "x", "node", node, "i", fmt.Sprint(i))) != nil {
 			refused++
 		}
 	}
@@ -36,7 +36,7 @@ func TestNewSeries(t *testing.T) {
 	if begin(t, l, "a", "n1", 0, DefaultNodeSeries+1, true) != 0 {
 		t.Error("bounded before bounds were set")
 	}
-	l.SetBegun(Begun{Learned: map[string]int{"\x00big": DefaultNodeSeries + 5, "\x00small": 7}})
+	l.SetNewSeriesLimits(NewSeriesLimits{Learned: map[string]int{"\x00big": DefaultNodeSeries + 5, "\x00small": 7}})
 	if n := begin(t, l, "a", "n1", 0, DefaultNodeSeries, false); n != 0 {
 		t.Errorf("%d refused up to the bound", n)
 	}
@@ -54,11 +54,11 @@ func TestNewSeries(t *testing.T) {
 	if n := begin(t, l, "a", "big", 0, DefaultNodeSeries+6, true); n != 1 {
 		t.Errorf("of a node that had more before: %d refused, want 1", n)
 	}
-	now = now.Add(2*generation - time.Second)
+	now = now.Add(2*countedTime - time.Second)
 	if n := begin(t, l, "a", "n1", 0, 1, true); n != 0 {
 		t.Logf("%d refused within the hour", n)
 	}
-	now = now.Add(2 * generation)
+	now = now.Add(2 * countedTime)
 	if n := begin(t, l, "a", "n1", 0, DefaultNodeSeries, true); n != 0 {
 		t.Errorf("%d refused after an hour", n)
 	}
@@ -72,7 +72,7 @@ func TestNewSeriesOfAll(t *testing.T) {
 		want   int
 	}{{Config{}, 10, 0}, {Config{}, 9, 1}, {Config{Series: 5}, 10, 1}, {Config{Series: -1}, 5, 0}, {Config{}, 0, 0}} {
 		l := New(tt.config, nil, nil)
-		l.SetBegun(Begun{Live: func() int { return live }, Most: tt.most})
+		l.SetNewSeriesLimits(NewSeriesLimits{Live: func() int { return live }, Most: tt.most})
 		if got := begin(t, l, "a", "n", 0, 1, true); got != tt.want {
 			t.Errorf("%+v with %d: %d refused, want %d", tt.config, tt.most, got, tt.want)
 		}
@@ -80,13 +80,13 @@ func TestNewSeriesOfAll(t *testing.T) {
 	c := Config{}
 	c.Nodes.Series = -1
 	l := New(c, nil, nil)
-	l.SetBegun(Begun{})
+	l.SetNewSeriesLimits(NewSeriesLimits{})
 	if n := begin(t, l, "a", "n", 0, DefaultNodeSeries+1, true); n != 0 {
 		t.Errorf("%d refused without a bound", n)
 	}
 	c.Nodes.Series = 3
 	l = New(c, nil, nil)
-	l.SetBegun(Begun{})
+	l.SetNewSeriesLimits(NewSeriesLimits{})
 	if n := begin(t, l, "a", "n", 0, 4, true); n != 1 {
 		t.Errorf("%d of 4 refused by a bound of 3", n)
 	}
@@ -95,7 +95,7 @@ func TestNewSeriesOfAll(t *testing.T) {
 // The bound of a node falls on who causes it: others may go on, the refusal names the owner, and no number of owners gets around it.
 func TestNewSeriesOfOwners(t *testing.T) {
 	l := New(Config{}, nil, nil)
-	l.SetBegun(Begun{})
+	l.SetNewSeriesLimits(NewSeriesLimits{})
 	begin := func(owner string, from, n int) (refused int, why error) {
 		t.Helper()
 		r, err := l.Begin("a", Bound{})
@@ -103,7 +103,7 @@ func TestNewSeriesOfOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := from; i < from+n; i++ {
-			if err := r.New(labels.FromStrings("__name__", "x", "node", "n1", "owner", owner, "i", fmt.Sprint(i))); err != nil {
+			if err := r.AllowNew(labels.FromStrings("__name__", "x", "node", "n1", "owner", owner, "i", fmt.Sprint(i))); err != nil {
 				refused, why = refused+1, err
 			}
 		}
@@ -136,14 +136,14 @@ func TestRefusedSeries(t *testing.T) {
 	var c Config
 	c.Nodes.Series = 8_000
 	l := New(c, func() time.Time { return now }, nil)
-	l.SetBegun(Begun{})
+	l.SetNewSeriesLimits(NewSeriesLimits{})
 	of := func(name, owner string, n int) (refused int) {
 		r, err := l.Begin("a", Bound{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range n {
-			if r.New(labels.FromStrings("__name__", name, "node", "n1", "owner", owner, "i", fmt.Sprint(now, i))) != nil {
+			if r.AllowNew(labels.FromStrings("__name__", name, "node", "n1", "owner", owner, "i", fmt.Sprint(now, i))) != nil {
 				refused++
 			}
 		}
@@ -168,7 +168,7 @@ func TestRefusedSeries(t *testing.T) {
 	if len(got) != 2 || !got[Refusal{Node: "n1", Owner: "games", Series: 100}] || !got[Refusal{Node: "n1", Owner: "news", Series: 5}] {
 		t.Errorf("named: %v", got)
 	}
-	now = now.Add(2*generation + time.Second)
+	now = now.Add(2*countedTime + time.Second)
 	if n := of("reckon_workload_processes", "games", 100); n != 0 || len(l.Refused()) != 0 {
 		t.Errorf("after an hour %d are refused, and %v named", n, l.Refused())
 	}

@@ -17,8 +17,8 @@ const (
 	// Burst is the period over which the rate of samples is averaged. Without averaging, an export once a minute would
 	// be a burst. An agent that was disconnected sends its queue as fast as it may.
 	Burst = 2 * time.Minute
-	// generation is the time that a series without samples is counted at least.
-	generation = 30 * time.Minute
+	// countedTime is the minimum time for which a series without new samples is counted.
+	countedTime = 30 * time.Minute
 	// logEvery is the interval at which the log names throttled senders.
 	logEvery = 10 * time.Minute
 )
@@ -32,11 +32,11 @@ type Limiter struct {
 	mu     sync.Mutex
 	meters map[string]*meter
 
-	begun *Begun // nil: new series are not bounded
+	begun *NewSeriesLimits // nil: new series are not bounded
 	fresh newSeriesCounter
 }
 
-// New returns a limiter. clock is time.Now unless a test states otherwise.
+// New returns a limiter. clock is time.Now, except in tests.
 func New(c Config, clock func() time.Time, logger *slog.Logger) *Limiter {
 	if clock == nil {
 		clock = time.Now
@@ -55,20 +55,20 @@ func (l *Limiter) Set(c Config) { l.config.Store(&c) }
 // Config returns the configuration in force; it must not be changed.
 func (l *Limiter) Config() *Config { return l.config.Load() }
 
-// Slow means that a sender or a site sends faster than it may.
-type Slow struct {
+// RateError means that a sender or a site sends faster than its limit allows.
+type RateError struct {
 	Who   string
 	Bound float64       // samples per second
 	Wait  time.Duration // until there is room again
 }
 
 // Error implements error.
-func (e *Slow) Error() string {
+func (e *RateError) Error() string {
 	return fmt.Sprintf("%s sends more than %g samples per second; send again in %s, measure less often, or ask for a higher bound", e.Who,
 		e.Bound, e.Wait)
 }
 
-// Request is one request of a sender; it is used by one goroutine.
+// Request holds the limits of one request. It must be used by one goroutine.
 type Request struct {
 	l      *Limiter
 	name   string  // of the sender
@@ -82,7 +82,7 @@ type Request struct {
 }
 
 // Begin starts a request of a sender. own are the limits of the sender's token. Where they are missing, the limits for
-// all senders apply. The error is a [*Slow].
+// all senders apply. The error is a [*RateError].
 func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	c := l.Config()
 	b := c.Senders
@@ -95,16 +95,16 @@ func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
 	return r, nil
 }
 
-// Config returns the configuration that bounds the request, the same until it is changed.
+// Config returns the limits that apply to the request. They do not change during the request.
 func (r *Request) Config() *Config { return r.c }
 
-// Labels reports why labels may not be stored, or nil.
+// Labels returns an error if the labels of a series exceed a limit.
 func (r *Request) Labels(ls labels.Labels) error { return r.c.Labels.check(ls) }
 
-// Series returns nil if a series with valid labels and the given number of samples may be stored. A [*Slow] rejects the
+// Series returns nil if a series with valid labels and the given number of samples may be stored. A [*RateError] rejects the
 // whole request. Any other error rejects only this series.
 func (r *Request) Series(ls labels.Labels, samples int) error {
-	site, err := r.site(ls.Get("site"))
+	site, err := r.siteMeter(ls.Get("site"))
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 			continue
 		}
 		if !m.admitSeries(ls.Hash(), r.l.clock()) {
-			m.logHeld(r.l, "more series than the bound", "series", m.bound.Series)
+			m.logLimited(r.l, "more series than the bound", "series", m.bound.Series)
 			return fmt.Errorf(
 				"%s has %d series already, which is its bound; drop labels that change with every sample, or ask for a higher bound", m.who,
 				m.bound.Series)
@@ -123,7 +123,7 @@ func (r *Request) Series(ls labels.Labels, samples int) error {
 	return nil
 }
 
-// Stored counts the content of the request after it was stored.
+// Stored counts the content of the request against the limits. It is called after the request was stored.
 func (r *Request) Stored() {
 	now := r.l.clock()
 	r.l.fresh.add(r.fresh, r.refused, now)
@@ -132,7 +132,7 @@ func (r *Request) Stored() {
 	}
 }
 
-func (r *Request) site(name string) (*meter, error) {
+func (r *Request) siteMeter(name string) (*meter, error) {
 	if len(r.c.Sites) == 0 {
 		return nil, nil
 	}
@@ -154,10 +154,10 @@ func (r *Request) site(name string) (*meter, error) {
 	return m, m.admit(r.l)
 }
 
-// maxMeters limits the memory that strangers' names can occupy.
+// maxMeters limits the number of meters, because senders choose their names.
 const maxMeters = 100_000
 
-// meter returns the meter of a name; nil if there is no limit.
+// meter returns the meter of a sender or site, or nil if it has no limit.
 func (l *Limiter) meter(kind, name string, b Bound) *meter {
 	if b.Series <= 0 && b.SamplesPerSecond <= 0 {
 		return nil
@@ -214,17 +214,17 @@ func (m *meter) admit(l *Limiter) error {
 	if room > 0 {
 		return nil
 	}
-	m.logHeld(l, "too many samples per second", "samples_per_second", rate)
+	m.logLimited(l, "too many samples per second", "samples_per_second", rate)
 	wait := time.Duration(math.Ceil(1-room/rate)) * time.Second
-	return &Slow{m.who, rate, wait}
+	return &RateError{m.who, rate, wait}
 }
 
-func (m *meter) subtract(n int, now time.Time) {
+func (m *meter) subtract(samples int, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bound.SamplesPerSecond > 0 {
 		m.refill(now)
-		m.room -= float64(n)
+		m.room -= float64(samples)
 	}
 }
 
@@ -235,16 +235,16 @@ func (m *meter) refill(now time.Time) {
 	}
 }
 
-// admitSeries notes a series, if it is known or there is room for it.
+// admitSeries counts a series. It returns false if the series is new and exceeds the limit.
 func (m *meter) admitSeries(hash uint64, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bound.Series <= 0 {
 		return true
 	}
-	if now.Sub(m.turn) >= generation {
+	if now.Sub(m.turn) >= countedTime {
 		m.before, m.now = m.now, make(map[uint64]struct{}, len(m.now))
-		if now.Sub(m.turn) >= 2*generation {
+		if now.Sub(m.turn) >= 2*countedTime {
 			m.before = nil
 		}
 		m.live, m.turn = len(m.before), now
@@ -262,8 +262,8 @@ func (m *meter) admitSeries(hash uint64, now time.Time) bool {
 	return true
 }
 
-// logHeld logs that a sender is limited, but not for every request.
-func (m *meter) logHeld(l *Limiter, what, key string, bound any) {
+// logLimited logs that a limit was exceeded, at most once per logEvery.
+func (m *meter) logLimited(l *Limiter, what, key string, bound any) {
 	now := l.clock()
 	m.mu.Lock()
 	fresh := !m.logged.IsZero() && now.Sub(m.logged) < logEvery
@@ -276,7 +276,7 @@ func (m *meter) logHeld(l *Limiter, what, key string, bound any) {
 	}
 }
 
-// check reports a label that is too long.
+// check returns an error if there are too many labels, or one that is too long.
 func (b *Labels) check(ls labels.Labels) error {
 	count, name, value := limitOr(b.Count, 64, math.MaxInt), limitOr(b.Name, 512, math.MaxInt), limitOr(b.Value, 8192, math.MaxInt)
 	if n := ls.Len(); n > count {

@@ -65,7 +65,7 @@ func TestRate(t *testing.T) {
 	for range hours * 3600 {
 		at.pass(time.Second)
 		r, err := l.Begin("agent a", Bound{})
-		var s *Slow
+		var s *RateError
 		if errors.As(err, &s) {
 			if s.Wait <= 0 {
 				t.Fatalf("wait %s", s.Wait)
@@ -136,7 +136,7 @@ func TestSeries(t *testing.T) {
 	}
 	// A series that goes on stays; one that is silent for an hour makes room.
 	for range 3 {
-		at.pass(generation)
+		at.pass(countedTime)
 		if !try("a", "lab") {
 			t.Fatal("a series that goes on was refused")
 		}
@@ -147,7 +147,7 @@ func TestSeries(t *testing.T) {
 	if try("d", "lab") {
 		t.Error("more than the bound")
 	}
-	at.pass(10 * generation)
+	at.pass(10 * countedTime)
 	if !try("e", "lab") || !try("f", "lab") || try("g", "lab") {
 		t.Error("after a long silence of all there is room for two")
 	}

@@ -21,11 +21,11 @@ const (
 	smallRequest = 1 << 20
 	// memoryWait is the time that a request waits for memory before it is refused for now.
 	memoryWait = 20 * time.Second
-	// leastMemory and mostMemory limit the default budget, which is memoryPart of the memory.
-	leastMemory, mostMemory, memoryPart = 96 << 20, 1 << 30, 32
+	// minBudget and maxBudget limit the default budget, which is memoryPart of the memory.
+	minBudget, maxBudget, memoryPart = 96 << 20, 1 << 30, 32
 )
 
-// ErrMemory matches, by errors.Is, a request that waited in vain for memory to be decoded in.
+// ErrMemory is the error of a request that waited in vain for memory to be decoded.
 var ErrMemory = errors.New("too much is being decoded at once")
 
 // Memory is a budget in bytes that all requests share while they are decoded. Bodies that were received but are not yet
@@ -42,10 +42,10 @@ type Memory struct {
 	tight bool // it is lower now
 }
 
-// NewMemory returns a budget of total bytes; 0 is the default, a part of the memory that the program may use.
+// NewMemory returns a budget of total bytes. If total is 0, the budget is a part of the memory that the program may use.
 func NewMemory(total int64) *Memory {
 	if total <= 0 {
-		total = min(max(ProgramMemory()/memoryPart, leastMemory), mostMemory)
+		total = min(max(ProgramMemory()/memoryPart, minBudget), maxBudget)
 	}
 	return &Memory{total: total, large: semaphore.NewWeighted(total - total/4), all: semaphore.NewWeighted(total),
 		objects: semaphore.NewWeighted(1)}
@@ -98,8 +98,8 @@ const (
 	// smallHeap is the heap size in bytes below which large operations collect garbage more often. In a larger heap,
 	// the garbage of an operation makes no difference.
 	smallHeap = 1 << 30
-	// leastGarbage is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
-	leastGarbage = 20
+	// minGarbagePercent is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
+	minGarbagePercent = 20
 )
 
 // Large starts an operation that takes much memory, such as a large request or query. The caller must call done once at
@@ -109,8 +109,8 @@ func (m *Memory) Large() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.doing++; m.doing == 1 && heapBytes() < smallHeap {
-		m.usual = debug.SetGCPercent(leastGarbage)
-		if m.tight = m.usual > leastGarbage; !m.tight {
+		m.usual = debug.SetGCPercent(minGarbagePercent)
+		if m.tight = m.usual > minGarbagePercent; !m.tight {
 			debug.SetGCPercent(m.usual) // The user has set an even lower target, or has switched collection off.
 		}
 	}

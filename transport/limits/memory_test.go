@@ -79,7 +79,7 @@ func TestLarge(t *testing.T) {
 	}
 	defer debug.SetGCPercent(percent())
 	m := NewMemory(0)
-	for usual, meanwhile := range map[int]int{100: leastGarbage, leastGarbage + 1: leastGarbage, leastGarbage: leastGarbage, 10: 10, -1: -1} {
+	for usual, meanwhile := range map[int]int{100: minGarbagePercent, minGarbagePercent + 1: minGarbagePercent, minGarbagePercent: minGarbagePercent, 10: 10, -1: -1} {
 		debug.SetGCPercent(usual)
 		for range 2 {
 			one, other := m.Large(), m.Large()
@@ -100,7 +100,7 @@ func TestLarge(t *testing.T) {
 
 // The default is a part of the memory within bounds.
 func TestDefaultMemory(t *testing.T) {
-	if n := NewMemory(0).total; n < leastMemory || n > mostMemory {
+	if n := NewMemory(0).total; n < minBudget || n > maxBudget {
 		t.Errorf("%d bytes", n)
 	}
 	if ProgramMemory() <= 0 {

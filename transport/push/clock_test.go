@@ -71,7 +71,7 @@ func newSite(t *testing.T) *site {
 		for _, ts := range req.Timeseries {
 			n += len(ts.Samples) + len(ts.Histograms)
 		}
-		w.Header().Set(written, "1000")
+		w.Header().Set(writtenHeader, "1000")
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(s.Close)
@@ -170,7 +170,7 @@ func TestClock(t *testing.T) {
 			if len(s.got) != 2 {
 				t.Fatalf("%d requests", len(s.got))
 			}
-			wrong := ahead.Abs() >= wrongFrom
+			wrong := ahead.Abs() >= minCorrection
 			for i, req := range s.got {
 				want := right.Add(time.Duration(i-1) * time.Minute)
 				within := 2 * time.Second
@@ -277,7 +277,7 @@ func TestClockWithoutDate(t *testing.T) {
 	}{{0, 0}, {4 * time.Second, 0}, {6 * time.Second, 6 * time.Second}} {
 		at := time.Unix(1_800_000_000, 0).Add(x.date)
 		k.last = nil // as of another answer that is as fast
-		k.addSample(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0, at)
+		k.learnDate(http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, 0, 0, at)
 		if got := k.boots["b"].Base; got != time.Unix(1_800_000_000, 0).Add(x.base).UnixMilli()+500 {
 			t.Errorf("after %s: %d", x.date, got)
 		}

@@ -25,8 +25,8 @@ type Finding struct {
 	Problem string
 }
 
-// otherPaths are the paths of remote write, by the kind of server.
-var otherPaths = []struct{ path, of string }{
+// writePaths are the usual paths of remote write, with the servers that use them.
+var writePaths = []struct{ path, of string }{
 	{defaultPath, "reckon, Prometheus, VictoriaMetrics"},
 	{"/api/v1/push", "Mimir, Cortex"},
 	{"/api/v1/receive", "Thanos"},
@@ -42,7 +42,7 @@ func (t *target) check(ctx context.Context) Finding {
 		f.Problem = Explain(t.url, &t.e, err)
 		return f
 	}
-	if a.speaks1(false) && t.e.Protocol != "2.0" {
+	if a.supportsOnlyV1(false) && t.e.Protocol != "2.0" {
 		f.Protocol = "1.0"
 		if a, err = t.post(ctx, s2.EncodeSnappy(nil, nil), false); err != nil {
 			f.Problem = Explain(t.url, &t.e, err)
@@ -53,18 +53,18 @@ func (t *target) check(ctx context.Context) Finding {
 	}
 	switch {
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || strings.Contains(a.text, "unsupported path") ||
-		a.location != "" || a.isPage():
-		f.Problem = t.wrongPath(ctx, a)
+		a.location != "" || a.isHTMLPage():
+		f.Problem = t.explainWrongPath(ctx, a)
 	case a.status/100 == 2:
-	case a.status == http.StatusBadRequest && !a.plainToTLS() && a.header.Get(written) != "":
+	case a.status == http.StatusBadRequest && !a.isPlainToTLS() && a.header.Get(writtenHeader) != "":
 		// A complaint about the empty request is fine.
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		// A token that may only send samples is refused at every other path.
-		if f.Problem = t.rightPath(ctx, a); f.Problem == "" {
-			f.Problem = Explain(t.url, &t.e, a.classify())
+		if f.Problem = t.suggestPath(ctx, a); f.Problem == "" {
+			f.Problem = Explain(t.url, &t.e, a.checkStatus())
 		}
 	default:
-		f.Problem = Explain(t.url, &t.e, a.classify())
+		f.Problem = Explain(t.url, &t.e, a.checkStatus())
 	}
 	if f.Problem != "" {
 		f.Protocol = ""
@@ -74,22 +74,22 @@ func (t *target) check(ctx context.Context) Finding {
 
 // statusError is a response that refuses the whole request.
 type statusError struct {
-	*answer
+	*response
 	err error
 }
 
 func (e *statusError) Error() string { return e.err.Error() }
 
-func (a *answer) isPage() bool {
+func (a *response) isHTMLPage() bool {
 	return a.status/100 == 2 && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
-func (a *answer) plainToTLS() bool {
+func (a *response) isPlainToTLS() bool {
 	return strings.Contains(a.text, "HTTP request to an HTTPS server")
 }
 
-// wrongPath searches for the path that the server listens on.
-func (t *target) wrongPath(ctx context.Context, a *answer) string {
+// explainWrongPath explains a response that shows a wrong path. It names the right path if it finds one.
+func (t *target) explainWrongPath(ctx context.Context, a *response) string {
 	u, err := url.Parse(t.url)
 	if err != nil {
 		return err.Error()
@@ -104,10 +104,10 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 		return fmt.Sprintf(
 			"%s: it is a Prometheus without the remote write receiver (%q); start it with --web.enable-remote-write-receiver", said, a.text)
 	}
-	if right := t.rightPath(ctx, a); right != "" {
+	if right := t.suggestPath(ctx, a); right != "" {
 		return right
 	}
-	if a.isPage() {
+	if a.isHTMLPage() {
 		return said + " with a web page, which is not a remote write endpoint; give the whole address, with the path from the " +
 			"documentation of that server"
 	}
@@ -115,19 +115,19 @@ func (t *target) wrongPath(ctx context.Context, a *answer) string {
 		"documentation of that server"
 }
 
-// rightPath returns a hint if another of the usual paths accepts our remote write.
-func (t *target) rightPath(ctx context.Context, a *answer) string {
+// suggestPath returns a hint if another of the usual paths accepts our remote write.
+func (t *target) suggestPath(ctx context.Context, a *response) string {
 	u, err := url.Parse(t.url)
 	if err != nil {
 		return ""
 	}
-	for _, o := range otherPaths {
+	for _, o := range writePaths {
 		other, err := url.Parse(u.Scheme + "://" + u.Host + o.path)
 		if err != nil || other.Path == u.Path {
 			continue
 		}
 		b, err := t.postTo(ctx, other.String(), s2.EncodeSnappy(nil, nil), false)
-		if err == nil && b.status/100 == 2 && !b.isPage() && b.status != http.StatusOK {
+		if err == nil && b.status/100 == 2 && !b.isHTMLPage() && b.status != http.StatusOK {
 			return fmt.Sprintf("%s answers %d to %s, so there is no remote write receiver, but there is one at %s; write --push %s", u.Host,
 				a.status, u.Path, o.path, other.Redacted())
 		}
@@ -141,7 +141,7 @@ func Explain(address string, e *Endpoint, err error) string {
 	if bad != nil {
 		return bad.Error()
 	}
-	var later *laterError
+	var later *retryError
 	if errors.As(err, &later) {
 		err = later.err
 	}
@@ -226,7 +226,7 @@ func explainName(u *url.URL, err x509.HostnameError) string {
 
 func explainStatus(u *url.URL, e *Endpoint, a *statusError) string {
 	switch {
-	case a.plainToTLS():
+	case a.isPlainToTLS():
 		secure := *u
 		secure.Scheme = "https"
 		return fmt.Sprintf("%s speaks TLS only; write --push %s", u.Host, secure.Redacted())

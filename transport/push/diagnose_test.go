@@ -26,7 +26,7 @@ func TestDiagnosis(t *testing.T) {
 		}
 	}
 	write := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set(written, "0")
+		w.Header().Set(writtenHeader, "0")
 		w.WriteHeader(http.StatusNoContent)
 	}
 	only1 := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }

@@ -16,9 +16,9 @@ const maxSeries = 2000
 
 // Encoder writes batches as remote write 2.0 requests. After warm-up it does not allocate.
 type Encoder struct {
-	external []pair
+	external []labelPair
 	filter   Filter
-	plans    map[*metric.Desc]*plan
+	plans    map[*metric.Desc]*descPlan
 
 	round   uint64 // number of the request
 	refs    map[string]uint32
@@ -42,42 +42,42 @@ type recentSymbol struct {
 	round uint64
 }
 
-type pair struct{ name, value string }
+type labelPair struct{ name, value string }
 
-// plan is the common encoding of all series of a description.
-type plan struct {
+// descPlan is the part of the encoding that all series of a metric description share.
+type descPlan struct {
 	drop  bool
-	slots []slot // in the order of label names
-	round uint64 // round in which the references are valid
+	slots []labelSlot // in the order of label names
+	round uint64      // round in which the references are valid
 	help  uint32
 	unit  uint32
 	kind  uint64
 }
 
-// slot is one label: a value of the series, or else a constant.
-type slot struct {
+// labelSlot is one label of a description: the index of a label value of the series, or a constant.
+type labelSlot struct {
 	name     string
 	value    int // index of Series.Values, or -1
 	constant string
 	ref      uint32 // of the name
 }
 
-// NewEncoder returns an encoder that adds labels to every series; a label that a series has itself wins.
+// NewEncoder returns an encoder that adds labels to every series. A label of the series overrides an added label with the same name.
 func NewEncoder(labels map[string]string, f Filter) *Encoder {
-	e := &Encoder{filter: f, plans: make(map[*metric.Desc]*plan), refs: make(map[string]uint32)}
+	e := &Encoder{filter: f, plans: make(map[*metric.Desc]*descPlan), refs: make(map[string]uint32)}
 	for name, value := range labels {
 		if value != "" {
-			e.external = append(e.external, pair{name, toValidUTF8(value)})
+			e.external = append(e.external, labelPair{name, toValidUTF8(value)})
 		}
 	}
-	slices.SortFunc(e.external, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(e.external, func(a, b labelPair) int { return strings.Compare(a.name, b.name) })
 	return e
 }
 
 // Encode encodes a batch as one or more requests and calls emit for each, with its number of samples. The request is
 // valid until emit returns. If emit returns an error, Encode stops and returns it.
 func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int) error) error {
-	e.begin()
+	e.beginRequest()
 	t := b.Time.UnixMilli()
 	for i := range b.Samples {
 		s := &b.Samples[i]
@@ -85,38 +85,38 @@ func (e *Encoder) Encode(b *metric.Batch, emit func(request []byte, samples int)
 		if (d.Kind == metric.NativeHistogram) != (s.Histogram != nil) || len(s.Series.Values) != len(d.Labels) {
 			continue // it has no valid encoding
 		}
-		p := e.planOf(d)
+		p := e.planFor(d)
 		if p.drop || !e.filter.keepSeries(s.Series) {
 			continue
 		}
-		e.add(p, s, t)
+		e.addSeries(p, s, t)
 		if e.n == maxSeries {
-			if err := e.flush(emit); err != nil {
+			if err := e.flushRequest(emit); err != nil {
 				return err
 			}
 		}
 	}
-	return e.flush(emit)
+	return e.flushRequest(emit)
 }
 
-func (e *Encoder) begin() {
+func (e *Encoder) beginRequest() {
 	e.round++
 	clear(e.refs)
 	e.symbols, e.series, e.n, e.samples = e.symbols[:0], e.series[:0], 0, 0
-	e.symbol("") // reference 0 is the empty string
+	e.addSymbol("") // reference 0 is the empty string
 }
 
-func (e *Encoder) flush(emit func([]byte, int) error) error {
+func (e *Encoder) flushRequest(emit func([]byte, int) error) error {
 	if e.n == 0 {
 		return nil
 	}
 	e.request = append(append(e.request[:0], e.symbols...), e.series...)
 	err := emit(e.request, e.samples)
-	e.begin()
+	e.beginRequest()
 	return err
 }
 
-func (e *Encoder) symbol(s string) uint32 {
+func (e *Encoder) addSymbol(s string) uint32 {
 	if r, ok := e.refs[s]; ok {
 		return r
 	}
@@ -126,18 +126,18 @@ func (e *Encoder) symbol(s string) uint32 {
 	return r
 }
 
-// valueSymbol returns the symbol of a label value, which need not be UTF-8.
-func (e *Encoder) valueSymbol(s string) uint32 {
+// addValueSymbol returns the symbol of a label value, which may contain invalid UTF-8.
+func (e *Encoder) addValueSymbol(s string) uint32 {
 	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
 	r := &e.recent[(at>>4^at>>12)%recentSymbols]
 	if r.round != e.round || unsafe.StringData(r.value) != unsafe.StringData(s) || len(r.value) != len(s) {
-		*r = recentSymbol{s, e.symbol(toValidUTF8(s)), e.round}
+		*r = recentSymbol{s, e.addSymbol(toValidUTF8(s)), e.round}
 	}
 	return r.ref
 }
 
-// planOf returns the plan of a description with references valid in this request.
-func (e *Encoder) planOf(d *metric.Desc) *plan {
+// planFor returns the plan of a description. Its symbols are valid in this request.
+func (e *Encoder) planFor(d *metric.Desc) *descPlan {
 	p := e.plans[d]
 	if p == nil {
 		p = e.newPlan(d)
@@ -147,15 +147,15 @@ func (e *Encoder) planOf(d *metric.Desc) *plan {
 		return p
 	}
 	p.round = e.round
-	p.help, p.unit = e.symbol(toValidUTF8(d.Help)), e.symbol(string(d.Unit))
+	p.help, p.unit = e.addSymbol(toValidUTF8(d.Help)), e.addSymbol(string(d.Unit))
 	for i := range p.slots {
-		p.slots[i].ref = e.symbol(p.slots[i].name)
+		p.slots[i].ref = e.addSymbol(p.slots[i].name)
 	}
 	return p
 }
 
-func (e *Encoder) newPlan(d *metric.Desc) *plan {
-	p := &plan{drop: !e.filter.keepName(d.Name)}
+func (e *Encoder) newPlan(d *metric.Desc) *descPlan {
+	p := &descPlan{drop: !e.filter.keepName(d.Name)}
 	switch d.Kind { // enum Metadata.MetricType
 	case metric.Counter:
 		p.kind = 1
@@ -164,24 +164,24 @@ func (e *Encoder) newPlan(d *metric.Desc) *plan {
 	case metric.NativeHistogram:
 		p.kind = 3
 	}
-	p.slots = append(p.slots, slot{name: "__name__", value: -1, constant: toValidUTF8(d.Name)})
+	p.slots = append(p.slots, labelSlot{name: "__name__", value: -1, constant: toValidUTF8(d.Name)})
 	for i, l := range d.Labels {
-		p.slots = append(p.slots, slot{name: toValidUTF8(l), value: i})
+		p.slots = append(p.slots, labelSlot{name: toValidUTF8(l), value: i})
 	}
 	for _, x := range e.external {
-		i := slices.IndexFunc(p.slots, func(s slot) bool { return s.name == x.name })
+		i := slices.IndexFunc(p.slots, func(s labelSlot) bool { return s.name == x.name })
 		if i < 0 {
-			p.slots = append(p.slots, slot{name: x.name, value: -1, constant: x.value})
+			p.slots = append(p.slots, labelSlot{name: x.name, value: -1, constant: x.value})
 		} else if p.slots[i].value >= 0 {
 			p.slots[i].constant = x.value // if the series has none
 		}
 	}
-	slices.SortFunc(p.slots, func(a, b slot) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(p.slots, func(a, b labelSlot) int { return strings.Compare(a.name, b.name) })
 	return p
 }
 
-// add appends one series with its sample and, if it ended, its staleness marker.
-func (e *Encoder) add(p *plan, s *metric.Sample, t int64) {
+// addSeries appends one series with its sample and, if it ended, its staleness marker.
+func (e *Encoder) addSeries(p *descPlan, s *metric.Sample, t int64) {
 	refs := e.value[:0]
 	for i := range p.slots {
 		sl := &p.slots[i]
@@ -191,7 +191,7 @@ func (e *Encoder) add(p *plan, s *metric.Sample, t int64) {
 		}
 		if v != "" {
 			refs = binary.AppendUvarint(refs, uint64(sl.ref))
-			refs = binary.AppendUvarint(refs, uint64(e.valueSymbol(v)))
+			refs = binary.AppendUvarint(refs, uint64(e.addValueSymbol(v)))
 		}
 	}
 	e.one = appendBytes(e.one[:0], seriesRefs, refs)

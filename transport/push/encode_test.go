@@ -190,7 +190,7 @@ func read1(t testing.TB, raw []byte) map[string]prompb.TimeSeries {
 
 func TestLegacyNative(t *testing.T) {
 	out, _ := requests(t, NewEncoder(external, Filter{}), batch())
-	l := legacy{native: true}
+	l := v1Converter{native: true}
 	raw, err := l.convert(out[0])
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestLegacyNative(t *testing.T) {
 
 func TestLegacyClassic(t *testing.T) {
 	out, _ := requests(t, NewEncoder(external, Filter{}), batch())
-	var l legacy
+	var l v1Converter
 	for range 2 { // the second time with the buffers of the first
 		raw, err := l.convert(out[0])
 		if err != nil {
@@ -313,7 +313,7 @@ func FuzzLegacy(f *testing.F) {
 	f.Add([]byte{}, false)
 	f.Add(bytes.Repeat([]byte{0x2a, 1}, 20), false)
 	f.Fuzz(func(t *testing.T, raw []byte, native bool) {
-		l := legacy{native: native}
+		l := v1Converter{native: native}
 		got, err := l.convert(raw)
 		if err != nil {
 			return

@@ -47,7 +47,7 @@ type QueueLimits struct {
 	MaxAge   time.Duration `yaml:"max_age"`   // default 7 days
 }
 
-// TLS configures the trusted authorities and our certificate.
+// TLS configures the certificate authorities to trust and the client certificate.
 type TLS struct {
 	CAFile     string `yaml:"ca_file"`
 	CertFile   string `yaml:"cert_file"`
@@ -97,8 +97,8 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// nameOf derives a folder name from an address.
-func nameOf(u *url.URL) string {
+// endpointName derives the name of the queue folder from an address.
+func endpointName(u *url.URL) string {
 	s := u.Host
 	if u.Path != defaultPath || u.RawQuery != "" {
 		s += u.Path + u.RawQuery
@@ -116,7 +116,7 @@ func folderName(s string) string {
 	}, s)
 }
 
-// newClient returns the HTTP client of an endpoint. It follows no redirect: a POST would become a GET and its samples be lost silently.
+// newClient returns the HTTP client of an endpoint. It follows no redirect, because a POST would become a GET and silently lose samples.
 func newClient(e *Endpoint, host string) (*http.Client, error) {
 	conf := &tls.Config{ServerName: e.TLS.ServerName, InsecureSkipVerify: e.TLS.SkipVerify, MinVersion: tls.VersionTLS12}
 	if e.TLS.CAFile != "" {
@@ -180,7 +180,7 @@ func (e *Endpoint) authorize(h http.Header) error {
 
 // readSecret reads a file that holds one line.
 func readSecret(file string) (string, error) {
-	if err := notWritable(file); err != nil {
+	if err := checkNotWritable(file); err != nil {
 		return "", err
 	}
 	raw, err := os.ReadFile(file)
@@ -194,9 +194,9 @@ func readSecret(file string) (string, error) {
 	return s, nil
 }
 
-// notWritable returns an error if users other than the owner may write or replace a secret file, because such a user
-// would control where this program sends. For a link, as in a Kubernetes Secret, it checks the target.
-func notWritable(file string) error {
+// checkNotWritable returns an error if users other than the owner may write or replace a secret file, because such a
+// user would control where this program sends. For a link, as in a Kubernetes Secret, it checks the target.
+func checkNotWritable(file string) error {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
 		return err

@@ -16,19 +16,19 @@ type Filter struct{ keep, drop []selector }
 
 type selector struct {
 	name   string
-	labels []pair
+	labels []labelPair
 }
 
 // NewFilter parses the lines of a filter.
 func NewFilter(keep, drop []string) (f Filter, err error) {
-	if f.keep, err = selectors(keep); err != nil {
+	if f.keep, err = parseSelectors(keep); err != nil {
 		return Filter{}, err
 	}
-	f.drop, err = selectors(drop)
+	f.drop, err = parseSelectors(drop)
 	return f, err
 }
 
-func selectors(lines []string) ([]selector, error) {
+func parseSelectors(lines []string) ([]selector, error) {
 	var out []selector
 	for _, l := range lines {
 		s, err := parseSelector(l)
@@ -66,7 +66,7 @@ func parseSelector(line string) (selector, error) {
 		if err := checkPattern(value); err != nil {
 			return s, err
 		}
-		s.labels = append(s.labels, pair{label, value})
+		s.labels = append(s.labels, labelPair{label, value})
 	}
 	return s, nil
 }
@@ -78,8 +78,8 @@ func checkPattern(p string) error {
 	return nil
 }
 
-// matches is like path.Match but does not treat the slash specially.
-func matches(pattern, s string) bool {
+// matchesPattern is like path.Match, but the slash is an ordinary character.
+func matchesPattern(pattern, s string) bool {
 	if pattern == "*" {
 		return true
 	}
@@ -90,17 +90,17 @@ func matches(pattern, s string) bool {
 // keepName reports whether a series of that name can be sent.
 func (f *Filter) keepName(name string) bool {
 	for _, s := range f.drop {
-		if len(s.labels) == 0 && matches(s.name, name) {
+		if len(s.labels) == 0 && matchesPattern(s.name, name) {
 			return false
 		}
 	}
-	return len(f.keep) == 0 || slices.ContainsFunc(f.keep, func(s selector) bool { return matches(s.name, name) })
+	return len(f.keep) == 0 || slices.ContainsFunc(f.keep, func(s selector) bool { return matchesPattern(s.name, name) })
 }
 
 // keepSeries reports whether a series is sent after its name passed keepName.
 func (f *Filter) keepSeries(s *metric.Series) bool {
 	for i := range f.drop {
-		if l := &f.drop[i]; len(l.labels) > 0 && l.matches(s) {
+		if l := &f.drop[i]; len(l.labels) > 0 && l.matchesSeries(s) {
 			return false
 		}
 	}
@@ -108,15 +108,15 @@ func (f *Filter) keepSeries(s *metric.Series) bool {
 		return true
 	}
 	for i := range f.keep {
-		if f.keep[i].matches(s) {
+		if f.keep[i].matchesSeries(s) {
 			return true
 		}
 	}
 	return false
 }
 
-func (l *selector) matches(s *metric.Series) bool {
-	if !matches(l.name, s.Desc.Name) {
+func (l *selector) matchesSeries(s *metric.Series) bool {
+	if !matchesPattern(l.name, s.Desc.Name) {
 		return false
 	}
 	for _, want := range l.labels {
@@ -124,7 +124,7 @@ func (l *selector) matches(s *metric.Series) bool {
 		if i := slices.Index(s.Desc.Labels, want.name); i >= 0 {
 			value = s.Values[i]
 		}
-		if !matches(want.value, value) {
+		if !matchesPattern(want.value, value) {
 			return false
 		}
 	}

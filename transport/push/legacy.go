@@ -9,9 +9,9 @@ import (
 	"reckon/metric/expose"
 )
 
-// legacy converts the remote write 2.0 requests of [Encoder] to 1.0. It drops data that 1.0 has no fields for: the
+// v1Converter converts the remote write 2.0 requests of [Encoder] to 1.0. It drops data that 1.0 has no fields for: the
 // start times of counters, and the descriptions of metrics.
-type legacy struct {
+type v1Converter struct {
 	// native keeps native histograms. Otherwise they become classic ones, with buckets at the powers of two.
 	native bool
 
@@ -22,23 +22,23 @@ type legacy struct {
 	series  []byte
 	hist    []byte
 	samples []byte
-	classic map[string]*classic
-	order   []*classic
+	classic map[string]*classicSeries
+	order   []*classicSeries
 }
 
-// classic is one series of a classic histogram.
-type classic struct {
+// classicSeries is one series of a classic histogram.
+type classicSeries struct {
 	suffix, le string
 	samples    []byte
 }
 
 // convert returns the request as 1.0. It is valid until the next call.
-func (l *legacy) convert(request []byte) ([]byte, error) {
+func (l *v1Converter) convert(request []byte) ([]byte, error) {
 	l.out = l.out[:0]
 	if err := readSymbols(&l.symbols, request); err != nil {
 		return nil, err
 	}
-	f := fields{rest: request}
+	f := fieldReader{rest: request}
 	for f.next() {
 		if f.tag == reqSeries {
 			if err := l.convertSeries(f.data); err != nil {
@@ -49,23 +49,23 @@ func (l *legacy) convert(request []byte) ([]byte, error) {
 	return l.out, nil
 }
 
-func (l *legacy) convertSeries(series []byte) error {
+func (l *v1Converter) convertSeries(series []byte) error {
 	l.labels, l.name, l.samples = l.labels[:0], nil, l.samples[:0]
 	var last metric.Histogram // The histogram before a staleness marker determines which buckets end.
 	histograms := false
-	f := fields{rest: series}
+	f := fieldReader{rest: series}
 	for f.next() {
 		var err error
 		switch f.tag {
 		case seriesRefs:
-			err = l.labelsOf(f.data)
+			err = l.readLabels(f.data)
 		case seriesSample:
-			l.hist, err = withoutStart(l.hist[:0], f.data, sampleStart)
+			l.hist, err = copyWithoutField(l.hist[:0], f.data, sampleStart)
 			l.samples = appendBytes(l.samples, series1Sample, l.hist)
 		case seriesHistogram:
 			histograms = true
 			if l.native {
-				l.hist, err = withoutStart(l.hist[:0], f.data, histStartTail)
+				l.hist, err = copyWithoutField(l.hist[:0], f.data, histStartTail)
 				l.samples = appendBytes(l.samples, series1Histogram, l.hist)
 			} else {
 				err = l.addClassic(f.data, &last)
@@ -82,17 +82,17 @@ func (l *legacy) convertSeries(series []byte) error {
 		l.emitClassic()
 		return nil
 	}
-	l.emit("", "", l.samples)
+	l.emitSeries("", "", l.samples)
 	return nil
 }
 
-// labelsOf stores the labels and puts the name first.
-func (l *legacy) labelsOf(refs []byte) error {
-	f := fields{rest: refs}
+// readLabels reads the labels of a series and puts the metric name first.
+func (l *v1Converter) readLabels(refs []byte) error {
+	f := fieldReader{rest: refs}
 	for len(f.rest) > 0 {
 		n, v := f.uvarint(), f.uvarint()
 		if f.err != nil || n >= uint64(len(l.symbols)) || v >= uint64(len(l.symbols)) {
-			return errWire
+			return errMalformed
 		}
 		if string(l.symbols[n]) == "__name__" {
 			l.name = l.symbols[v]
@@ -117,22 +117,22 @@ func uvarintLen(n int) int {
 	return l
 }
 
-// withoutStart copies a message without one field.
-func withoutStart(dst, message []byte, start uint64) ([]byte, error) {
-	f := fields{rest: message}
+// copyWithoutField copies a message to dst without one field.
+func copyWithoutField(dst, message []byte, field uint64) ([]byte, error) {
+	f := fieldReader{rest: message}
 	for {
 		before := f.rest
 		if !f.next() {
 			return dst, f.err
 		}
-		if f.tag != start {
+		if f.tag != field {
 			dst = append(dst, before[:len(before)-len(f.rest)]...)
 		}
 	}
 }
 
-// addClassic adds a histogram to the series of the classic one.
-func (l *legacy) addClassic(data []byte, last *metric.Histogram) error {
+// addClassic adds a native histogram to the series of the classic histogram.
+func (l *v1Converter) addClassic(data []byte, last *metric.Histogram) error {
 	h, t, stale, err := decodeHistogram(data)
 	if err != nil {
 		return err
@@ -146,11 +146,11 @@ func (l *legacy) addClassic(data []byte, last *metric.Histogram) error {
 			bits = staleNaN
 		}
 		if l.classic == nil {
-			l.classic = make(map[string]*classic)
+			l.classic = make(map[string]*classicSeries)
 		}
 		c := l.classic[suffix+le]
 		if c == nil {
-			c = &classic{suffix: suffix, le: le}
+			c = &classicSeries{suffix: suffix, le: le}
 			l.classic[suffix+le] = c
 		}
 		if len(c.samples) == 0 {
@@ -171,9 +171,9 @@ func (l *legacy) addClassic(data []byte, last *metric.Histogram) error {
 	return nil
 }
 
-func (l *legacy) emitClassic() {
+func (l *v1Converter) emitClassic() {
 	for _, c := range l.order {
-		l.emit(c.suffix, c.le, c.samples)
+		l.emitSeries(c.suffix, c.le, c.samples)
 		c.samples = c.samples[:0]
 	}
 	l.order = l.order[:0]
@@ -182,28 +182,28 @@ func (l *legacy) emitClassic() {
 	}
 }
 
-// emit writes a series with the current labels, a suffix to the name, and le.
-func (l *legacy) emit(suffix, le string, samples []byte) {
+// emitSeries writes a series with the current labels, a suffix to the name, and le.
+func (l *v1Converter) emitSeries(suffix, le string, samples []byte) {
 	l.series = l.series[:0]
 	if suffix == "" {
 		l.series = append(l.series, l.labels...)
 	} else {
-		l.relabel(suffix, le)
+		l.writeLabels(suffix, le)
 	}
 	l.series = append(l.series, samples...)
 	l.out = appendBytes(l.out, req1Series, l.series)
 }
 
-// relabel writes the labels with another name, and with le in alphabetical order.
-func (l *legacy) relabel(suffix, le string) {
+// writeLabels writes the labels with another name, and with le in alphabetical order.
+func (l *v1Converter) writeLabels(suffix, le string) {
 	put := le == ""
-	f := fields{rest: l.labels}
+	f := fieldReader{rest: l.labels}
 	for {
 		before := f.rest
 		if !f.next() {
 			break
 		}
-		name, _ := labelParts(f.data)
+		name, _ := splitLabel(f.data)
 		if !put && string(name) > "le" {
 			l.series = appendLabel(l.series, []byte("le"), []byte(le))
 			put = true
@@ -224,8 +224,8 @@ func (l *legacy) relabel(suffix, le string) {
 	}
 }
 
-func labelParts(label []byte) (name, value []byte) {
-	f := fields{rest: label}
+func splitLabel(label []byte) (name, value []byte) {
+	f := fieldReader{rest: label}
 	for f.next() {
 		switch f.tag {
 		case labelName:
@@ -239,38 +239,38 @@ func labelParts(label []byte) (name, value []byte) {
 
 // decodeHistogram decodes a histogram with at most one span of positive buckets, as the encoder writes them.
 func decodeHistogram(data []byte) (h metric.Histogram, t int64, stale bool, err error) {
-	f := fields{rest: data}
+	f := fieldReader{rest: data}
 	spans := 0
 	for f.next() {
 		switch f.tag {
 		case histCount:
 			h.Count = f.num
 		case histSum:
-			h.Sum, stale = float(f.num), f.num == staleNaN
+			h.Sum, stale = decodeFloat(f.num), f.num == staleNaN
 		case histZeroCount:
 			h.ZeroCount = f.num
 		case histTime:
 			t = int64(f.num)
 		case histSpan:
 			spans++
-			for s := (fields{rest: f.data}); s.next(); {
+			for s := (fieldReader{rest: f.data}); s.next(); {
 				if s.tag == spanOffset {
 					h.Offset = int32(unzigzag(s.num))
 				}
 			}
 		case histDelta:
 			prev := uint64(0)
-			for d := (fields{rest: f.data}); len(d.rest) > 0; {
+			for d := (fieldReader{rest: f.data}); len(d.rest) > 0; {
 				prev += uint64(unzigzag(d.uvarint()))
 				if d.err != nil || len(h.Buckets) > maxBuckets {
-					return h, t, stale, errWire
+					return h, t, stale, errMalformed
 				}
 				h.Buckets = append(h.Buckets, prev)
 			}
 		}
 	}
 	if spans > 1 || h.Offset < -maxBuckets || h.Offset > maxBuckets {
-		return h, t, stale, errWire
+		return h, t, stale, errMalformed
 	}
 	return h, t, stale, f.err
 }

@@ -49,7 +49,7 @@ func appendString(dst []byte, tag uint64, s string) []byte {
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// toValidUTF8 makes a string valid for protobuf: UTF-8.
+// toValidUTF8 replaces invalid UTF-8, which protobuf strings must not contain.
 func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -57,10 +57,10 @@ func toValidUTF8(s string) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-var errWire = errors.New("not a remote write request")
+var errMalformed = errors.New("not a remote write request")
 
-// fields iterates over the fields of a message.
-type fields struct {
+// fieldReader iterates over the fields of a message.
+type fieldReader struct {
 	rest []byte
 	tag  uint64
 	num  uint64 // for a varint, or eight bytes
@@ -68,7 +68,7 @@ type fields struct {
 	err  error
 }
 
-func (f *fields) next() bool {
+func (f *fieldReader) next() bool {
 	if f.err != nil || len(f.rest) == 0 {
 		return false
 	}
@@ -87,23 +87,23 @@ func (f *fields) next() bool {
 	case 5:
 		f.nextBytes(4)
 	default:
-		f.err = errWire
+		f.err = errMalformed
 	}
 	return f.err == nil
 }
 
-func (f *fields) uvarint() uint64 {
+func (f *fieldReader) uvarint() uint64 {
 	v, n := binary.Uvarint(f.rest)
 	if n <= 0 {
-		f.err, n = errWire, 0
+		f.err, n = errMalformed, 0
 	}
 	f.rest = f.rest[n:]
 	return v
 }
 
-func (f *fields) nextBytes(n uint64) []byte {
+func (f *fieldReader) nextBytes(n uint64) []byte {
 	if f.err != nil || n > uint64(len(f.rest)) {
-		f.err = errWire
+		f.err = errMalformed
 		return nil
 	}
 	b := f.rest[:n]
@@ -111,12 +111,12 @@ func (f *fields) nextBytes(n uint64) []byte {
 	return b
 }
 
-func float(bits uint64) float64 { return math.Float64frombits(bits) }
+func decodeFloat(bits uint64) float64 { return math.Float64frombits(bits) }
 
 // readSymbols reads the symbols of a request of remote write 2.0 into list; they point into the request.
 func readSymbols(list *[][]byte, request []byte) error {
 	*list = (*list)[:0]
-	f := fields{rest: request}
+	f := fieldReader{rest: request}
 	for f.next() {
 		if f.tag == reqSymbol {
 			*list = append(*list, f.data)

@@ -84,7 +84,7 @@ func Open(c Config) (*Pusher, error) {
 	return p, nil
 }
 
-// Put queues a batch: it is in every queue when Put returns. The batch is not retained.
+// Put adds a batch to the queue of every endpoint. It does not retain the batch.
 func (p *Pusher) Put(_ context.Context, b *metric.Batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

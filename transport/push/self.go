@@ -33,7 +33,7 @@ var (
 		"Size on disk of the queue of the endpoint.")
 )
 
-// Descs lists the series of a [Reporter].
+// Descs returns the descriptions of the series of a [Reporter].
 func Descs() []*metric.Desc {
 	return []*metric.Desc{pushUp, pushSent, pushRefused, pushLost, pushDropped, pushRetries, pushBytes, pushWaiting, pushOldest, pushQueue,
 		pushBehind}

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	backoffMin = time.Second
-	backoffMax = time.Minute
-	patience   = 10 * time.Minute // upper limit of Retry-After
+	backoffMin    = time.Second
+	backoffMax    = time.Minute
+	maxRetryAfter = 10 * time.Minute // upper limit of Retry-After
 )
 
 // refusedError reports samples that the receiver will never accept.
@@ -33,20 +33,20 @@ type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 
-// laterError reports a temporary failure: the samples can be sent again.
-type laterError struct {
+// retryError reports a temporary failure: the samples can be sent again.
+type retryError struct {
 	err   error
 	after time.Duration // minimum delay before the retry; 0 if unspecified
 }
 
-func (e *laterError) Error() string { return e.err.Error() }
+func (e *retryError) Error() string { return e.err.Error() }
 
 // run sends the queue until ctx ends.
 func (t *target) run(ctx context.Context) {
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
-		err := t.next(ctx)
-		var later *laterError
+		err := t.sendNext(ctx)
+		var later *retryError
 		switch {
 		case errors.Is(err, queue.ErrEmpty):
 			wait = 0
@@ -61,31 +61,31 @@ func (t *target) run(ctx context.Context) {
 			wait = 0
 			continue
 		case errors.As(err, &later):
-			t.count(func(s *Status) { s.Retries++ })
+			t.updateStatus(func(s *Status) { s.Retries++ })
 			wait = min(max(2*wait, t.soonest), backoffMax)
 			t.recordFailure(later.err)
-			pause(ctx, max(later.after, withJitter(wait)))
+			sleepUntilDone(ctx, max(later.after, withJitter(wait)))
 		default: // an error of the queue itself
 			wait = min(max(2*wait, t.soonest), backoffMax)
 			t.recordFailure(err)
-			pause(ctx, withJitter(wait))
+			sleepUntilDone(ctx, withJitter(wait))
 		}
 	}
 }
 
 // drain sends until the queue is empty or an error occurs.
 func (t *target) drain(ctx context.Context) {
-	for ctx.Err() == nil && t.next(ctx) == nil {
+	for ctx.Err() == nil && t.sendNext(ctx) == nil {
 		continue
 	}
 }
 
-// withJitter spreads the retries of the nodes of a site that wait for the same server.
+// withJitter returns a random duration from d/2 to d, so that the nodes of a site do not all retry at the same time.
 func withJitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleepUntilDone(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -94,8 +94,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next sends the oldest record. It returns nil when the record is done.
-func (t *target) next(ctx context.Context) error {
+// sendNext sends the oldest queued record. It returns nil if the record is done, whether stored or refused.
+func (t *target) sendNext(ctx context.Context) error {
 	r, err := t.queue.Peek(t.buf)
 	if err != nil {
 		return err
@@ -105,16 +105,16 @@ func (t *target) next(ctx context.Context) error {
 		return t.queue.Done(r) // not a record of ours
 	}
 	samples := uint64(binary.LittleEndian.Uint32(r.Data))
-	packed, err := t.corrected(ctx, r.Data[4:])
+	packed, err := t.correctTimes(ctx, r.Data[4:])
 	if err != nil {
 		return err
 	}
-	taken, err := t.send(ctx, packed, samples)
+	taken, err := t.sendRequest(ctx, packed, samples)
 	var refused *refusedError
 	if errors.As(err, &refused) && t.status().LastSent.IsZero() {
 		// This endpoint has never accepted a request. Find out whether the record is invalid or the server is of another kind.
 		if f := t.check(ctx); f.Problem != "" {
-			return &laterError{err: errors.New(f.Problem)}
+			return &retryError{err: errors.New(f.Problem)}
 		}
 	}
 	switch {
@@ -127,7 +127,7 @@ func (t *target) next(ctx context.Context) error {
 	return t.queue.Done(r)
 }
 
-// sendTimed sends a request and learns the time from its response.
+// sendTimed sends a request and corrects the clock by the Date header of the response.
 func (t *target) sendTimed(req *http.Request) (*http.Response, error) {
 	if t.corrector == nil {
 		return t.client.Do(req)
@@ -141,24 +141,24 @@ func (t *target) sendTimed(req *http.Request) (*http.Response, error) {
 	}))
 	resp, err := t.client.Do(req)
 	if err == nil && to.Load() >= from.Load() {
-		t.corrector.addSample(resp.Header, time.Duration(from.Load()), time.Duration(to.Load()), t.corrector.clock.Now())
+		t.corrector.learnDate(resp.Header, time.Duration(from.Load()), time.Duration(to.Load()), t.corrector.clock.Now())
 	}
 	return resp, err
 }
 
-// corrected returns the request with its times corrected. Before the first request of a boot it asks the receiver for the time.
-func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
+// correctTimes returns the request with corrected times. Before the first request of a boot, it asks the receiver for its time.
+func (t *target) correctTimes(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.corrector == nil {
 		return packed, nil
 	}
 	for t.corrector.needsTime() {
 		req, err := http.NewRequestWithContext(ctx, http.MethodHead, t.url, nil)
 		if err != nil {
-			return nil, &laterError{err: err}
+			return nil, &retryError{err: err}
 		}
 		resp, err := t.sendTimed(req)
 		if err != nil {
-			return nil, &laterError{err: err}
+			return nil, &retryError{err: err}
 		}
 		resp.Body.Close()
 	}
@@ -169,12 +169,12 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
 		return packed, nil //nolint:nilerr // the same
 	}
-	boot, stamped := clockOf(t.plain)
+	boot, stamped := readClock(t.plain)
 	shift := int64(0)
 	if boot != "" {
 		shift = t.corrector.shift(boot, stamped)
 	}
-	t.count(func(s *Status) { s.Behind = time.Duration(shift) * time.Millisecond })
+	t.updateStatus(func(s *Status) { s.Behind = time.Duration(shift) * time.Millisecond })
 	if shift == 0 {
 		return packed, nil
 	}
@@ -186,16 +186,16 @@ func (t *target) corrected(ctx context.Context, packed []byte) ([]byte, error) {
 	return t.shiftBuf, nil
 }
 
-// send sends one request, by the protocol that the receiver supports, and returns the number of samples accepted.
-func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken uint64, err error) {
+// sendRequest sends one request, by the protocol that the receiver supports, and returns the number of samples accepted.
+func (t *target) sendRequest(ctx context.Context, packed []byte, samples uint64) (taken uint64, err error) {
 	if t.protocol != "1.0" {
 		a, err := t.post(ctx, packed, true)
 		if err != nil {
 			return 0, err
 		}
-		taken, why := a.classify2(samples)
+		taken, why := a.checkWritten(samples)
 		forced := t.e.Protocol == "2.0"
-		if forced || !a.speaks1(t.protocol != "") {
+		if forced || !a.supportsOnlyV1(t.protocol != "") {
 			if a.status/100 == 2 && t.protocol == "" {
 				t.setProtocol("2.0")
 			}
@@ -203,7 +203,7 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 		}
 		t.protocol = "" // the server may have been replaced by another one
 	}
-	body, err := t.convertTo1(packed)
+	body, err := t.convertToV1(packed)
 	if err != nil {
 		return 0, &refusedError{fmt.Errorf("invalid record in the queue: %w", err)}
 	}
@@ -211,12 +211,12 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 	if err != nil {
 		return 0, err
 	}
-	if t.native && a.noNative() {
+	if t.native && a.rejectsNative() {
 		t.native = false
 		t.log.Warn("native histograms are not taken; they are sent as classic ones", "to", t.shown)
-		return 0, &laterError{err: errors.New(a.text)}
+		return 0, &retryError{err: errors.New(a.text)}
 	}
-	if err := a.classify(); err != nil {
+	if err := a.checkStatus(); err != nil {
 		return 0, err
 	}
 	if t.protocol == "" {
@@ -227,18 +227,18 @@ func (t *target) send(ctx context.Context, packed []byte, samples uint64) (taken
 
 func (t *target) setProtocol(protocol string) {
 	t.protocol = protocol
-	t.count(func(s *Status) { s.Protocol = protocol })
+	t.updateStatus(func(s *Status) { s.Protocol = protocol })
 	t.log.Info("pushing", "to", t.shown, "remote write", protocol, "native histograms", protocol == "2.0" || t.native)
 }
 
-// convertTo1 converts a request to 1.0.
-func (t *target) convertTo1(packed []byte) ([]byte, error) {
+// convertToV1 converts a request to 1.0.
+func (t *target) convertToV1(packed []byte) ([]byte, error) {
 	n, err := s2.DecodedLen(packed)
 	if err != nil || n > 64<<20 {
-		return nil, errWire
+		return nil, errMalformed
 	}
 	if t.plain, err = s2.Decode(t.plain[:0:cap(t.plain)], packed); err != nil {
-		return nil, errWire
+		return nil, errMalformed
 	}
 	t.legacy.native = t.native
 	out, err := t.legacy.convert(t.plain)
@@ -249,23 +249,23 @@ func (t *target) convertTo1(packed []byte) ([]byte, error) {
 	return t.body, nil
 }
 
-// answer is a response.
-type answer struct {
+// response is the response to a write request.
+type response struct {
 	status   int
 	header   http.Header
 	text     string // beginning of the body, on one line
 	location string
 }
 
-// post sends a request. Its errors come from the network, or from a token file: they are always worth a retry.
-func (t *target) post(ctx context.Context, body []byte, v2 bool) (*answer, error) {
+// post sends a request. It fails only because of the network or the token file, so the caller should always retry.
+func (t *target) post(ctx context.Context, body []byte, v2 bool) (*response, error) {
 	return t.postTo(ctx, t.url, body, v2)
 }
 
-func (t *target) postTo(ctx context.Context, address string, body []byte, v2 bool) (*answer, error) {
+func (t *target) postTo(ctx context.Context, address string, body []byte, v2 bool) (*response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, &laterError{err: err}
+		return nil, &retryError{err: err}
 	}
 	req.Header.Set("Content-Encoding", "snappy")
 	req.Header.Set("User-Agent", t.agent)
@@ -282,28 +282,28 @@ func (t *target) postTo(ctx context.Context, address string, body []byte, v2 boo
 		req.Header.Set(instance.HeaderName, s.Header())
 	}
 	if err := t.e.authorize(req.Header); err != nil {
-		return nil, &laterError{err: err}
+		return nil, &retryError{err: err}
 	}
 	resp, err := t.sendTimed(req)
 	if err != nil {
-		return nil, &laterError{err: err}
+		return nil, &retryError{err: err}
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil && resp.StatusCode/100 != 2 {
-		return nil, &laterError{err: fmt.Errorf("read the answer: %w", err)}
+		return nil, &retryError{err: fmt.Errorf("read the answer: %w", err)}
 	}
-	t.count(func(s *Status) { s.Bytes += uint64(len(body)) })
-	return &answer{status: resp.StatusCode, header: resp.Header, text: phrase.OneLine(raw), location: resp.Header.Get("Location")}, nil
+	t.updateStatus(func(s *Status) { s.Bytes += uint64(len(body)) })
+	return &response{status: resp.StatusCode, header: resp.Header, text: phrase.OneLine(raw), location: resp.Header.Get("Location")}, nil
 }
 
-const written = "X-Prometheus-Remote-Write-Samples-Written"
+const writtenHeader = "X-Prometheus-Remote-Write-Samples-Written"
 
-// speaks1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a receiver
-// rejects the message type, cannot decode the request, or accepts it as 1.0 and finds no samples. settled means that
-// the receiver supported 2.0 before.
-func (a *answer) speaks1(settled bool) bool {
-	none := a.header.Get(written) == ""
+// supportsOnlyV1 reports whether the response to a 2.0 request shows that the receiver supports only 1.0. Such a
+// receiver rejects the message type, cannot decode the request, or accepts it as 1.0 and finds no samples. settled
+// means that the receiver supported 2.0 before.
+func (a *response) supportsOnlyV1(settled bool) bool {
+	none := a.header.Get(writtenHeader) == ""
 	switch {
 	case a.status/100 == 2:
 		return none
@@ -314,11 +314,11 @@ func (a *answer) speaks1(settled bool) bool {
 	}
 }
 
-// classify2 returns the number of samples accepted, and an error if not all were.
-func (a *answer) classify2(samples uint64) (taken uint64, err error) {
-	err = a.classify()
+// checkWritten returns the number of samples that the receiver reports as written, and an error if that is not all.
+func (a *response) checkWritten(samples uint64) (taken uint64, err error) {
+	err = a.checkStatus()
 	known := false
-	for _, h := range []string{written, "X-Prometheus-Remote-Write-Histograms-Written"} {
+	for _, h := range []string{writtenHeader, "X-Prometheus-Remote-Write-Histograms-Written"} {
 		if n, bad := strconv.ParseUint(a.header.Get(h), 10, 32); bad == nil {
 			taken, known = taken+n, true
 		}
@@ -332,14 +332,14 @@ func (a *answer) classify2(samples uint64) (taken uint64, err error) {
 	return min(taken, samples), err
 }
 
-// classify classifies a status.
-func (a *answer) classify() error {
+// checkStatus returns nil for a successful response, and otherwise an error that tells whether to retry.
+func (a *response) checkStatus() error {
 	err := fmt.Errorf("answer %d %s", a.status, http.StatusText(a.status))
 	if a.text != "" {
 		err = fmt.Errorf("%w: %s", err, a.text)
 	}
-	if a.plainToTLS() {
-		return &laterError{err: &statusError{a, err}}
+	if a.isPlainToTLS() {
+		return &retryError{err: &statusError{a, err}}
 	}
 	switch a.status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -352,31 +352,31 @@ func (a *answer) classify() error {
 		err = fmt.Errorf("it sends us on to %s; write that address", a.location)
 	}
 	// A wrong token or path will be corrected by people, and no samples must be lost until then.
-	return &laterError{&statusError{a, err}, a.retryAfter(time.Now())}
+	return &retryError{&statusError{a, err}, a.retryAfter(time.Now())}
 }
 
 // retryAfter reads the header (RFC 9110, section 10.2.3): seconds, or a date.
-func (a *answer) retryAfter(now time.Time) time.Duration {
+func (a *response) retryAfter(now time.Time) time.Duration {
 	v := a.header.Get("Retry-After")
 	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
-		return min(time.Duration(n)*time.Second, patience)
+		return min(time.Duration(n)*time.Second, maxRetryAfter)
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return min(max(at.Sub(now), 0), patience)
+		return min(max(at.Sub(now), 0), maxRetryAfter)
 	}
 	return 0
 }
 
-// noNative reports whether the response is from a Prometheus that has native histograms disabled. Its status alone does
-// not show that, because it is a server error.
-func (a *answer) noNative() bool {
+// rejectsNative reports whether the response is from a Prometheus that has native histograms disabled. Its status
+// alone does not show that, because it is a server error.
+func (a *response) rejectsNative() bool {
 	return a.status/100 != 2 && strings.Contains(a.text, "native histograms are disabled")
 }
 
 // recordSuccess records a request that was done.
 func (t *target) recordSuccess(taken uint64) {
 	was := ""
-	t.count(func(s *Status) {
+	t.updateStatus(func(s *Status) {
 		was, s.LastError = s.LastError, ""
 		s.Sent += taken
 		s.LastSent = time.Now()
@@ -390,7 +390,7 @@ func (t *target) recordSuccess(taken uint64) {
 func (t *target) recordFailure(err error) {
 	text := Explain(t.url, &t.e, err)
 	was := ""
-	t.count(func(s *Status) { was, s.LastError = s.LastError, text })
+	t.updateStatus(func(s *Status) { was, s.LastError = s.LastError, text })
 	if was != text {
 		t.log.Warn("nothing can be pushed; it is kept and sent later", "to", t.shown, "err", text)
 	}
@@ -399,7 +399,7 @@ func (t *target) recordFailure(err error) {
 // countRefused counts samples that the receiver rejected as invalid.
 func (t *target) countRefused(err error, samples uint64, at time.Time) {
 	first := false
-	t.count(func(s *Status) {
+	t.updateStatus(func(s *Status) {
 		first = s.Refused == 0
 		s.Refused += samples
 	})

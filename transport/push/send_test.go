@@ -82,7 +82,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if v2 && !r.only1 {
-		w.Header().Set(written, strconv.Itoa(len(times)))
+		w.Header().Set(writtenHeader, strconv.Itoa(len(times)))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	if len(times) > 0 {
@@ -271,12 +271,12 @@ func TestWrongServerCostsNothing(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
-		"": 0, "7": 7 * time.Second, "-3": 0, "soon": 0, "99999999": patience,
+		"": 0, "7": 7 * time.Second, "-3": 0, "soon": 0, "99999999": maxRetryAfter,
 		"Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second,
 		"Fri, 02 Jan 2026 03:00:00 GMT": 0,
-		"Fri, 02 Jan 2027 03:00:00 GMT": patience,
+		"Fri, 02 Jan 2027 03:00:00 GMT": maxRetryAfter,
 	} {
-		a := answer{status: 429, header: http.Header{"Retry-After": {header}}}
+		a := response{status: 429, header: http.Header{"Retry-After": {header}}}
 		if got := a.retryAfter(now); got != want {
 			t.Errorf("%q: %v, want %v", header, got, want)
 		}

@@ -13,13 +13,13 @@ const (
 )
 
 // appendClock appends the clock fields to a request.
-func appendClock(dst []byte, boot string, b base) []byte {
+func appendClock(dst []byte, boot string, b bootTime) []byte {
 	return appendUint(appendString(dst, reqBoot, boot), reqBase, zigzag(b))
 }
 
-// clockOf returns the fields written by [appendClock]; empty for a request without them.
-func clockOf(request []byte) (boot string, b base) {
-	for f := (fields{rest: request}); f.next(); {
+// readClock returns the fields that [appendClock] wrote. They are empty for a request without them.
+func readClock(request []byte) (boot string, b bootTime) {
+	for f := (fieldReader{rest: request}); f.next(); {
 		switch f.tag {
 		case reqBoot:
 			boot = string(f.data)
@@ -30,10 +30,10 @@ func clockOf(request []byte) (boot string, b base) {
 	return boot, b
 }
 
-// timeGauges are name suffixes of figures that are times since the Unix epoch.
+// timeGauges are name suffixes of metrics whose values are times since the Unix epoch.
 var timeGauges = [][]byte{[]byte("_time_seconds"), []byte("_timestamp_seconds")}
 
-// shifter shifts all times of requests.
+// shifter adds a correction to all times in a request.
 type shifter struct {
 	symbols [][]byte
 	out     []byte
@@ -48,7 +48,7 @@ func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 	if err := readSymbols(&s.symbols, request); err != nil {
 		return nil, err
 	}
-	f := fields{rest: request}
+	f := fieldReader{rest: request}
 	for f.next() {
 		switch f.tag {
 		case reqSymbol:
@@ -66,12 +66,12 @@ func (s *shifter) shift(request []byte, ms int64) ([]byte, error) {
 func (s *shifter) shiftSeries(series []byte, ms int64) error {
 	s.series = s.series[:0]
 	times := false
-	f := fields{rest: series}
+	f := fieldReader{rest: series}
 	for f.next() {
 		var err error
 		switch f.tag {
 		case seriesRefs:
-			times, err = s.times(f.data)
+			times, err = s.isTimeGauge(f.data)
 			s.series = appendBytes(s.series, f.tag, f.data)
 		case seriesSample:
 			if s.sample, err = appendShifted(s.sample[:0], f.data, ms, times, sampleTime, sampleStart); err == nil {
@@ -91,13 +91,13 @@ func (s *shifter) shiftSeries(series []byte, ms int64) error {
 	return f.err
 }
 
-// times reports whether the figures of a series are times, by its name.
-func (s *shifter) times(refs []byte) (bool, error) {
-	f := fields{rest: refs}
+// isTimeGauge reports whether the values of a series are times, by the name of its metric.
+func (s *shifter) isTimeGauge(refs []byte) (bool, error) {
+	f := fieldReader{rest: refs}
 	for len(f.rest) > 0 {
 		n, v := f.uvarint(), f.uvarint()
 		if f.err != nil || n >= uint64(len(s.symbols)) || v >= uint64(len(s.symbols)) {
-			return false, errWire
+			return false, errMalformed
 		}
 		if string(s.symbols[n]) == "__name__" {
 			for _, end := range timeGauges {
@@ -111,15 +111,15 @@ func (s *shifter) times(refs []byte) (bool, error) {
 	return false, nil
 }
 
-// appendShifted copies a sample or a histogram with its times shifted, and its value too if it is a time.
+// appendShifted copies a sample or histogram with shifted times. If value is set, it also shifts the value, which is a time.
 func appendShifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]byte, error) {
-	f := fields{rest: msg}
+	f := fieldReader{rest: msg}
 	for f.next() {
 		switch {
 		case f.tag == at, f.tag == start && f.num != 0:
 			dst = appendUint(dst, f.tag, uint64(max(int64(f.num)+ms, 1)))
 		case value && f.tag == sampleValue:
-			v := float(f.num)
+			v := decodeFloat(f.num)
 			if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) { // none, or a staleness marker
 				dst = appendFixed(dst, f.tag, f.num)
 				continue
@@ -132,8 +132,8 @@ func appendShifted(dst, msg []byte, ms int64, value bool, at, start uint64) ([]b
 	return dst, f.err
 }
 
-// appendField copies a field unchanged; fields of four bytes do not occur.
-func appendField(dst []byte, f *fields) []byte {
+// appendField copies a field unchanged. Fields of four bytes do not occur in these messages.
+func appendField(dst []byte, f *fieldReader) []byte {
 	switch f.tag & 7 {
 	case 0:
 		return appendUint(dst, f.tag, f.num)

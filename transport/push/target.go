@@ -18,7 +18,7 @@ import (
 	"reckon/transport/instance"
 )
 
-// target is an endpoint with its queue and its sender.
+// target is an endpoint with its queue and the state of its transmission.
 type target struct {
 	e      Endpoint
 	name   string
@@ -40,7 +40,7 @@ type target struct {
 	// For the sender's goroutine.
 	protocol string // the protocol that the receiver supports; empty before its first response
 	native   bool   // it accepts native histograms by 1.0
-	legacy   legacy
+	legacy   v1Converter
 	soonest  time.Duration // minimum delay before a failed request is retried
 	shifter  shifter
 	shiftBuf []byte
@@ -59,7 +59,7 @@ func newTarget(e *Endpoint, c *Config) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{e: *e, name: cmp.Or(e.Name, nameOf(u)), url: u.String(), shown: u.Redacted(), agent: c.UserAgent, log: c.Logger,
+	t := &target{e: *e, name: cmp.Or(e.Name, endpointName(u)), url: u.String(), shown: u.Redacted(), agent: c.UserAgent, log: c.Logger,
 		soonest: backoffMin}
 	t.e.Timeout = cmp.Or(e.Timeout, 30*time.Second)
 	if t.name != folderName(t.name) || t.name == "." || t.name == ".." {
@@ -127,17 +127,17 @@ func (t *target) enqueue(b *metric.Batch) error {
 		t.record = t.record[:len(t.record)+len(packed)]
 		if err := t.queue.Put(t.record); err != nil {
 			errs = append(errs, err)
-			t.count(func(s *Status) { s.Lost += uint64(samples) })
+			t.updateStatus(func(s *Status) { s.Lost += uint64(samples) })
 		}
 		return nil
 	})
 	return errors.Join(append(errs, err)...)
 }
 
-func (t *target) count(f func(*Status)) {
+func (t *target) updateStatus(change func(*Status)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f(&t.st)
+	change(&t.st)
 }
 
 func (t *target) status() Status {

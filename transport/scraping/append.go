@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// learning is an appender that hears descriptions.
-type learning struct {
+// describingAppender is an appender that also stores the descriptions of metrics.
+type describingAppender struct {
 	storage.AppenderV2
-	d *describing
+	d *describingStore
 }
 
-var _ storage.GetRef = (*learning)(nil)
+var _ storage.GetRef = (*describingAppender)(nil)
 
 // GetRef implements storage.GetRef.
-func (a *learning) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+func (a *describingAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
 	if g, ok := a.AppenderV2.(storage.GetRef); ok {
 		return g.GetRef(ls, hash)
 	}
@@ -23,7 +23,7 @@ func (a *learning) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 }
 
 // Append implements storage.AppenderV2.
-func (a *learning) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
+func (a *describingAppender) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	got, err := a.AppenderV2.Append(ref, ls, start, t, v, h, fh, o)
 	if err == nil {

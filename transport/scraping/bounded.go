@@ -17,7 +17,7 @@ import (
 	"reckon/transport/limits"
 )
 
-// Refused is the part of a scrape that was not stored. Its labels are the target's.
+// Refused is the number of samples of a scrape that were not stored. It has the labels of the target.
 var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
 	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; "+
 		"absent when none were.")
@@ -25,8 +25,8 @@ var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metr
 // Descs returns every series that this package writes.
 func Descs() []*metric.Desc { return []*metric.Desc{Refused} }
 
-// bounded applies the senders' limits to scraped samples.
-type bounded struct {
+// limitedStore applies the limits of senders to scraped samples.
+type limitedStore struct {
 	storage.AppendableV2
 	begin func() (*limits.Request, error)
 
@@ -35,32 +35,32 @@ type bounded struct {
 }
 
 // AppenderV2 implements storage.AppendableV2.
-func (b *bounded) AppenderV2(ctx context.Context) storage.AppenderV2 {
+func (b *limitedStore) AppenderV2(ctx context.Context) storage.AppenderV2 {
 	app := b.AppendableV2.AppenderV2(ctx)
 	if b.begin == nil {
 		return app
 	}
 	r, err := b.begin()
-	return &counting{AppenderV2: app, b: b, request: r, slow: err}
+	return &limitedAppender{AppenderV2: app, b: b, request: r, slow: err}
 }
 
-// mostReports is the number of series of a scrape that are Prometheus's own about it.
-const mostReports = 16
+// maxReportSeries is the maximum number of series that Prometheus itself adds to a scrape.
+const maxReportSeries = 16
 
-// counting is the appender of one scrape.
-type counting struct {
+// limitedAppender is the appender of one scrape.
+type limitedAppender struct {
 	storage.AppenderV2
-	b       *bounded
+	b       *limitedStore
 	request *limits.Request
 	slow    error // too many samples per second
 	refused int
 	reports int
 }
 
-var _ storage.GetRef = (*counting)(nil)
+var _ storage.GetRef = (*limitedAppender)(nil)
 
 // GetRef implements storage.GetRef.
-func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
+func (c *limitedAppender) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, labels.Labels) {
 	if g, ok := c.AppenderV2.(storage.GetRef); ok {
 		return g.GetRef(ls, hash)
 	}
@@ -69,12 +69,12 @@ func (c *counting) GetRef(ls labels.Labels, hash uint64) (storage.SeriesRef, lab
 
 // Append implements storage.AppenderV2. A rejected series gets no reference, and the scrape continues. If the rate of
 // samples is too high, the whole scrape fails, and the metric up of the target is 0.
-func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
+func (c *limitedAppender) Append(ref storage.SeriesRef, ls labels.Labels, start, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
 	name := ls.Get(model.MetricNameLabel)
 	switch {
 	case isStaleMarker(v, h, fh):
-	case c.report(name): // that a scrape failed has to be reported
+	case c.isReportSeries(name): // that a scrape failed has to be reported
 		if name == "up" {
 			if err := c.reportRefused(ls, t); err != nil {
 				return 0, err
@@ -90,7 +90,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 		if err == nil {
 			err = c.request.Series(ls, 1)
 		}
-		var slow *limits.Slow
+		var slow *limits.RateError
 		if errors.As(err, &slow) {
 			c.slow = err
 			return 0, err
@@ -104,7 +104,7 @@ func (c *counting) Append(ref storage.SeriesRef, ls labels.Labels, start, t int6
 }
 
 // reportRefused writes the number of refused samples of a target, and a zero once nothing is refused.
-func (c *counting) reportRefused(up labels.Labels, t int64) error {
+func (c *limitedAppender) reportRefused(up labels.Labels, t int64) error {
 	c.b.mu.Lock()
 	h := up.Hash()
 	_, before := c.b.reported[h]
@@ -129,19 +129,19 @@ func (c *counting) reportRefused(up labels.Labels, t int64) error {
 	return err
 }
 
-// report reports whether Prometheus adds a series with this name to each scrape. A target may use these names too,
-// which lets it exceed its limit by a few series.
-func (c *counting) report(name string) bool {
+// isReportSeries reports whether Prometheus itself adds a series with this name to each scrape. A target may use
+// these names too, which lets it exceed its limit by a few series.
+func (c *limitedAppender) isReportSeries(name string) bool {
 	switch name {
 	case "up", "scrape_duration_seconds", "scrape_samples_scraped", "scrape_samples_post_metric_relabeling", "scrape_series_added",
 		"scrape_timeout_seconds", "scrape_sample_limit", "scrape_body_size_bytes":
 		c.reports++
-		return c.reports <= mostReports
+		return c.reports <= maxReportSeries
 	}
 	return false
 }
 
-// isStaleMarker reports whether a sample is the mark that a series ended.
+// isStaleMarker reports whether a sample is a staleness marker, which ends a series.
 func isStaleMarker(v float64, h *histogram.Histogram, fh *histogram.FloatHistogram) bool {
 	switch {
 	case h != nil:
@@ -153,7 +153,7 @@ func isStaleMarker(v float64, h *histogram.Histogram, fh *histogram.FloatHistogr
 }
 
 // Commit implements storage.AppenderV2.
-func (c *counting) Commit() error {
+func (c *limitedAppender) Commit() error {
 	err := c.AppenderV2.Commit()
 	if err == nil && c.request != nil {
 		c.request.Stored()

@@ -53,7 +53,7 @@ type Options struct {
 	Reread, Settle time.Duration
 }
 
-// Service scrapes. Run it once.
+// Service scrapes targets. Run may be called once.
 type Service struct {
 	*scrape.Manager // the targets, for the HTTP API
 
@@ -72,7 +72,7 @@ func Open(o Options) (*Service, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Reread, o.Settle = cmp.Or(o.Reread, 15*time.Second), cmp.Or(o.Settle, 5*time.Second)
-	text, conf, err := read(o.File, o.Logger)
+	text, conf, err := readConfig(o.File, o.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +90,10 @@ func Open(o Options) (*Service, error) {
 	}
 	s.Manager, err = scrape.NewManager(&scrape.Options{
 		AppendMetadata: true, ParseST: true, DiscoveryReloadInterval: model.Duration(o.Settle), DiscoveryReloadOnStartup: true,
-	}, o.Logger, nil, nil, &describing{AppendableV2: &bounded{AppendableV2: o.Store, begin: o.Begin}, reportRefused: o.Describe,
+	}, o.Logger, nil, nil, &describingStore{AppendableV2: &limitedStore{AppendableV2: o.Store, begin: o.Begin}, describe: o.Describe,
 		seen: map[string]metadata.Metadata{}}, own)
 	if err == nil {
-		err = s.apply(text, conf)
+		err = s.setConfig(text, conf)
 	}
 	if err != nil {
 		stop()
@@ -102,10 +102,10 @@ func Open(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Jobs returns the number of scrape_configs that are in force.
+// Jobs returns the number of scrape_configs in the current configuration.
 func (s *Service) Jobs() int { return s.jobs }
 
-// Close ends the work of Open if Run was not called.
+// Close releases the resources of a service whose Run was not called.
 func (s *Service) Close() { s.stop() }
 
 // Run scrapes until ctx ends.
@@ -142,7 +142,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Reload reads the file now.
+// Reload reads the configuration file now.
 func (s *Service) Reload() {
 	select {
 	case s.again <- struct{}{}:
@@ -150,7 +150,7 @@ func (s *Service) Reload() {
 	}
 }
 
-// applyConfig applies a changed configuration.
+// applyConfig reads the configuration file and applies it if it changed.
 func (s *Service) applyConfig() {
 	text, err := os.ReadFile(s.o.File)
 	if err == nil && (bytes.Equal(text, s.text) || s.refused != nil && bytes.Equal(text, s.refused)) {
@@ -158,10 +158,10 @@ func (s *Service) applyConfig() {
 	}
 	var conf *config.Config
 	if err == nil {
-		text, conf, err = read(s.o.File, s.o.Logger)
+		text, conf, err = readConfig(s.o.File, s.o.Logger)
 	}
 	if err == nil {
-		err = s.apply(text, conf)
+		err = s.setConfig(text, conf)
 	}
 	if err != nil {
 		if s.refused == nil || !bytes.Equal(text, s.refused) {
@@ -173,7 +173,7 @@ func (s *Service) applyConfig() {
 	s.o.Logger.Warn("the scrape configuration changed and is in force", "file", s.o.File, "jobs", s.jobs)
 }
 
-func (s *Service) apply(text []byte, conf *config.Config) error {
+func (s *Service) setConfig(text []byte, conf *config.Config) error {
 	if err := s.Manager.ApplyConfig(conf); err != nil {
 		return fmt.Errorf("scrape-config %s: %w", s.o.File, err)
 	}
@@ -192,13 +192,13 @@ func (s *Service) apply(text []byte, conf *config.Config) error {
 	return nil
 }
 
-// read reads and checks a file.
-func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
+// readConfig reads and checks a file.
+func readConfig(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("scrape-config: %w", err)
 	}
-	if err := check(text); err != nil {
+	if err := checkConfig(text); err != nil {
 		return text, nil, fmt.Errorf("scrape-config %s: %w", file, err)
 	}
 	conf, err := config.LoadFile(file, false, log)
@@ -212,8 +212,8 @@ func read(file string, log *slog.Logger) ([]byte, *config.Config, error) {
 	return text, conf, nil
 }
 
-// check rejects text if Prometheus's own reader would report an unknown field of a type.
-func check(text []byte) error {
+// checkConfig rejects text if Prometheus's own reader would report an unknown field of a type.
+func checkConfig(text []byte) error {
 	var top map[string]yaml.Node
 	if err := yaml.Unmarshal(text, &top); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
@@ -256,24 +256,24 @@ func check(text []byte) error {
 	return nil
 }
 
-// describing forwards the metadata that targets report.
-type describing struct {
+// describingStore stores the descriptions of metrics that targets report.
+type describingStore struct {
 	storage.AppendableV2
-	reportRefused func(string, metadata.Metadata) error
-	mu            sync.Mutex
-	seen          map[string]metadata.Metadata
+	describe func(string, metadata.Metadata) error
+	mu       sync.Mutex
+	seen     map[string]metadata.Metadata
 }
 
-// maxDescribed limits the memory that targets can occupy.
+// maxDescribed limits the number of remembered descriptions, because targets choose the names.
 const maxDescribed = 20_000
 
 // AppenderV2 implements storage.AppendableV2.
-func (d *describing) AppenderV2(ctx context.Context) storage.AppenderV2 {
-	return &learning{AppenderV2: d.AppendableV2.AppenderV2(ctx), d: d}
+func (d *describingStore) AppenderV2(ctx context.Context) storage.AppenderV2 {
+	return &describingAppender{AppenderV2: d.AppendableV2.AppenderV2(ctx), d: d}
 }
 
-func (d *describing) record(name string, m metadata.Metadata) {
-	if d.reportRefused == nil || name == "" || m.IsEmpty() {
+func (d *describingStore) record(name string, m metadata.Metadata) {
+	if d.describe == nil || name == "" || m.IsEmpty() {
 		return
 	}
 	d.mu.Lock()
@@ -284,6 +284,6 @@ func (d *describing) record(name string, m metadata.Metadata) {
 	}
 	d.mu.Unlock()
 	if !known {
-		_ = d.reportRefused(strings.Clone(name), m) // the description is optional; the samples matter more
+		_ = d.describe(strings.Clone(name), m) // the description is optional; the samples matter more
 	}
 }

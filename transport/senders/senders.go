@@ -1,9 +1,9 @@
 // Package senders tracks which agent sends for which node. A second machine with the same name is refused and reported. It keeps its
 // samples, so that its figures are not added to those of the first machine.
 //
-// A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [Silence]; or for
-// [Pause], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent that
-// lost its state. An administrator releases a name by [Registry.Release]. Agents that do not identify themselves are accepted.
+// A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [ReleaseAfter]; or for
+// [TakeoverAfter], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent
+// that lost its state. An administrator releases a name by [Registry.Release]. Agents that do not identify themselves are accepted.
 //
 // A [Registry] is safe for concurrent use.
 package senders
@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// Silence frees a name.
-	Silence = 10 * time.Minute
-	// Pause is the silence of the first sender after which an agent that started since then takes over.
-	Pause = 90 * time.Second
-	// Again is the time after which a refused machine should try again.
-	Again = time.Minute
+	// ReleaseAfter frees a name.
+	ReleaseAfter = 10 * time.Minute
+	// TakeoverAfter is the silence of the first sender after which an agent that started since then takes over.
+	TakeoverAfter = 90 * time.Second
+	// RetryAfter is the time after which a refused machine should try again.
+	RetryAfter = time.Minute
 )
 
 // maxNames is the maximum number of remembered names.
@@ -42,17 +42,17 @@ type Options struct {
 	Clock  func() time.Time // time.Now unless a test states otherwise
 }
 
-// Registry knows the senders.
+// Registry records which machine sends under which node name, and rejects a second machine with the same name.
 type Registry struct {
 	o       Options
 	started time.Time
 
 	mu    sync.Mutex
-	names map[name]*holder
+	names map[nodeName]*holder
 	dirty bool // the file is older than names
 }
 
-type name struct{ site, node string }
+type nodeName struct{ site, node string }
 
 type holder struct {
 	id       instance.ID
@@ -83,11 +83,11 @@ type Sender struct {
 	Seen       time.Time // its last request
 	// Skew is by how much the clock of the sender is ahead of the clock here, the way of the request included.
 	Skew time.Duration
-	// Other is a second machine of the name that was refused within [Silence]; nil for none.
+	// Other is a second machine of the name that was refused within [ReleaseAfter]; nil for none.
 	Other *Other
 }
 
-// TakenError refuses a second machine of a name.
+// TakenError rejects a machine because another machine sends under the same name.
 type TakenError struct{ Node, Address string }
 
 func (e *TakenError) Error() string {
@@ -96,7 +96,7 @@ func (e *TakenError) Error() string {
 			"node replace %s`; what it measures is kept meanwhile", e.Node, e.Address, e.Node)
 }
 
-// New returns a registry with the content of the file.
+// New returns a registry with the senders from the file of an earlier registry.
 func New(o Options) *Registry {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -104,7 +104,7 @@ func New(o Options) *Registry {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &Registry{o: o, started: o.Clock(), names: map[name]*holder{}}
+	r := &Registry{o: o, started: o.Clock(), names: map[nodeName]*holder{}}
 	r.load()
 	return r
 }
@@ -116,7 +116,7 @@ func (r *Registry) Admit(s instance.Sender, address string) (after time.Time, er
 	now := r.o.Clock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := name{s.Site, s.Node}
+	k := nodeName{s.Site, s.Node}
 	h := r.names[k]
 	switch {
 	case h == nil && len(r.names) >= maxNames:
@@ -160,21 +160,21 @@ func (h *holder) ranBeside(id instance.ID, begun time.Time) bool {
 // isFreeFor reports whether the name is free for an agent that started at begun.
 func (h *holder) isFreeFor(now, begun time.Time) bool {
 	silent := now.Sub(h.seen)
-	return silent >= Silence || (silent >= Pause && begun.After(h.seen))
+	return silent >= ReleaseAfter || (silent >= TakeoverAfter && begun.After(h.seen))
 }
 
-// Release frees a name for its next sender. It reports whether the name was held.
+// Release makes a name free for the next sender. It reports whether the name was taken.
 func (r *Registry) Release(site, node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.names[name{site, node}]
+	h := r.names[nodeName{site, node}]
 	if h == nil {
 		return false
 	}
 	if h.other == nil { // the next sender may claim the name, except for the previous one
-		delete(r.names, name{site, node})
+		delete(r.names, nodeName{site, node})
 	} else {
-		r.names[name{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address, after: h.seen}
+		r.names[nodeName{site, node}] = &holder{id: h.other.ID, since: r.o.Clock(), seen: r.o.Clock(), addr: h.other.Address, after: h.seen}
 	}
 	r.dirty = true
 	r.save()
@@ -185,37 +185,37 @@ func (r *Registry) Release(site, node string) bool {
 func (r *Registry) Sender(site, node string) (Sender, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := name{site, node}
+	k := nodeName{site, node}
 	h := r.names[k]
 	if h == nil || (h.addr == "" && h.other == nil) { // known from before the restart alone
 		return Sender{}, false
 	}
-	return h.sender(k, r.o.Clock()), true
+	return h.toSender(k, r.o.Clock()), true
 }
 
-// Senders returns all, by site and name.
+// Senders returns all senders, sorted by site and name.
 func (r *Registry) Senders() []Sender {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.o.Clock()
 	out := make([]Sender, 0, len(r.names))
 	for k, h := range r.names {
-		out = append(out, h.sender(k, now))
+		out = append(out, h.toSender(k, now))
 	}
 	slices.SortFunc(out, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node)) })
 	return out
 }
 
-func (h *holder) sender(k name, now time.Time) Sender {
+func (h *holder) toSender(k nodeName, now time.Time) Sender {
 	s := Sender{Site: k.site, Node: k.node, ID: h.id, Address: h.addr, Since: h.since, Seen: h.seen, Skew: h.skew}
-	if h.other != nil && now.Sub(h.other.Last) < Silence {
+	if h.other != nil && now.Sub(h.other.Last) < ReleaseAfter {
 		other := *h.other
 		s.Other = &other
 	}
 	return s
 }
 
-// storedHolder is a holder in the file.
+// storedHolder is the form of a holder in the file.
 type storedHolder struct {
 	Site    string `json:"site,omitempty"`
 	Node    string `json:"node"`
@@ -245,7 +245,7 @@ func (r *Registry) load() {
 		if e.After != 0 {
 			h.after = time.UnixMilli(e.After)
 		}
-		r.names[name{e.Site, e.Node}] = h
+		r.names[nodeName{e.Site, e.Node}] = h
 	}
 }
 

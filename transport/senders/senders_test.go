@@ -60,13 +60,13 @@ func TestSecondMachine(t *testing.T) {
 		"a clone with its state":                 {agent("a", "m1", "b2", early), 15 * time.Second, true},
 		"a second agent on the machine":          {agent("b", "m1", "b1", early), 15 * time.Second, true},
 		"restarted":                              {agent("a", "m1", "b1", begin.Add(5*time.Second)), 15 * time.Second, false},
-		"rebooted, at once":                      {agent("a", "m1", "b2", begin.Add(5*time.Second)), Pause - time.Millisecond, true},
-		"rebooted":                               {agent("a", "m1", "b2", begin.Add(5*time.Second)), Pause, false},
-		"set up again":                           {agent("b", "m2", "b2", begin.Add(5*time.Second)), Pause, false},
-		"its state lost":                         {agent("b", "m1", "b1", begin.Add(5*time.Second)), Pause, false},
-		"a clone that ran before":                {agent("b", "m1", "b2", begin.Add(-time.Millisecond)), Silence - time.Millisecond, true},
-		"a machine that ran before, name free":   {agent("b", "m2", "b2", early), Silence, false},
-		"a clone that ran before, the name free": {agent("a", "m1", "b2", early), Silence, false},
+		"rebooted, at once":                      {agent("a", "m1", "b2", begin.Add(5*time.Second)), TakeoverAfter - time.Millisecond, true},
+		"rebooted":                               {agent("a", "m1", "b2", begin.Add(5*time.Second)), TakeoverAfter, false},
+		"set up again":                           {agent("b", "m2", "b2", begin.Add(5*time.Second)), TakeoverAfter, false},
+		"its state lost":                         {agent("b", "m1", "b1", begin.Add(5*time.Second)), TakeoverAfter, false},
+		"a clone that ran before":                {agent("b", "m1", "b2", begin.Add(-time.Millisecond)), ReleaseAfter - time.Millisecond, true},
+		"a machine that ran before, name free":   {agent("b", "m2", "b2", early), ReleaseAfter, false},
+		"a clone that ran before, the name free": {agent("a", "m1", "b2", early), ReleaseAfter, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, first := newFixture(""), agent("a", "m1", "b1", early)
@@ -96,7 +96,7 @@ func TestSecondMachine(t *testing.T) {
 			if s, _ = f.Sender("", "n1"); s.Other.Refused != 4 || s.Other.Address != tt.second.Agent+" address" || s.ID != first.ID {
 				t.Errorf("%+v", s.Other)
 			}
-			f.now = f.now.Add(Silence)
+			f.now = f.now.Add(ReleaseAfter)
 			if s, _ = f.Sender("", "n1"); s.Other != nil {
 				t.Error("one that is gone is shown")
 			}
@@ -137,13 +137,13 @@ func TestWhatAnotherMeasured(t *testing.T) {
 			f.Release("", "n1")
 			return newFixture(file)
 		}, begin},
-		"silence": {agent("b", "m1", "b2", early), true, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Silence); return f }, begin},
+		"silence": {agent("b", "m1", "b2", early), true, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(ReleaseAfter); return f }, begin},
 		"silence, and its agent restarted": {agent("b", "m1", "b2", early), true, func(f *fixture, m *machine) *fixture {
-			f.now, m.started = begin.Add(Pause), begin.Add(time.Second)
+			f.now, m.started = begin.Add(TakeoverAfter), begin.Add(time.Second)
 			return f
 		}, begin},
-		"booted":       {agent("a", "m1", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Pause); return f }, time.Time{}},
-		"set up again": {agent("b", "m2", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(Pause); return f }, time.Time{}},
+		"booted":       {agent("a", "m1", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(TakeoverAfter); return f }, time.Time{}},
+		"set up again": {agent("b", "m2", "b2", begin.Add(time.Second)), false, func(f *fixture, _ *machine) *fixture { f.now = begin.Add(TakeoverAfter); return f }, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, first := newFixture(file), agent("a", "m1", "b1", early)

@@ -16,10 +16,10 @@ type Claim struct {
 }
 
 // claimRefreshInterval is the interval at which a server renews the claim of a sender that still sends. The sum of this
-// interval and the longest pause of an agent between two requests (one minute) must be less than [Pause].
+// interval and the longest pause of an agent between two requests (one minute) must be less than [TakeoverAfter].
 const claimRefreshInterval = 20 * time.Second
 
-// Claims returns the holders that sent here and were silent for a while.
+// Claims returns the senders of this server whose claims are due for renewal.
 func (r *Registry) Claims() []Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +42,7 @@ func (r *Registry) Learn(all []Claim) {
 	defer r.mu.Unlock()
 	now := r.o.Clock()
 	for _, c := range all {
-		k := name{c.Site, c.Node}
+		k := nodeName{c.Site, c.Node}
 		h, seen := r.names[k], now.Add(-c.Seen)
 		switch {
 		case h == nil && len(r.names) >= maxNames:
@@ -54,7 +54,7 @@ func (r *Registry) Learn(all []Claim) {
 			}
 		default:
 			lost := &Other{ID: h.id, Address: h.addr, First: h.since, Last: h.seen}
-			if h.addr == "" || now.Sub(h.seen) >= Silence {
+			if h.addr == "" || now.Sub(h.seen) >= ReleaseAfter {
 				lost = nil
 			} else {
 				r.o.Logger.Warn(
