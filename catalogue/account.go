@@ -31,7 +31,7 @@ type account struct {
 
 	Name, Account, Partition, Command string
 	FactsAt                           int64
-	Programs                          map[partPlace]program // of its parts
+	Programs                          map[partPlace]partProgram // of its parts
 	State, Reason                     string
 	StateAt                           int64
 
@@ -43,7 +43,7 @@ type account struct {
 	Steps    map[string]*jobStep
 	Pods     map[string]*containerState // of the containers of pods, by part
 	Tracks   map[uint64]*track
-	Ends     map[partPlace]ending
+	Ends     map[partPlace]partEnding
 	Inexact  figure.Degrees // of figures by key, the worst so far
 
 	touched  bool
@@ -93,26 +93,26 @@ func (a *account) setOwner(owner string, byBatch, instead bool) {
 	a.Owner, a.OwnerRank, a.touched = owner, rank, true
 }
 
-// placeOf returns the place of a series.
-func placeOf(n *series.Labels) partPlace {
+// seriesPlace returns the place of a series.
+func seriesPlace(n *series.Labels) partPlace {
 	if n.Node == "" && n.Part == "" {
 		return partPlace{}
 	}
 	return partPlace{n.Node, n.Part, n.Owner}
 }
 
-// program is the last program of a part, by its info series.
-type program struct {
+// partProgram is the last program of a part, by its info series.
+type partProgram struct {
 	Name string
 	T    int64
 }
 
-// ending is the end time of a part, and the time T of the sample that reported it. Until is the time of the part's
+// partEnding is the end time of a part, and the time T of the sample that reported it. Until is the time of the part's
 // previous last sample; it is later than T if the clock was set back. The exported fields are for gob.
-type ending struct{ End, T, Until int64 }
+type partEnding struct{ End, T, Until int64 }
 
 // precedes reports whether a sample of the part is not from after the end was reported.
-func (e ending) precedes(t int64) bool { return t <= max(e.T, e.Until) }
+func (e partEnding) precedes(t int64) bool { return t <= max(e.T, e.Until) }
 
 // lastSample returns the time of the last sample.
 func (a *account) lastSample() int64 {
@@ -126,8 +126,8 @@ func (a *account) lastSample() int64 {
 	return t
 }
 
-// last returns the time of the last sample without scanning the series of ended workloads.
-func (a *account) last() int64 {
+// lastKnownSample returns the time of the last sample. For an ended workload, it does not scan the series.
+func (a *account) lastKnownSample() int64 {
 	if !a.Ended || a.touched {
 		return a.lastSample()
 	}
@@ -137,8 +137,8 @@ func (a *account) last() int64 {
 	return a.ended
 }
 
-// span is the time range in which a part had samples.
-type span struct {
+// partSpan is the time range in which a part had samples.
+type partSpan struct {
 	partPlace
 	first, last int64
 	stale       bool // all its series were marked as ended
@@ -147,20 +147,20 @@ type span struct {
 
 // partTimes returns the time of each part. Series without a part, which stand for the whole workload, continue for a while
 // after the last part ended. They are included only for a node without other series.
-func (a *account) partTimes() []span {
-	by := map[partPlace]*span{}
-	var s *span // of the track before, which is mostly of the same place
+func (a *account) partTimes() []partSpan {
+	by := map[partPlace]*partSpan{}
+	var s *partSpan // of the track before, which is mostly of the same place
 	group := workload.Kind(a.Kind).Group()
 	for _, k := range a.Tracks {
 		if k.T == 0 {
 			continue
 		}
-		if group && k.Hist != nil && a.Ends[k.location()].End != 0 {
+		if group && k.Hist != nil && a.Ends[k.place()].End != 0 {
 			continue // of all users of the group, under the name of the first
 		}
-		if p := k.location(); s == nil || s.partPlace != p {
+		if p := k.place(); s == nil || s.partPlace != p {
 			if s = by[p]; s == nil {
-				s = &span{partPlace: p, first: k.First, last: k.T, stale: true}
+				s = &partSpan{partPlace: p, first: k.First, last: k.T, stale: true}
 				by[p] = s
 			}
 		}
@@ -170,7 +170,7 @@ func (a *account) partTimes() []span {
 	}
 	for p, e := range a.Ends {
 		if by[p] == nil {
-			by[p] = &span{partPlace: p, first: e.T, last: e.T, stale: true}
+			by[p] = &partSpan{partPlace: p, first: e.T, last: e.T, stale: true}
 		}
 		by[p].own = true
 	}
@@ -180,39 +180,39 @@ func (a *account) partTimes() []span {
 			parts[p.Node] = true
 		}
 	}
-	out := make([]span, 0, len(by))
+	out := make([]partSpan, 0, len(by))
 	for p, s := range by {
 		if s.own || p.Part != "" || p.Node == "" || !parts[p.Node] {
 			out = append(out, *s)
 		}
 	}
-	slices.SortFunc(out, func(x, y span) int {
+	slices.SortFunc(out, func(x, y partSpan) int {
 		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.first, y.first), cmp.Compare(x.Part, y.Part),
 			cmp.Compare(x.Owner, y.Owner))
 	})
 	return out
 }
 
-// schedulerGone is the time that a scheduler may be silent about a running job.
-const schedulerGone = 15 * 60 * 1000
+// schedulerSilence is the time that a scheduler may be silent about a running job.
+const schedulerSilence = 15 * 60 * 1000
 
-// unmeasuredGone is the time in milliseconds after which a job without samples has ended, if no node observes it.
-const unmeasuredGone = 24 * 60 * 60 * 1000
+// unmeasuredSilence is the time in milliseconds after which a job without samples has ended, if no node observes it.
+const unmeasuredSilence = 24 * 60 * 60 * 1000
 
 // endTime returns the end of the workload, or 0 if a part of it still runs at the time now. gone is the time without
 // samples after which a part has ended. The end reported by the scheduler takes precedence over observations.
-func (a *account) endTime(spans []span, now, gone int64) int64 {
+func (a *account) endTime(spans []partSpan, now, gone int64) int64 {
 	if a.Scheduler.End != 0 {
 		return max(a.Scheduler.End, a.Start)
 	}
-	pods := a.sandboxes(spans)
+	pods := a.findSandboxes(spans)
 	var end, around, lastReport int64
 	for _, s := range spans {
-		if a.reported() && s.partPlace == (partPlace{}) {
+		if a.isReported() && s.partPlace == (partPlace{}) {
 			lastReport = s.last
 			if a.Next != 0 { // it is over, only its end was not reported yet
 				lastReport = min(lastReport, a.Next)
-			} else if lastReport > now-max(gone, schedulerGone) {
+			} else if lastReport > now-max(gone, schedulerSilence) {
 				return 0
 			}
 			continue
@@ -230,11 +230,9 @@ func (a *account) endTime(spans []span, now, gone int64) int64 {
 			end = max(end, at)
 		}
 	}
+	end = cmp.Or(end, around)
 	if end == 0 {
-		end = around
-	}
-	if end == 0 {
-		if a.Next == 0 && lastReport > now-unmeasuredGone {
+		if a.Next == 0 && lastReport > now-unmeasuredSilence {
 			return 0
 		}
 		end = lastReport
@@ -242,9 +240,9 @@ func (a *account) endTime(spans []span, now, gone int64) int64 {
 	return max(end, a.Start)
 }
 
-// sandboxes returns the places, without owners, of pod sandboxes that have containers. They do not extend the time of a
+// findSandboxes returns the places, without owners, of pod sandboxes that have containers. They do not extend the time of a
 // pod, because the kubelet may remove the sandbox much later than the containers.
-func (a *account) sandboxes(spans []span) map[partPlace]bool {
+func (a *account) findSandboxes(spans []partSpan) map[partPlace]bool {
 	if !workload.ID(a.ID).Kind().Pod() {
 		return nil
 	}
@@ -258,13 +256,13 @@ func (a *account) sandboxes(spans []span) map[partPlace]bool {
 }
 
 // wentSilent reports whether a reported run, or a service, that counts as ended only fell silent.
-func (a *account) wentSilent(spans []span) bool {
-	if !a.reported() && len(spans) > 0 && workload.ID(a.ID).Kind().Service() {
-		last := slices.MaxFunc(spans, func(s, t span) int { return cmp.Compare(s.last, t.last) })
+func (a *account) wentSilent(spans []partSpan) bool {
+	if !a.isReported() && len(spans) > 0 && workload.ID(a.ID).Kind().Service() {
+		last := slices.MaxFunc(spans, func(s, t partSpan) int { return cmp.Compare(s.last, t.last) })
 		e, ok := a.Ends[last.partPlace]
 		return !last.stale && !(ok && e.precedes(last.last))
 	}
-	if !a.reported() || a.Scheduler.End != 0 || a.Next != 0 {
+	if !a.isReported() || a.Scheduler.End != 0 || a.Next != 0 {
 		return false
 	}
 	observed := false
@@ -290,8 +288,8 @@ func (a *account) catalogueRow(now time.Time, gone time.Duration) store.Workload
 	}
 	w := store.Workload{
 		Site: a.Site, ID: a.ID, Kind: a.Kind, Name: a.Name, Owner: a.Owner, Account: a.Account, Partition: a.Partition,
-		Command: a.program(),
-		State:   a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser, QOS: a.QOS, Steps: a.steps(),
+		Command: a.busiestProgram(),
+		State:   a.State, Reason: a.Reason, EndedBy: a.EndedBy, EndedByUser: a.EndedByUser, QOS: a.QOS, Steps: a.listSteps(),
 		Start: time.UnixMilli(a.Start).UTC(), Seen: time.UnixMilli(seen).UTC(),
 	}
 	if w.Kind == "" {
@@ -313,7 +311,7 @@ func (a *account) catalogueRow(now time.Time, gone time.Duration) store.Workload
 			w.Nodes = append(w.Nodes, s.Node)
 		}
 	}
-	w.Nodes = a.withAllocated(w.Nodes)
+	w.Nodes = a.addAllocatedNodes(w.Nodes)
 	for _, start := range a.Rows {
 		if start != a.Start || a.replaces {
 			w.PreviousStarts = append(w.PreviousStarts, time.UnixMilli(start).UTC())
@@ -323,31 +321,31 @@ func (a *account) catalogueRow(now time.Time, gone time.Duration) store.Workload
 	if w.ExitCode, reduced = a.exitCode(); reduced {
 		w.Exactness.Add(figure.ExitKey, figure.Estimated)
 	} else {
-		wholeCode(w.Steps, w.ExitCode)
+		restoreExitCode(w.Steps, w.ExitCode)
 	}
-	a.figures(&w.Row, seen-gone.Milliseconds(), assignLanes(spans, a.Ends))
+	a.setFigures(&w.Row, seen-gone.Milliseconds(), assignLanes(spans, a.Ends))
 	ran := float64(until-a.Start) / 1000
 	if w.SuspendedSeconds != nil {
 		ran -= *w.SuspendedSeconds
 	}
 	if w.CPUSeconds != nil && ran > 0 {
-		w.CoresMean = new(max(*w.CPUSeconds-a.usedBefore(), 0) / ran)
-		if m := w.CoresMax; m != nil && a.reported() && *w.CoresMean*ran <= *m*(ran+wholeSeconds) {
+		w.CoresMean = new(max(*w.CPUSeconds-a.cpuBeforeFirst(), 0) / ran)
+		if m := w.CoresMax; m != nil && a.isReported() && *w.CoresMean*ran <= *m*(ran+wholeSeconds) {
 			w.CoresMean = new(min(*w.CoresMean, *m))
 		}
 	}
 	if r := w.RequestSeconds; r != nil && *r >= noLimit {
 		w.RequestSeconds = nil
 	}
-	a.containers(&w, gone)
+	a.setContainerEnds(&w, gone)
 	if created != 0 {
 		a.setWaiting(&w, created)
 	}
-	a.meanMemory(&w.Row, until)
+	a.setMeanMemory(&w.Row, until)
 	w.Shares = a.shareByUser(spans)
-	a.exactness(&w.Row)
-	a.needsItsLimit(&w)
-	if accounted := stepsCPU(w.Steps); w.CPUSeconds != nil && accounted > 1+1.05**w.CPUSeconds {
+	a.setExactness(&w.Row)
+	a.raiseToLimit(&w)
+	if accounted := sumStepsCPU(w.Steps); w.CPUSeconds != nil && accounted > 1+1.05**w.CPUSeconds {
 		w.Exactness.Add("cpu_seconds", figure.AtLeast) // some of its processes left its control groups
 	}
 	return w
@@ -358,8 +356,8 @@ const (
 	noLimit      = 365 * 86400.0 // seconds: Slurm's value for partitions without a time limit
 )
 
-// stepsCPU returns the CPU time of the steps by accounting, seconds.
-func stepsCPU(steps []store.Step) (sum float64) {
+// sumStepsCPU returns the CPU time of the steps by accounting, seconds.
+func sumStepsCPU(steps []store.Step) (sum float64) {
 	for i := range steps {
 		if s := &steps[i]; s.CPUSeconds != nil {
 			sum += *s.CPUSeconds
@@ -368,21 +366,21 @@ func stepsCPU(steps []store.Step) (sum float64) {
 	return sum
 }
 
-// usedBefore returns the CPU time used before the first sample, if that sample marks the start of the workload. In
+// cpuBeforeFirst returns the CPU time used before the first sample, if that sample marks the start of the workload. In
 // imported history, a run begins with its first reading.
-func (a *account) usedBefore() (seconds float64) {
+func (a *account) cpuBeforeFirst() (seconds float64) {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.First == a.Start && !k.byBatch() && k.Slot.isUsedBy(cpuFigure) {
+		if k.T != 0 && k.First == a.Start && !k.isBatch() && k.Slot.isUsedBy(cpuFigure) {
 			seconds += k.FirstV
 		}
 	}
 	return seconds
 }
 
-// meanMemory sets the mean memory of row. It divides by the time since memory was first measured, because the workload
+// setMeanMemory sets the mean memory of row. It divides by the time since memory was first measured, because the workload
 // may be older than its agent. Processes may outlive the end that the scheduler reports. If the mean would exceed the
 // peak, it divides by that longer time.
-func (a *account) meanMemory(row *figure.Row, until int64) {
+func (a *account) setMeanMemory(row *figure.Row, until int64) {
 	from, before := a.firstMemory()
 	if row.MemoryByteSeconds == nil {
 		return
@@ -390,15 +388,15 @@ func (a *account) meanMemory(row *figure.Row, until int64) {
 	held := max(*row.MemoryByteSeconds-before, 0)
 	watched := float64(until-max(a.Start, from)) / 1000
 	if peak := row.MemoryPeakBytes; peak != nil && held > *peak*watched {
-		watched = max(watched, float64(lastEnd(a.Ends)-max(a.Start, from))/1000)
+		watched = max(watched, float64(latestEnd(a.Ends)-max(a.Start, from))/1000)
 	}
 	if peak := row.MemoryPeakBytes; watched > 0 && (held > 0 || peak == nil || *peak == 0) {
 		row.MemoryMeanBytes = new(held / watched)
 	}
 }
 
-// lastEnd returns the latest end of a part as observed by its node, or 0.
-func lastEnd(ends map[partPlace]ending) (last int64) {
+// latestEnd returns the latest end of a part as observed by its node, or 0.
+func latestEnd(ends map[partPlace]partEnding) (last int64) {
 	for _, e := range ends {
 		last = max(last, e.End)
 	}
@@ -430,9 +428,9 @@ func (a *account) firstMemory() (first int64, before float64) {
 	return first, before
 }
 
-// program returns the program of the parts that used the most CPU time. A script that only starts the work in steps
+// busiestProgram returns the program of the parts that used the most CPU time. A script that only starts the work in steps
 // uses little and is thus not chosen.
-func (a *account) program() string {
+func (a *account) busiestProgram() string {
 	if len(a.Programs) < 2 {
 		return a.Command
 	}
@@ -441,7 +439,7 @@ func (a *account) program() string {
 		if !k.Slot.isUsedBy(cpuFigure) {
 			continue
 		}
-		if name := a.Programs[k.location()].Name; name != "" {
+		if name := a.Programs[k.place()].Name; name != "" {
 			used[name] += k.total()
 		}
 	}
@@ -462,7 +460,7 @@ func (a *account) exitCode() (code *int, reduced bool) {
 		switch {
 		case k.Slot == accountedExitSlot:
 			return 1
-		case k.byBatch():
+		case k.isBatch():
 			return 2
 		}
 		return 0
@@ -497,7 +495,7 @@ func (a *account) sortedTracks() []*track {
 // assignLanes assigns a lane to each part. Parts of a node that ran one after the other share a lane, and simultaneous parts
 // do not. Peaks of different lanes can thus be added. spans is sorted by node and start. If the end of a part is in
 // ends, it counts instead of the last export.
-func assignLanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
+func assignLanes(spans []partSpan, ends map[partPlace]partEnding) map[partPlace]int {
 	out := make(map[partPlace]int, len(spans))
 	type lane struct {
 		node string
@@ -519,8 +517,8 @@ func assignLanes(spans []span, ends map[partPlace]ending) map[partPlace]int {
 	return out
 }
 
-// laneOf returns the lane of a part. Data without a span, such as the distribution over all parts of a node, gets its own.
-func laneOf(lane map[partPlace]int, p partPlace) int {
+// partLane returns the lane of a part. Data without a span, such as the distribution over all parts of a node, gets its own.
+func partLane(lane map[partPlace]int, p partPlace) int {
 	at, ok := lane[p]
 	if !ok && lane != nil {
 		at = -1 - len(lane)

@@ -13,7 +13,7 @@ import (
 // TestLanes: steps of a job that follow each other share a lane, steps at the same
 // time and other nodes do not.
 func TestLanes(t *testing.T) {
-	got := assignLanes([]span{
+	got := assignLanes([]partSpan{
 		{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 10}, {partPlace: partPlace{Node: "n1", Part: "1"}, first: 10,
 			last: 20},
 		{partPlace: partPlace{Node: "n1", Part: "2"}, first: 15, last: 30}, {partPlace: partPlace{Node: "n2", Part: "0"}, first: 0,
@@ -25,15 +25,15 @@ func TestLanes(t *testing.T) {
 		t.Errorf("lanes: %v", got)
 	}
 	// The last sample of a step may come when the next one has begun.
-	late := []span{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"},
+	late := []partSpan{{partPlace: partPlace{Node: "n1", Part: "0"}, first: 0, last: 22}, {partPlace: partPlace{Node: "n1", Part: "1"},
 		first: 15, last: 40}}
 	for end, together := range map[int64]bool{14: true, 15: true, 16: false} {
-		got := assignLanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: end, T: 22}})
+		got := assignLanes(late, map[partPlace]partEnding{{Node: "n1", Part: "0"}: {End: end, T: 22}})
 		if same := got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}]; same != together {
 			t.Errorf("a step that ended at %d: one lane %v, want %v", end, same, together)
 		}
 	}
-	got = assignLanes(late, map[partPlace]ending{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
+	got = assignLanes(late, map[partPlace]partEnding{{Node: "n1", Part: "0"}: {End: 14, T: 21}})
 	if got[partPlace{Node: "n1", Part: "0"}] == got[partPlace{Node: "n1", Part: "1"}] {
 		t.Error("an end that is older than the last sample counts")
 	}
@@ -44,14 +44,14 @@ func TestEnergyAddsUp(t *testing.T) {
 	a := &account{Tracks: map[uint64]*track{}}
 	for i, domain := range []string{"package", "gpu", "rest", "board"} {
 		n := &series.Labels{Metric: figure.Energy, Rest: map[string]string{"domain": domain, "share": "active"}}
-		s, ok := runSlots.slot(n)
+		s, ok := runSlots.findSlot(n)
 		if !ok {
 			t.Fatalf("no slot for %+v", n)
 		}
 		a.Tracks[uint64(i)] = &track{Slot: s, T: 1, V: 100, Node: "n1"}
 	}
 	var w store.Workload
-	a.figures(&w.Row, 0, nil)
+	a.setFigures(&w.Row, 0, nil)
 	if w.EnergyJoules == nil || *w.EnergyJoules != 400 {
 		t.Errorf("energy %v, want 400 J", w.EnergyJoules)
 	}
@@ -70,7 +70,7 @@ func FuzzDecodeState(f *testing.F) {
 // TestMeans: means are over the time in which the figure was counted.
 func TestMeans(t *testing.T) {
 	slotOf := func(metric string, labels map[string]string) slot {
-		s, ok := runSlots.slot(&series.Labels{Metric: metric, Rest: labels})
+		s, ok := runSlots.findSlot(&series.Labels{Metric: metric, Rest: labels})
 		if !ok {
 			t.Fatalf("no slot for %s", metric)
 		}
@@ -81,7 +81,7 @@ func TestMeans(t *testing.T) {
 	for name, c := range map[string]struct {
 		scheduler     SchedulerTimes
 		tracks        []track
-		ends          map[partPlace]ending
+		ends          map[partPlace]partEnding
 		cores, memory float64
 	}{
 		"from its start": {tracks: []track{{Slot: cpu, Node: "n", First: 15_000, FirstV: 10, T: 100_000, V: 90}}, cores: 0.9},
@@ -89,10 +89,10 @@ func TestMeans(t *testing.T) {
 		"from its first reading": {tracks: []track{{Slot: cpu, Node: "n", First: 0, FirstV: 80, T: 100_000, V: 90}}, cores: 0.1},
 		"of accounting":          {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}}, cores: 0.5},
 		"suspended for a half":   {tracks: []track{{Slot: cpu, First: 0, FirstV: 0, T: 100_000, V: 50}, {Slot: suspended, First: 0, T: 100_000, V: 50}}, cores: 1},
-		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001,
+		"processes there for long": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]partEnding{{Node: "n"}: {End: 7001,
 			T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 700}, {Slot: peak, Node: "n", First: 1, T: 8000,
 			V: 100, Max: 100}}, memory: 100},
-		"as it ended": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]ending{{Node: "n"}: {End: 7001,
+		"as it ended": {scheduler: SchedulerTimes{Start: 1, End: 1001}, ends: map[partPlace]partEnding{{Node: "n"}: {End: 7001,
 			T: 8000}}, tracks: []track{{Slot: held, Node: "n", First: 1, T: 8000, V: 90}, {Slot: peak, Node: "n", First: 1, T: 8000,
 			V: 100, Max: 100}}, memory: 90},
 	} {

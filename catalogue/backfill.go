@@ -15,7 +15,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 	if b.at.IsZero() || !ok || !since.Before(b.at.Add(-b.o.Overlap)) {
 		return 0, nil, nil
 	}
-	since = store.Later(since, b.oldest(b.at))
+	since = store.Later(since, b.oldestReadable(b.at))
 	seen := newFold(b.q)
 	for at := since; at.Before(b.at); at = at.Add(b.o.Slice) {
 		if err := seen.foldSamples(ctx, at.Add(-time.Minute), store.Earlier(at.Add(b.o.Slice), b.at)); err != nil {
@@ -49,10 +49,10 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	var list []*account
 	for k, runs := range seen.accounts {
 		for _, a := range runs {
-			if b.fold.isBehind(k, a) {
+			if b.fold.lacksSamplesOf(k, a) {
 				list = append(list, a)
 				for _, o := range b.fold.accounts[k] { // its containing run may have begun before the range read
-					if o.reported() && o.samplesFrom(true) <= a.lastSample() {
+					if o.isReported() && o.samplesFrom(true) <= a.lastSample() {
 						list = append(list, o)
 					}
 				}
@@ -67,29 +67,29 @@ func (b *Builder) rereadWhole(ctx context.Context, list []*account) (int, error)
 	if len(list) == 0 {
 		return 0, nil
 	}
-	if err := b.reread(ctx, wantedIDs(list), b.oldest(b.at), b.at); err != nil {
+	if err := b.reread(ctx, listWanted(list), b.oldestReadable(b.at), b.at); err != nil {
 		return 0, err
 	}
-	return b.write(ctx, b.at)
+	return b.writeRows(ctx, b.at)
 }
 
-// isBehind reports whether a, a run that was read separately, has later samples than the fold has of it.
-func (f *fold) isBehind(k key, a *account) bool {
+// lacksSamplesOf reports whether a, a run that was read separately, has later samples than the fold has of the run.
+func (f *fold) lacksSamplesOf(k workloadKey, a *account) bool {
 	for id, t := range a.Tracks {
 		if t.T == 0 {
 			continue
 		}
-		own := f.heldRun(k, t.T, t.byBatch())
+		own := f.runForSample(k, t.T, t.isBatch())
 		if own == nil || own.Tracks[id] == nil {
 			return true
 		}
 		// A late counter reset or peak is not in later samples: runs of a job share one series.
-		if o := own.Tracks[id]; o.T < t.T || own.reported() && (o.First > t.First || o.Base < t.Base || o.Max < t.Max) {
+		if o := own.Tracks[id]; o.T < t.T || own.isReported() && (o.First > t.First || o.Base < t.Base || o.Max < t.Max) {
 			return true
 		}
 	}
 	for p, e := range a.Ends {
-		own := f.heldRun(k, e.T, p == partPlace{})
+		own := f.runForSample(k, e.T, p == partPlace{})
 		if own == nil || own.Ends[p].T < e.T {
 			return true
 		}
@@ -97,8 +97,8 @@ func (f *fold) isBehind(k key, a *account) bool {
 	return false
 }
 
-// heldRun returns the run of the fold that a sample of time t belongs to, or nil.
-func (f *fold) heldRun(k key, t int64, byBatch bool) *account {
+// runForSample returns the run of the fold that a sample of time t belongs to, or nil.
+func (f *fold) runForSample(k workloadKey, t int64, byBatch bool) *account {
 	if i := runIndexAt(f.accounts[k], t, byBatch); i >= 0 {
 		return f.accounts[k][i]
 	}

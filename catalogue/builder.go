@@ -135,7 +135,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 		}
 	}
 	if b.fold == nil {
-		if err := b.load(ctx); err != nil {
+		if err := b.loadState(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -144,16 +144,16 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 		if !now.Before(b.at.Add(-b.o.Overlap)) {
 			return 0, nil // the clock stepped back; new samples are then read within the overlap
 		}
-		b.setBack(now)
+		b.handleSetBack(now)
 	}
-	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+	if err := b.roll.loadPosition(ctx, b.oldestReadable(now)); err != nil {
 		return 0, err
 	}
-	dirty, err := b.dirty()
+	dirty, err := b.dirtyHours()
 	if err != nil {
 		return 0, err
 	}
-	n, err := b.resume(ctx, dirty)
+	n, err := b.resumeImports(ctx, dirty)
 	if err != nil {
 		return n, err
 	}
@@ -161,7 +161,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	if n += m; err != nil {
 		return n, err
 	}
-	m, err = b.throughNew(ctx, now)
+	m, err = b.foldNew(ctx, now)
 	if n += m; err != nil {
 		return n, err
 	}
@@ -171,13 +171,13 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 	}
 	b.filled = dirty.Mark
 	if now.Sub(b.saved) >= b.o.SaveEvery {
-		err = b.save(ctx, now)
+		err = b.saveState(ctx, now)
 	}
 	return n, errors.Join(err, b.rollUp(ctx, now, dirty))
 }
 
-// setBack continues from the time that the clock was set back to. Data already processed for later times is kept.
-func (b *Builder) setBack(now time.Time) {
+// handleSetBack continues from the time that the clock was set back to. Data already processed for later times is kept.
+func (b *Builder) handleSetBack(now time.Time) {
 	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
 	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
 }
@@ -188,15 +188,15 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.o.Clock()
-	dirty, err := b.dirty()
+	dirty, err := b.dirtyHours()
 	if err != nil {
 		return 0, err
 	}
-	if err := b.dropStored(ctx, b.oldest(now)); err != nil {
+	if err := b.dropStored(ctx, b.oldestReadable(now)); err != nil {
 		return 0, err
 	}
 	b.fold, b.wrote, b.read = newFold(b.q), false, 0
-	b.at = b.oldest(now)
+	b.at = b.oldestReadable(now)
 	total := 0
 	for b.at.Before(now) {
 		n, err := b.foldSlice(ctx, time.Time{}, store.Earlier(b.at.Add(b.o.Slice), now))
@@ -211,10 +211,10 @@ func (b *Builder) Rebuild(ctx context.Context, progress func(at time.Time, rows 
 	for i := range dirty.Hours {
 		dirty.Hours[i].Imported = false // all hours are made now
 	}
-	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+	if err := b.roll.loadPosition(ctx, b.oldestReadable(now)); err != nil {
 		return total, err
 	}
-	return total, errors.Join(b.save(ctx, now), b.rollUp(ctx, now, dirty))
+	return total, errors.Join(b.saveState(ctx, now), b.rollUp(ctx, now, dirty))
 }
 
 // pastKeeper is a catalogue that can keep data older than the series.
@@ -246,7 +246,7 @@ func (b *Builder) Save(ctx context.Context) error {
 	if b.fold == nil {
 		return nil
 	}
-	return b.save(ctx, b.o.Clock())
+	return b.saveState(ctx, b.o.Clock())
 }
 
 // appendReporter is a store that reports the time of the oldest sample appended after a mark. counts is the same
@@ -260,9 +260,9 @@ type newerReader interface {
 	Newer(mark uint64, read time.Time) storage.Queryable
 }
 
-// throughNew reads the samples that were appended since the last round, up to to. If the store cannot report which
+// foldNew reads the samples that were appended since the last round, up to to. If the store cannot report which
 // samples are new, it reads everything within the overlap again.
-func (b *Builder) throughNew(ctx context.Context, to time.Time) (int, error) {
+func (b *Builder) foldNew(ctx context.Context, to time.Time) (int, error) {
 	s, ok := b.q.(appendReporter)
 	if !ok {
 		return b.foldRange(ctx, time.Time{}, to)
@@ -306,23 +306,23 @@ func (b *Builder) foldSlice(ctx context.Context, since, to time.Time) (int, erro
 		return 0, err
 	}
 	var met []*account // in the middle of their run
-	oldest := b.oldest(to)
-	for _, a := range sorted(b.fold.added) {
-		if !slices.Contains(b.fold.accounts[key{a.Site, a.ID}], a) || a.lastSample() == 0 || !oldest.Before(from) {
+	oldest := b.oldestReadable(to)
+	for _, a := range sortRuns(b.fold.added) {
+		if !slices.Contains(b.fold.accounts[workloadKey{a.Site, a.ID}], a) || a.lastSample() == 0 || !oldest.Before(from) {
 			continue
 		}
 		// Samples of one that follows another of its id may have been taken for that one's.
-		follows := a.samplesFrom(true) < since.UnixMilli() && len(b.fold.accounts[key{a.Site, a.ID}]) > 1
+		follows := a.samplesFrom(true) < since.UnixMilli() && len(b.fold.accounts[workloadKey{a.Site, a.ID}]) > 1
 		if a.samplesFrom(true) < from.UnixMilli() || follows {
 			met = append(met, a)
 		}
 	}
-	list := wantedIDs(met)
+	list := listWanted(met)
 	for k, early := range b.fold.moved {
-		if since, some := b.fold.misplaced(k, early); some {
-			i := slices.IndexFunc(list, func(w *wantedID) bool { return w.key == k })
+		if since, some := b.fold.findMisplaced(k, early); some {
+			i := slices.IndexFunc(list, func(w *wantedRuns) bool { return w.workloadKey == k })
 			if i < 0 {
-				i, list = len(list), append(list, wantedIDs(b.fold.accounts[k])...)
+				i, list = len(list), append(list, listWanted(b.fold.accounts[k])...)
 				list[i].since, list[i].begin = since, since
 			}
 			list[i].addStart(since, true)
@@ -331,7 +331,7 @@ func (b *Builder) foldSlice(ctx context.Context, since, to time.Time) (int, erro
 	if err := b.reread(ctx, list, oldest, to); err != nil {
 		return 0, err
 	}
-	n, err := b.write(ctx, to)
+	n, err := b.writeRows(ctx, to)
 	if err != nil {
 		return n, err
 	}
@@ -358,7 +358,7 @@ func (b *Builder) forgetEnded(now time.Time) {
 			if workload.Kind(a.Kind).Group() { // its id holds its start: nothing begins later under it
 				limit = max(limit, group)
 			}
-			if !(a.Ended && a.last() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
+			if !(a.Ended && a.lastKnownSample() < limit) && !(len(a.Tracks) == 0 && a.Start < limit) {
 				kept = append(kept, a)
 			}
 		}
@@ -374,10 +374,10 @@ func (b *Builder) forgetEnded(now time.Time) {
 
 // reread reads workloads from their start up to to. They keep the identity that they have in the catalogue, although
 // another node may have begun earlier.
-func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.Time) error {
+func (b *Builder) reread(ctx context.Context, list []*wantedRuns, oldest, to time.Time) error {
 	rows := make([][]store.Workload, len(list))
 	for i, w := range list {
-		for _, a := range b.fold.accounts[w.key] {
+		for _, a := range b.fold.accounts[w.workloadKey] {
 			w.addPrevious(a.Scheduler, a.Born)
 		}
 		var err error
@@ -388,17 +388,17 @@ func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.
 			w.afterRow(&rows[i][j])
 		}
 	}
-	had := make(map[key][]store.Workload, len(list))
+	had := make(map[workloadKey][]store.Workload, len(list))
 	for i, w := range list {
-		had[w.key] = rows[i]
+		had[w.workloadKey] = rows[i]
 	}
 	for list := list; len(list) > 0; {
 		if err := b.fold.reread(ctx, list, oldest, to); err != nil {
 			return err
 		}
 		// A run before those that were read may hold samples of one that became known by that.
-		list = slices.DeleteFunc(slices.Clone(list), func(w *wantedID) bool {
-			since, some := b.fold.misplaced(w.key, 0)
+		list = slices.DeleteFunc(slices.Clone(list), func(w *wantedRuns) bool {
+			since, some := b.fold.findMisplaced(w.workloadKey, 0)
 			if !some || since >= w.since {
 				return true
 			}
@@ -415,7 +415,7 @@ func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.
 			}
 			for i := range rows {
 				r := &rows[i]
-				if r.Site == k.Site && own.reported() {
+				if r.Site == k.Site && own.isReported() {
 					if own.ownsRow(r) {
 						own.Rows = append(own.Rows, r.Start.UnixMilli())
 					}
@@ -432,7 +432,7 @@ func (b *Builder) reread(ctx context.Context, list []*wantedID, oldest, to time.
 }
 
 // hasReported reports whether a row belongs to a reported run of the fold.
-func (f *fold) hasReported(k key, r *store.Workload) bool {
+func (f *fold) hasReported(k workloadKey, r *store.Workload) bool {
 	return !r.Submit.IsZero() && slices.ContainsFunc(f.accounts[k],
 		func(a *account) bool { return sameSubmit(a.Scheduler.Submit, r.Submit.UnixMilli()) })
 }
@@ -447,8 +447,8 @@ func (a *account) ownsRow(r *store.Workload) bool {
 		maxClockSkew)
 }
 
-// oldest returns the time before which there is nothing to read.
-func (b *Builder) oldest(now time.Time) time.Time {
+// oldestReadable returns the time before which there is nothing to read.
+func (b *Builder) oldestReadable(now time.Time) time.Time {
 	if t, ok := b.q.(oldestReporter); ok {
 		if at, ok := t.Oldest(); ok && !at.After(now) {
 			return at.Add(-time.Millisecond)
@@ -458,12 +458,12 @@ func (b *Builder) oldest(now time.Time) time.Time {
 	return now.Add(-b.o.History)
 }
 
-func (b *Builder) save(ctx context.Context, now time.Time) error {
+func (b *Builder) saveState(ctx context.Context, now time.Time) error {
 	keeper, ok := b.cat.(StateKeeper)
 	if !ok {
 		return nil
 	}
-	raw, err := encodeState(&state{stateVersion, b.at, runSlots.names(), b.fold.accounts})
+	raw, err := encodeState(&savedState{stateVersion, b.at, runSlots.slotNames(), b.fold.accounts})
 	if err != nil {
 		return fmt.Errorf("encode state of the catalogue's builder: %w", err)
 	}
@@ -474,16 +474,16 @@ func (b *Builder) save(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// load restores the saved state, which is valid only for the catalogue that it was saved in. Without a state, the next
+// loadState restores the saved state, which is valid only for the catalogue that it was saved in. Without a state, the next
 // round reads all history and writes the rows again.
-func (b *Builder) load(ctx context.Context) error {
+func (b *Builder) loadState(ctx context.Context) error {
 	mark, err := b.cat.Watermark(ctx)
 	if err != nil {
 		return err
 	}
 	f := newFold(b.q)
 	now := b.o.Clock()
-	at := b.oldest(now)
+	at := b.oldestReadable(now)
 	if keeper, ok := b.cat.(StateKeeper); ok && !mark.IsZero() {
 		raw, err := keeper.State(ctx, stateKey)
 		if err != nil {

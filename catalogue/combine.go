@@ -17,9 +17,9 @@ type amount struct {
 	t int64 // of the sample
 }
 
-// figures sets the figures of a row from the tracks, as the table of figures defines. Gauges of the present count only
+// setFigures sets the figures of a row from the tracks, as the table of figures defines. Gauges of the present count only
 // if their last sample is not older than fresh, in milliseconds.
-func (a *account) figures(row *figure.Row, fresh int64, lane map[partPlace]int) {
+func (a *account) setFigures(row *figure.Row, fresh int64, lane map[partPlace]int) {
 	var apart [figure.RowLen][]amount
 	tracks := a.sortedTracks()
 	var peaks map[partPlace]bool // that have the highest GPU memory
@@ -28,40 +28,40 @@ func (a *account) figures(row *figure.Row, fresh int64, lane map[partPlace]int) 
 			if peaks == nil {
 				peaks = map[partPlace]bool{}
 			}
-			peaks[k.location()] = true
+			peaks[k.place()] = true
 		}
 	}
 	for _, k := range tracks {
-		if k.Slot == gpuMemorySlot && peaks[k.location()] {
+		if k.Slot == gpuMemorySlot && peaks[k.place()] {
 			continue // it is in the peak
 		}
 		for _, i := range runSlots.list[k.Slot].figures {
 			f := &runFigures[i]
-			v, ok := k.value(f.How.Value, fresh)
+			v, ok := k.currentValue(f.How.Value, fresh)
 			switch {
 			case !ok:
 			case f.Sums():
 				figure.Plus(row.At(i), &v)
 			default:
-				apart[i] = append(apart[i], amount{k.location(), v, k.T})
+				apart[i] = append(apart[i], amount{k.place(), v, k.T})
 			}
 		}
 	}
 	for i, list := range apart {
 		if len(list) > 0 {
-			v, bound := a.combine(&runFigures[i].How, list, lane)
+			v, bound := a.combineAmounts(&runFigures[i].How, list, lane)
 			*row.At(i) = &v
 			if bound {
 				row.Exactness.Add(runFigures[i].Key, figure.AtMost)
 			}
 		}
 	}
-	a.quantiles(row, tracks, lane)
+	a.setQuantiles(row, tracks, lane)
 }
 
 // shareByUser divides the totals of a process group among its users; nil for one user, and for other kinds.
-func (a *account) shareByUser(spans []span) map[string]figure.Share {
-	if !workload.Kind(a.Kind).Group() || !slices.ContainsFunc(spans, func(s span) bool { return s.Owner != spans[0].Owner }) {
+func (a *account) shareByUser(spans []partSpan) map[string]figure.Share {
+	if !workload.Kind(a.Kind).Group() || !slices.ContainsFunc(spans, func(s partSpan) bool { return s.Owner != spans[0].Owner }) {
 		return nil
 	}
 	by := map[string]*account{}
@@ -77,8 +77,8 @@ func (a *account) shareByUser(spans []span) map[string]figure.Share {
 	out := make(map[string]figure.Share, len(by))
 	for owner, of := range by {
 		var row figure.Row
-		of.figures(&row, 0, nil)
-		s := figure.Share{Command: of.program(), Amounts: map[string]float64{}}
+		of.setFigures(&row, 0, nil)
+		s := figure.Share{Command: of.busiestProgram(), Amounts: map[string]float64{}}
 		for i := range runFigures {
 			if v := *row.At(i); v != nil && runFigures[i].How.Value == figure.Total {
 				s.Amounts[runFigures[i].Key] = *v
@@ -94,8 +94,8 @@ func (a *account) shareByUser(spans []span) map[string]figure.Share {
 	return out
 }
 
-// value returns the current number of a series, or false if there is none.
-func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
+// currentValue returns the current number of a series, or false if there is none.
+func (k *track) currentValue(of figure.Value, fresh int64) (float64, bool) {
 	switch of {
 	case figure.Total:
 		return k.total(), true
@@ -109,13 +109,13 @@ func (k *track) value(of figure.Value, fresh int64) (float64, bool) {
 	return 0, false
 }
 
-// combine combines the series of each part, then the parts of each node, then the nodes. bound reports that the result
+// combineAmounts combines the series of each part, then the parts of each node, then the nodes. bound reports that the result
 // is an upper bound, because it sums peaks of simultaneous parts.
-func (a *account) combine(how *figure.Aggregation, list []amount, lane map[partPlace]int) (v float64, bound bool) {
+func (a *account) combineAmounts(how *figure.Aggregation, list []amount, lane map[partPlace]int) (v float64, bound bool) {
 	parts := joinByKey(list, func(n amount) partPlace { return n.partPlace }, how.Series)
 	op := how.Parts
 	if op == figure.Sequential {
-		parts, op = a.lanesOf(parts, lane), figure.Sum
+		parts, op = a.largestByLane(parts, lane), figure.Sum
 	}
 	nodes := joinByKey(parts, func(n amount) partPlace { return partPlace{Node: n.Node} }, op)
 	if how.Whole {
@@ -152,16 +152,16 @@ func joinByKey(list []amount, key func(amount) partPlace, op figure.Combine) []a
 	return out
 }
 
-// lanesOf returns the largest amount in each lane, because the parts of a lane follow each other. If a node has an
+// largestByLane returns the largest amount in each lane, because the parts of a lane follow each other. If a node has an
 // amount for all its parts, such as the amount of their common control group, it replaces the amounts of the parts.
-func (a *account) lanesOf(parts []amount, lane map[partPlace]int) []amount {
+func (a *account) largestByLane(parts []amount, lane map[partPlace]int) []amount {
 	whole := a.wholeNodes(parts)
 	most := map[int]amount{}
 	for _, n := range parts {
 		if whole[n.Node] && n.Part != "" {
 			continue
 		}
-		at := laneOf(lane, n.partPlace)
+		at := partLane(lane, n.partPlace)
 		if have, ok := most[at]; !ok || n.v > have.v {
 			most[at] = n
 		}
@@ -199,22 +199,22 @@ func (a *account) wholeNodes(parts []amount) map[string]bool {
 // hasCPU reports whether the CPU time of a part has a series.
 func (a *account) hasCPU(p partPlace) bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.location() == p && k.Slot.isUsedBy(cpuFigure) {
+		if k.T != 0 && k.place() == p && k.Slot.isUsedBy(cpuFigure) {
 			return true
 		}
 	}
 	return false
 }
 
-// quantiles sets the figures that are computed from distributions. It merges the distributions within a lane. Lanes run
+// setQuantiles sets the figures that are computed from distributions. It merges the distributions within a lane. Lanes run
 // at the same time with unknown correlation, so the sum over lanes is an estimate or an upper bound.
-func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[partPlace]int) {
+func (a *account) setQuantiles(row *figure.Row, tracks []*track, lane map[partPlace]int) {
 	for i := range runFigures {
 		f := &runFigures[i]
 		if f.How.Value != figure.Quantile {
 			continue
 		}
-		hists := a.distributions(tracks, lane, i)
+		hists := a.laneDistributions(tracks, lane, i)
 		q := f.Quantile
 		if n := float64(len(hists)); n > 1 {
 			degree := figure.Estimated
@@ -231,18 +231,18 @@ func (a *account) quantiles(row *figure.Row, tracks []*track, lane map[partPlace
 	}
 }
 
-// distributions returns the distributions of a figure in the order of lanes.
-func (a *account) distributions(tracks []*track, lane map[partPlace]int, i int) (out []*metric.Histogram) {
+// laneDistributions returns the distributions of a figure in the order of lanes.
+func (a *account) laneDistributions(tracks []*track, lane map[partPlace]int, i int) (out []*metric.Histogram) {
 	by := map[int]*metric.Histogram{}
 	for _, k := range tracks {
 		if !k.Slot.isUsedBy(i) {
 			continue
 		}
-		at := laneOf(lane, k.location())
+		at := partLane(lane, k.place())
 		if by[at] == nil {
 			by[at] = &metric.Histogram{}
 		}
-		by[at].Merge(k.distribution())
+		by[at].Merge(k.wholeHistogram())
 	}
 	for _, at := range slices.Sorted(maps.Keys(by)) {
 		if by[at].Count > 0 {

@@ -26,24 +26,24 @@ type containerState struct {
 	WaitingAt      int64
 }
 
-// ofContainer reports whether the series of a slot are reports on a container.
-func (s slot) ofContainer() bool { return s >= restartsSlot && s <= containerExitSlot }
+// isContainer reports whether the series of a slot are reports on a container.
+func (s slot) isContainer() bool { return s >= restartsSlot && s <= containerExitSlot }
 
-// container records the reports on a container of a workload.
-func (f *fold) container(k key, s slot, it chunkenc.Iterator) {
+// addContainer records the reports on a container of a workload.
+func (f *fold) addContainer(k workloadKey, s slot, it chunkenc.Iterator) {
 	if len(f.accounts[k]) == 0 {
 		return // none of its processes was seen
 	}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if t, v := it.At(); vt == chunkenc.ValFloat {
-			f.runAt(k, t, false, &f.names).container(s, t, v, &f.names)
+			f.runAt(k, t, false, &f.names).addContainer(s, t, v, &f.names)
 		}
 	}
 }
 
-// container records a report on a container.
-func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
-	x := a.pod(n.Part)
+// addContainer records a report on a container.
+func (a *account) addContainer(s slot, t int64, v float64, n *series.Labels) {
+	x := a.reportsOf(n.Part)
 	was := *x
 	reason := n.Rest["reason"]
 	switch {
@@ -65,8 +65,8 @@ func (a *account) container(s slot, t int64, v float64, n *series.Labels) {
 		was.Exit.V != x.Exit.V || was.Exit.T == 0 && x.Exit.T != 0 || was.Restarts.T == 0 && x.Restarts.T != 0
 }
 
-// pod returns the reports of a part: a container or a pod.
-func (a *account) pod(part string) *containerState {
+// reportsOf returns the reports of a part: a container or a pod.
+func (a *account) reportsOf(part string) *containerState {
 	x := a.Pods[part]
 	if x == nil {
 		if a.Pods == nil {
@@ -81,9 +81,9 @@ func (a *account) pod(part string) *containerState {
 // oomKilled is the kubelet's reason for a container killed for lack of memory.
 const oomKilled = "OOMKilled"
 
-// containers sets the ends and the waiting reasons of a run's containers in w. A pod that completes gets the state of a
+// setContainerEnds sets the ends and the waiting reasons of a run's containers in w. A pod that completes gets the state of a
 // job. A service gets no end state, because a signal stops it.
-func (a *account) containers(w *store.Workload, gone time.Duration) {
+func (a *account) setContainerEnds(w *store.Workload, gone time.Duration) {
 	kind := workload.Kind(w.Kind)
 	if len(a.Pods) == 0 || !kind.Pod() {
 		return
@@ -164,9 +164,9 @@ func (a *account) killedAtLimit(w *store.Workload) *float64 {
 	return nil
 }
 
-// needsItsLimit raises the needed memory of a run that was killed at its limit to that limit. It also counts a kill
+// raiseToLimit raises the needed memory of a run that was killed at its limit to that limit. It also counts a kill
 // that only accounting reported.
-func (a *account) needsItsLimit(w *store.Workload) {
+func (a *account) raiseToLimit(w *store.Workload) {
 	killed := func(s store.Step) bool { return s.State == "out_of_memory" }
 	if k := w.OOMKills; (k == nil || *k < 1) && slices.ContainsFunc(w.Steps, killed) {
 		w.OOMKills = new(1.0)

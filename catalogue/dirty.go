@@ -14,8 +14,8 @@ type dirtyReporter interface {
 	Clean(store.DirtyHours) error
 }
 
-// dirty returns the hours that must be made again.
-func (b *Builder) dirty() (store.DirtyHours, error) {
+// dirtyHours returns the hours that must be made again.
+func (b *Builder) dirtyHours() (store.DirtyHours, error) {
 	if s, ok := b.q.(dirtyReporter); ok {
 		return s.Dirty()
 	}
@@ -43,19 +43,19 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	if b.wanted.Swap(false) && b.roll != nil {
 		b.roll.next = store.Earlier(b.roll.next, b.roll.soon)
 	}
-	made, err := b.roll.rollUp(ctx, b.oldest(now), b.o.Clock, since)
+	made, err := b.roll.rollUp(ctx, b.oldestReadable(now), b.o.Clock, since)
 	if err != nil || !made {
 		return err
 	}
-	return b.clean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
+	return b.markClean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
 
 // Want requests current usage. The next round computes the current hour if that takes less than a twentieth of the
 // time. On a busy machine, a round takes much longer than its CPU time.
 func (b *Builder) Want() { b.wanted.Store(true) }
 
-// clean forgets dirty hours that were made again in full.
-func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {
+// markClean forgets dirty hours that were made again in full.
+func (b *Builder) markClean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {
 	all := dirty.Hours
 	dirty.Hours = nil
 	for _, h := range all {
@@ -66,14 +66,14 @@ func (b *Builder) clean(ctx context.Context, now time.Time, dirty store.DirtyHou
 	if len(dirty.Hours) == 0 {
 		return nil
 	}
-	if err := b.save(ctx, now); err != nil { // otherwise a kill would restore older data
+	if err := b.saveState(ctx, now); err != nil { // otherwise a kill would restore older data
 		return err
 	}
 	return b.q.(dirtyReporter).Clean(dirty)
 }
 
-// resume records the history of imports that were cut off before this builder was opened.
-func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, error) {
+// resumeImports records the history of imports that were cut off before this builder was opened.
+func (b *Builder) resumeImports(ctx context.Context, dirty store.DirtyHours) (int, error) {
 	if b.resumed {
 		return 0, nil
 	}
@@ -93,14 +93,14 @@ func (b *Builder) resume(ctx context.Context, dirty store.DirtyHours) (int, erro
 	}
 	n, err := 0, error(nil)
 	if len(ranges) > 0 {
-		n, err = b.history(ctx, ranges, lookBack) // hours are dirty that hold samples, not those between
+		n, err = b.addHistory(ctx, ranges, lookBack) // hours are dirty that hold samples, not those between
 	}
 	b.resumed = err == nil
 	return n, err
 }
 
-// load reads the saved position.
-func (r *roller) load(ctx context.Context, oldest time.Time) error {
+// loadPosition reads the saved position.
+func (r *roller) loadPosition(ctx context.Context, oldest time.Time) error {
 	if r == nil || !r.done.IsZero() {
 		return nil
 	}
@@ -148,8 +148,8 @@ func (r *roller) saveProgress(ctx context.Context) error {
 	return nil
 }
 
-// rollUp computes the hours that are not final up to the current one, and the hours from late on if samples arrived
-// late. made is false if the next round is not due and it did nothing.
+// rollUp computes the hours that are not final, up to the current one. If samples arrived late, it computes all hours from late
+// on. made is false if the next round is not due, so that it computed nothing.
 func (r *roller) rollUp(ctx context.Context, oldest time.Time, clock func() time.Time, late time.Time) (made bool, err error) {
 	if r == nil {
 		return true, nil
@@ -166,7 +166,7 @@ func (r *roller) rollUp(ctx context.Context, oldest time.Time, clock func() time
 		if since.IsZero() {
 			continue
 		}
-		r.changedSince(since)
+		r.dropKept(since)
 		if i == 1 {
 			since = since.Add(-lookAround) // the amount of a late sample may have been used before it
 		}
@@ -207,7 +207,7 @@ func (r *roller) rollUp(ctx context.Context, oldest time.Time, clock func() time
 	return true, nil
 }
 
-// inRanges selects the hours of imported history in stretches of time.
+// inRanges returns a function that reports whether a dirty hour is imported history within one of the ranges.
 func inRanges(ranges [][2]time.Time) func(store.DirtyHour) bool {
 	return func(h store.DirtyHour) bool {
 		for _, r := range ranges {

@@ -169,15 +169,15 @@ func TestKillAfterLateReport(t *testing.T) {
 	b := NewBuilder(x.s, f, BuilderOptions{Clock: func() time.Time { return x.now }})
 	advance(t, b)
 	b.roll.done = simBegin.Add(time.Hour)
-	b.fold.add(key{"s", "slurm/1"}, simBegin.UnixMilli())
-	a := b.fold.accounts[key{"s", "slurm/1"}][0]
+	b.fold.addAccount(workloadKey{"s", "slurm/1"}, simBegin.UnixMilli())
+	a := b.fold.accounts[workloadKey{"s", "slurm/1"}][0]
 	a.Kind, a.touched, a.Tracks = "slurm", true, map[uint64]*track{1: {First: simBegin.UnixMilli(), T: simBegin.UnixMilli()}}
 	f.fail = true
-	if _, err := b.write(t.Context(), simBegin.Add(time.Minute)); err == nil {
+	if _, err := b.writeRows(t.Context(), simBegin.Add(time.Minute)); err == nil {
 		t.Fatal("the test tests nothing")
 	}
 	r := NewBuilder(x.s, x.c, BuilderOptions{}).roll
-	if err := r.load(t.Context(), simBegin); err != nil || !r.late.Equal(simBegin) {
+	if err := r.loadPosition(t.Context(), simBegin); err != nil || !r.late.Equal(simBegin) {
 		t.Errorf("noted %s, %v; want %s", r.late, err, simBegin)
 	}
 }

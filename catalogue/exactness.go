@@ -16,8 +16,8 @@ import (
 // Agents export the exactness of figures by kind of workload on their node, and of single workloads
 // that differ. A run has the worst exactness during its time on its nodes.
 
-// inexact is a time range in which a figure of a kind of workload was not exact on a node.
-type inexact struct {
+// inexactSpan is a time range in which a figure of a kind of workload was not exact on a node.
+type inexactSpan struct {
 	kind, workload, figure string // workload is empty for all of the kind
 	degree                 figure.Exactness
 	from, to               int64
@@ -26,13 +26,13 @@ type inexact struct {
 // nodesAtOnce is the maximum number of nodes named in one query; for more, all nodes are read.
 const nodesAtOnce = 200
 
-// judge records the exactness of the figures of accounts with samples in an interval.
-func (f *fold) judge(ctx context.Context, from, to time.Time) error {
+// readExactness records the exactness of the figures of accounts with samples in an interval.
+func (f *fold) readExactness(ctx context.Context, from, to time.Time) error {
 	var live []*account
 	nodes := map[string]bool{}
 	for _, runs := range f.accounts {
 		for _, a := range runs {
-			if a.last() < from.UnixMilli() {
+			if a.lastKnownSample() < from.UnixMilli() {
 				continue
 			}
 			some, last := false, ""
@@ -60,11 +60,11 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 		slices.Sort(names)
 		ms = append(ms, series.OneOf("node", names))
 	}
-	found := map[nodeKey][]inexact{}
+	found := map[nodeKey][]inexactSpan{}
 	err := series.ForEach(ctx, f.sampleSource(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "figure")
 		n := &f.names
-		of := inexact{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}
+		of := inexactSpan{kind: n.Kind, workload: n.Workload, figure: n.Rest["figure"]}
 		k := nodeKey{n.Site, n.Node}
 		found[k] = append(found[k], of.inexactTimes(it)...)
 		return nil
@@ -73,13 +73,13 @@ func (f *fold) judge(ctx context.Context, from, to time.Time) error {
 		return err
 	}
 	for _, a := range live {
-		a.judge(found, from.UnixMilli(), to.UnixMilli())
+		a.applyExactness(found, from.UnixMilli(), to.UnixMilli())
 	}
 	return nil
 }
 
 // inexactTimes returns the stretches of samples with the same inexact degree.
-func (i inexact) inexactTimes(it chunkenc.Iterator) (out []inexact) {
+func (i inexactSpan) inexactTimes(it chunkenc.Iterator) (out []inexactSpan) {
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		t, v := it.At()
 		if vt != chunkenc.ValFloat || math.IsNaN(v) || v < 1 {
@@ -105,7 +105,7 @@ type kindFigure struct {
 func (p *pass) readInexact(it chunkenc.Iterator) {
 	n := &p.names
 	k := kindFigure{nodeKey{n.Site, n.Node}, n.Kind, n.Workload, n.Rest["figure"]}
-	p.doubts[k] = append(p.doubts[k], inexact{}.inexactTimes(it)...)
+	p.doubts[k] = append(p.doubts[k], inexactSpan{}.inexactTimes(it)...)
 }
 
 // worstExactness returns the exactness of a figure in an hour on its node for the workload read last.
@@ -124,8 +124,8 @@ func (p *pass) worstExactness(f *figure.Figure, hour int64) (worst figure.Exactn
 	return worst
 }
 
-// judge applies the exactness found for an interval to the account.
-func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
+// applyExactness applies the exactness found for an interval to the account.
+func (a *account) applyExactness(found map[nodeKey][]inexactSpan, from, to int64) {
 	if len(found) == 0 {
 		return
 	}
@@ -146,22 +146,22 @@ func (a *account) judge(found map[nodeKey][]inexact, from, to int64) {
 	}
 }
 
-// exactness sets the exactness of a row's figures, from each figure or from the one it is based on.
-func (a *account) exactness(row *figure.Row) {
+// setExactness sets the exactness of a row's figures, from each figure or from the one it is based on.
+func (a *account) setExactness(row *figure.Row) {
 	for i := range runFigures {
 		f := &runFigures[i]
 		if *row.At(i) == nil {
 			continue
 		}
 		row.Exactness.Add(f.Key, a.Inexact[f.ExactnessKey()])
-		if f.Key != "cores_mean" || !a.reported() { // its scheduler reports the end
+		if f.Key != "cores_mean" || !a.isReported() { // its scheduler reports the end
 			row.Exactness.Add(f.Key, a.Inexact[f.Also])
 		}
 	}
-	if !a.reported() && a.Inexact["cores_mean"] != figure.Exact { // too low, since it may have ended before it was found to have
+	if !a.isReported() && a.Inexact["cores_mean"] != figure.Exact { // too low, since it may have ended before it was found to have
 		row.Exactness.Add(figure.WallSeconds, figure.AtMost)
 	}
-	if row.MemoryPeakBytes != nil && a.peakAccounted() {
+	if row.MemoryPeakBytes != nil && a.isPeakAccounted() {
 		row.Exactness.Add(peakKey, figure.Estimated)
 	}
 }
@@ -170,11 +170,11 @@ const peakKey = "memory_peak_bytes"
 
 var peakFigure = figure.Index(figure.Runs, peakKey)
 
-// peakAccounted reports whether the memory peak comes from a batch system. By default, a batch system samples every 30
+// isPeakAccounted reports whether the memory peak comes from a batch system. By default, a batch system samples every 30
 // s and sums the peaks of steps and tasks.
-func (a *account) peakAccounted() bool {
+func (a *account) isPeakAccounted() bool {
 	for _, k := range a.Tracks {
-		if k.T != 0 && k.byBatch() && k.Slot.isUsedBy(peakFigure) {
+		if k.T != 0 && k.isBatch() && k.Slot.isUsedBy(peakFigure) {
 			return true
 		}
 	}

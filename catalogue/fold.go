@@ -19,32 +19,33 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// key names a workload without its run, because batch systems reuse ids.
-type key struct{ Site, ID string }
+// workloadKey names a workload without its run, because batch systems reuse ids.
+type workloadKey struct{ Site, ID string }
 
 // fold reads series in slices of time and keeps what rows need. Its memory use depends on the workloads alive in a
 // slice, not on the length of history.
 type fold struct {
 	q        storage.Queryable
-	newer    storage.Queryable  // q without earlier samples, if known
-	accounts map[key][]*account // the runs of each, by start
+	newer    storage.Queryable          // q without earlier samples, if known
+	accounts map[workloadKey][]*account // the runs of each, by start
 	names    series.Labels
 	// placed are the runs of parts if the start of a part names its run, because runs of one id may then overlap.
-	placed map[key]map[partPlace]*account
+	placed map[workloadKey]map[partPlace]*account
 	// numbers are the jobs that have another number, by the id that nodes make of the number; see numbers.go.
-	numbers map[key]key
+	numbers map[workloadKey]workloadKey
 	gone    []store.Run // rows that turned out to belong to another job
 	added   []*account  // since the round began
 	waiting []waitingPod
 	// moved holds the batch system ids with new runs, or new times of runs, since the round began.
 	// If a sample precedes the others of its series, the value is the start of its run.
-	moved map[key]int64
+	moved map[workloadKey]int64
 	to    int64 // end of the interval that is folded
 }
 
 func newFold(q storage.Queryable) *fold {
-	return &fold{q: q, accounts: map[key][]*account{}, placed: map[key]map[partPlace]*account{}, numbers: map[key]key{},
-		moved: map[key]int64{}}
+	return &fold{q: q, accounts: map[workloadKey][]*account{}, placed: map[workloadKey]map[partPlace]*account{},
+		numbers: map[workloadKey]workloadKey{},
+		moved:   map[workloadKey]int64{}}
 }
 
 // sameStart is the largest difference between two reports of one start, because sources round.
@@ -69,16 +70,16 @@ func (f *fold) foldSamples(ctx context.Context, from, to time.Time, ms ...*label
 	}
 	// Of facts at the same time the last one counts, so that they are read in order.
 	facts, figures := runSlots.splitNames(firstFigure)
-	if err := series.ForEach(ctx, f.sampleSource(), from, to, f.series, append(slices.Clip(ms), series.OneOf("__name__",
+	if err := series.ForEach(ctx, f.sampleSource(), from, to, f.addSeries, append(slices.Clip(ms), series.OneOf("__name__",
 		facts))...); err != nil {
 		return err
 	}
-	if err := series.EachUnordered(ctx, f.sampleSource(), from, to, f.series,
+	if err := series.EachUnordered(ctx, f.sampleSource(), from, to, f.addSeries,
 		append(slices.Clip(ms), series.OneOf("__name__", figures))...); err != nil {
 		return err
 	}
-	f.takeWaiting()
-	return f.judge(ctx, from, to)
+	f.assignWaiting()
+	return f.readExactness(ctx, from, to)
 }
 
 // sampleSource returns the source of samples.
@@ -91,8 +92,8 @@ func (f *fold) sampleSource() storage.Queryable {
 
 // findRuns finds the starts in the interval and gives each run an account.
 func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Matcher) error {
-	found, ends, reported := map[key][]startSpan{}, map[key][]startSpan{}, map[key]*schedulerSeries{}
-	numbers := map[key]string{}
+	found, ends, reported := map[workloadKey][]startSpan{}, map[workloadKey][]startSpan{}, map[workloadKey]*schedulerSeries{}
+	numbers := map[workloadKey]string{}
 	ms = append(slices.Clip(ms), series.OneOf("__name__", []string{figure.StartTime, figure.EndTime, figure.SubmitTime, numberInfo}))
 	err := series.ForEach(ctx, f.sampleSource(), from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		f.names.Read(l, "run", "number")
@@ -100,12 +101,12 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 		if f.names.Metric == figure.EndTime {
 			into = ends
 		}
-		k := key{f.names.Site, f.names.Workload}
+		k := workloadKey{f.names.Site, f.names.Workload}
 		if f.names.Metric == numberInfo {
 			numbers[k] = f.names.Rest["number"]
 			return nil
 		}
-		p := placeOf(&f.names)
+		p := seriesPlace(&f.names)
 		if p == (partPlace{}) {
 			if reported[k] == nil {
 				reported[k] = &schedulerSeries{}
@@ -129,7 +130,7 @@ func (f *fold) findRuns(ctx context.Context, from, to time.Time, ms []*labels.Ma
 		return err
 	}
 	for k, r := range reported {
-		for _, l := range r.runs() {
+		for _, l := range r.joinRuns() {
 			f.recordRun(k, l)
 		}
 	}
@@ -168,12 +169,12 @@ func valueSpans(p partPlace, it chunkenc.Iterator) []startSpan {
 	return out
 }
 
-// livePlaces is the time when the places of a run had samples, so far as is known.
+// livePlaces holds the known times of the samples of each place of a run.
 type livePlaces struct {
 	places map[partPlace]seenSpan
 }
 
-// seenSpan is the time when a place began, or had its first sample, and the time of its last sample.
+// seenSpan is the start of a place, or its first sample if the start is unknown, and the time of its last sample.
 type seenSpan struct{ since, until int64 }
 
 func (g *livePlaces) addPlace(p partPlace, since, until int64) {
@@ -199,15 +200,15 @@ func (g *livePlaces) placesBefore(start int64) iter.Seq2[partPlace, seenSpan] {
 
 // assignStarts assigns starts to accounts. A start belongs to a run that continues, on another node or after a restart of the
 // agent, or to a new run.
-func (f *fold) assignStarts(k key, list, ends []startSpan) {
+func (f *fold) assignStarts(k workloadKey, list, ends []startSpan) {
 	known := map[*account]*livePlaces{}
 	for _, l := range list {
-		mine := f.reportedAt(k, l.start, l.Node, list)
+		mine := f.findReported(k, l.start, l.Node, list)
 		if mine != nil {
 			if mine.Born == 0 || l.start < mine.Born {
 				mine.Born = l.start
 				mine.Start = mine.startTime()
-				f.sort(k)
+				f.sortAccounts(k)
 				f.recordMove(k, 0)
 			}
 			if mine.includesStart(l.start) && !mine.includesStart(mine.Born) { // which may be of a life before, then
@@ -216,20 +217,20 @@ func (f *fold) assignStarts(k key, list, ends []startSpan) {
 			continue
 		}
 		for _, a := range f.accounts[k] {
-			if a.reported() {
+			if a.isReported() {
 				continue
 			}
 			if l.run != "" && a.Run != "" {
 				if a.Run == l.run {
 					if mine = a; known[a] == nil {
-						known[a] = a.going()
+						known[a] = a.currentPlaces()
 					}
 				}
 				continue
 			}
 			g := known[a]
 			if g == nil {
-				g = a.going()
+				g = a.currentPlaces()
 				known[a] = g
 			}
 			if a.isStartOf(g, l, ends) {
@@ -237,10 +238,10 @@ func (f *fold) assignStarts(k key, list, ends []startSpan) {
 			}
 		}
 		if mine == nil {
-			mine = f.add(k, l.start)
+			mine = f.addAccount(k, l.start)
 			f.moveToNewRun(k, mine)
 			f.recordMove(k, 0)
-			known[mine] = mine.going()
+			known[mine] = mine.currentPlaces()
 		}
 		if mine.Eldest == 0 || l.start <= mine.Eldest {
 			mine.Eldest = l.start
@@ -265,13 +266,13 @@ func (f *fold) assignStarts(k key, list, ends []startSpan) {
 
 // moveToNewRun moves data of a new run from the previous run's account to a new account. It is needed because a disconnected
 // node reports an end late. Runs that a batch system reported are read again instead; see misplaced.
-func (f *fold) moveToNewRun(k key, mine *account) {
+func (f *fold) moveToNewRun(k workloadKey, mine *account) {
 	for _, a := range f.accounts[k] {
-		if a == mine || a.reported() || a.samplesFrom(true) > mine.samplesFrom(true) {
+		if a == mine || a.isReported() || a.samplesFrom(true) > mine.samplesFrom(true) {
 			continue
 		}
 		for id, t := range a.Tracks {
-			if t.First >= mine.samplesFrom(t.byBatch())-1 {
+			if t.First >= mine.samplesFrom(t.isBatch())-1 {
 				mine.Tracks[id] = t
 				delete(a.Tracks, id)
 				a.touched, mine.touched = true, true
@@ -288,7 +289,7 @@ func (f *fold) moveToNewRun(k key, mine *account) {
 	}
 }
 
-func (a *account) going() *livePlaces {
+func (a *account) currentPlaces() *livePlaces {
 	g := &livePlaces{places: map[partPlace]seenSpan{}}
 	var at partPlace // tracks of one place mostly follow each other: they are joined before they are looked up
 	var of seenSpan
@@ -300,7 +301,7 @@ func (a *account) going() *livePlaces {
 		if t.Slot == startSlot {
 			since = min(since, int64(t.FirstV*1000))
 		}
-		if p := t.location(); of == (seenSpan{}) || p != at {
+		if p := t.place(); of == (seenSpan{}) || p != at {
 			if of != (seenSpan{}) {
 				g.addPlace(at, of.since, of.until)
 			}
@@ -367,25 +368,25 @@ func (a *account) isOver(g *livePlaces, start int64, ends []startSpan) bool {
 
 func abs(v int64) int64 { return max(v, -v) }
 
-func (f *fold) add(k key, start int64) *account {
-	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[partPlace]ending{}}
+func (f *fold) addAccount(k workloadKey, start int64) *account {
+	a := &account{Site: k.Site, ID: k.ID, Start: start, Tracks: map[uint64]*track{}, Ends: map[partPlace]partEnding{}}
 	f.accounts[k], f.added = append(f.accounts[k], a), append(f.added, a)
-	f.sort(k)
+	f.sortAccounts(k)
 	return a
 }
 
-// series folds one series into the accounts of its workload.
-func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
+// addSeries folds one series into the accounts of its workload.
+func (f *fold) addSeries(l labels.Labels, it chunkenc.Iterator) error {
 	n := &f.names
 	n.Read(l, runLabels...)
-	s, ok := runSlots.slot(n)
+	s, ok := runSlots.findSlot(n)
 	if n.Workload == "" || !ok {
 		return nil
 	}
-	mine := key{n.Site, n.Workload}
+	mine := workloadKey{n.Site, n.Workload}
 	id := labels.StableHash(l)
-	at := placeOf(n)
-	byBatch := at == partPlace{} || s.ofStep()
+	at := seriesPlace(n)
+	byBatch := at == partPlace{} || s.isStep()
 	var now *account
 	alone := f.onlyAccount(mine, byBatch)
 	pick := func(t int64) *account {
@@ -404,16 +405,16 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 		return now
 	}
 	switch {
-	case s.ofStep():
+	case s.isStep():
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			if t, v := it.At(); vt == chunkenc.ValFloat && !math.IsNaN(v) {
-				pick(t).step(s, t, v, n)
+				pick(t).addStepSample(s, t, v, n)
 			}
 		}
-	case s.ofContainer():
-		f.container(mine, s, it)
+	case s.isContainer():
+		f.addContainer(mine, s, it)
 	case s == unscheduledSlot:
-		f.unscheduled(mine, id, it)
+		f.readWaitingPod(mine, id, it)
 	case s == endSlot:
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
@@ -423,13 +424,13 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			end := int64(v * 1000)
 			a := pick(max(t, end)) // a clock that was set back dates the report before the end
 			if e, ok := a.Ends[at]; !ok || t > e.T {
-				a.Ends[at], a.touched = ending{End: end, T: t, Until: a.aheadSample(at, f.to)}, true
+				a.Ends[at], a.touched = partEnding{End: end, T: t, Until: a.aheadSample(at, f.to)}, true
 			}
 		}
 	default:
 		var of *account
 		var tr *track // of the account
-		read(it, func(t int64) *track {
+		readSamples(it, func(t int64) *track {
 			a := pick(t)
 			if a != of {
 				if of, tr = a, a.Tracks[id]; tr == nil {
@@ -439,8 +440,8 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 			}
 			if t > tr.T {
 				a.touched = true
-			} else if t < tr.First && a.reported() {
-				f.recordMove(key{a.Site, a.ID}, min(a.samplesFrom(true), t))
+			} else if t < tr.First && a.isReported() {
+				f.recordMove(workloadKey{a.Site, a.ID}, min(a.samplesFrom(true), t))
 			}
 			return tr
 		}, func(t int64, _ float64) {
@@ -452,7 +453,7 @@ func (f *fold) series(l labels.Labels, it chunkenc.Iterator) error {
 }
 
 // recordMove records a change of the runs of an id. If the time is not 0, samples since then must be read again.
-func (f *fold) recordMove(k key, since int64) {
+func (f *fold) recordMove(k workloadKey, since int64) {
 	f.moved[k] = min(cmp.Or(f.moved[k], since), cmp.Or(since, f.moved[k]))
 }
 
@@ -460,7 +461,7 @@ func (f *fold) recordMove(k key, since int64) {
 // samples were read earlier, while the clock was ahead.
 func (a *account) aheadSample(p partPlace, to int64) (last int64) {
 	for _, k := range a.Tracks {
-		if k.T > to && k.location() == p {
+		if k.T > to && k.place() == p {
 			last = max(last, k.T)
 		}
 	}
@@ -474,7 +475,7 @@ func (a *account) addFact(s slot, t int64, n *series.Labels) {
 	}
 	switch {
 	case s == infoSlot && t >= a.FactsAt:
-		a.facts(t, n)
+		a.addInfoFacts(t, n)
 	case s == stateSlot && t >= a.StateAt:
 		a.StateAt, a.State, a.Reason = t, n.Rest["state"], n.Rest["reason"]
 	case s == nodesSlot:
@@ -486,8 +487,8 @@ func (a *account) addFact(s slot, t int64, n *series.Labels) {
 	}
 }
 
-// facts records the facts of an info series. The latest series wins, but facts that it lacks are kept.
-func (a *account) facts(t int64, n *series.Labels) {
+// addInfoFacts records the facts of an info series. The latest series wins, but facts that it lacks are kept.
+func (a *account) addInfoFacts(t int64, n *series.Labels) {
 	a.FactsAt = t
 	for label, field := range map[string]*string{"name": &a.Name, "account": &a.Account, "partition": &a.Partition, "command": &a.Command} {
 		if v := n.Rest[label]; v != "" {
@@ -499,14 +500,14 @@ func (a *account) facts(t int64, n *series.Labels) {
 
 // noteProgram notes which program a part runs, by its info series.
 func (a *account) noteProgram(t int64, n *series.Labels) {
-	at, v := placeOf(n), n.Rest["command"]
+	at, v := seriesPlace(n), n.Rest["command"]
 	if v == "" || t < a.Programs[at].T {
 		return
 	}
 	if a.Programs == nil {
-		a.Programs = map[partPlace]program{}
+		a.Programs = map[partPlace]partProgram{}
 	}
-	a.Programs[at] = program{v, t}
+	a.Programs[at] = partProgram{v, t}
 }
 
 // openRuns returns the runs with rows that may change, in a stable order. It omits runs that ended in the last minutes
@@ -520,10 +521,10 @@ func (f *fold) openRuns() []*account {
 			}
 		}
 	}
-	return sorted(out)
+	return sortRuns(out)
 }
 
-func sorted(list []*account) []*account {
+func sortRuns(list []*account) []*account {
 	slices.SortFunc(list, func(a, b *account) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Site, b.Site))
 	})

@@ -16,14 +16,14 @@ import (
 	"reckon/workload"
 )
 
-// unattributed is the largest share of unattributed GPU time in a run's allocated GPU time at which the run's own GPU
+// maxUnattributed is the largest share of unattributed GPU time in a run's allocated GPU time at which the run's own GPU
 // use counts as known.
-const unattributed = 0.01
+const maxUnattributed = 0.01
 
-// unusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because agents export no series
+// setUnusedGPUs sets the GPU time of runs that were allocated GPUs but never opened one, because agents export no series
 // for them. It sets 0 if all nodes of the run measured their GPUs throughout and nearly all use is attributed.
 // Otherwise the GPU time stays unknown.
-func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
+func setUnusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload, gap time.Duration) error {
 	nodes := map[[2]string]*gpuWatch{}
 	var open []*store.Workload
 	for i := range rows {
@@ -55,9 +55,9 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 		for _, n := range w.Nodes {
 			watch := nodes[[2]string{w.Site, n}]
 			known = known && watch.coversSpan(from, to, gap.Milliseconds())
-			nobody += watch.unattributed(from, to)
+			nobody += watch.unattributedSeconds(from, to)
 		}
-		if known && nobody <= unattributed*heldGPUs(w)*float64(to-from)/1000 {
+		if known && nobody <= maxUnattributed*heldGPUs(w)*float64(to-from)/1000 {
 			w.GPUSeconds = new(float64)
 		}
 	}
@@ -66,7 +66,7 @@ func unusedGPUs(ctx context.Context, q storage.Queryable, rows []store.Workload,
 
 // heldGPUs returns the number of GPUs allocated to a run, or 0 if unknown.
 func heldGPUs(w *store.Workload) float64 {
-	for _, key := range gpuTime.Zero.Held {
+	for _, key := range gpuTimeRule.Zero.Held {
 		if v := *w.At(figure.Index(figure.Runs, key)); v != nil {
 			return *v
 		}
@@ -74,18 +74,18 @@ func heldGPUs(w *store.Workload) float64 {
 	return 0
 }
 
-// gpuTime is the statement of the table about GPU time: when its absence is a known zero.
-var gpuTime = figure.InScope(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
+// gpuTimeRule is the rule of the table of figures for when missing GPU time means zero.
+var gpuTimeRule = figure.InScope(figure.Runs)[figure.Index(figure.Runs, "gpu_seconds")]
 
-// gpuWatch is the time when a node measured its GPUs, and their unattributed time.
+// gpuWatch holds the times when a node measured its GPUs, and the GPU time that belongs to no known workload.
 type gpuWatch struct {
 	from, to time.Time
 	at       []int64 // milliseconds, sorted
-	other    []step
+	other    []counterStep
 }
 
-// step is a growth of a counter up to a time.
-type step struct {
+// counterStep is the growth of a counter up to the time of a sample.
+type counterStep struct {
 	t int64
 	v float64
 }
@@ -111,7 +111,7 @@ func watchGPUs(ctx context.Context, q storage.Queryable, nodes map[[2]string]*gp
 			return nil
 		}, append(ms, series.OneOf("node", names))...)
 	}
-	err := read((*gpuWatch).addTimes, series.Equal("__name__", gpuTime.Zero.NodeSeries), series.Equal("state", "idle"))
+	err := read((*gpuWatch).addTimes, series.Equal("__name__", gpuTimeRule.Zero.NodeSeries), series.Equal("state", "idle"))
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (g *gpuWatch) recordUnattributed(it chunkenc.Iterator) {
 			last = 0
 		}
 		if v > last {
-			g.other = append(g.other, step{t, v - last})
+			g.other = append(g.other, counterStep{t, v - last})
 		}
 		last = v
 	}
@@ -163,8 +163,8 @@ func (g *gpuWatch) coversSpan(from, to, gap int64) bool {
 	return len(g.at) > 0 && to-last <= gap && slices.ContainsFunc(g.at, func(t int64) bool { return t >= from-gap && t <= to })
 }
 
-// unattributed returns the unattributed GPU seconds between two times.
-func (g *gpuWatch) unattributed(from, to int64) (sum float64) {
+// unattributedSeconds returns the unattributed GPU seconds between two times.
+func (g *gpuWatch) unattributedSeconds(from, to int64) (sum float64) {
 	for _, s := range g.other {
 		if s.t > from && s.t <= to {
 			sum += s.v

@@ -13,14 +13,14 @@ func (b *Builder) Ready(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.fold == nil {
-		if err := b.load(ctx); err != nil {
+		if err := b.loadState(ctx); err != nil {
 			return err
 		}
 	}
 	if b.roll == nil {
 		return nil
 	}
-	return b.roll.load(ctx, b.at)
+	return b.roll.loadPosition(ctx, b.at)
 }
 
 // Readings of other sources are further apart than ours.
@@ -39,21 +39,21 @@ const (
 func (b *Builder) History(ctx context.Context, ranges [][2]time.Time, gone ...store.Run) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.history(ctx, ranges, 0, gone...)
+	return b.addHistory(ctx, ranges, 0, gone...)
 }
 
-// history is History for ranges with first samples that may count use from the time back before them.
-func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.Duration, gone ...store.Run) (int, error) {
+// addHistory is [Builder.History] for ranges with first samples that may count use from before the range, by up to back.
+func (b *Builder) addHistory(ctx context.Context, ranges [][2]time.Time, back time.Duration, gone ...store.Run) (int, error) {
 	now := b.o.Clock()
-	dirty, err := b.dirty()
+	dirty, err := b.dirtyHours()
 	if err != nil {
 		return 0, err
 	}
 	o := b.o
 	o.Gone, o.Overlap = max(o.Gone, historyGone), max(o.Overlap, historyOverlap)
-	known := &importCatalogue{Catalogue: b.cat, oldest: b.oldest(now), wider: map[key]*runExtent{}}
+	known := &importCatalogue{Catalogue: b.cat, oldest: b.oldestReadable(now), wider: map[workloadKey]*runExtent{}}
 	for _, g := range gone {
-		delete(b.fold.accounts, key{g.Site, g.ID})
+		delete(b.fold.accounts, workloadKey{g.Site, g.ID})
 		if err := known.requestRun(ctx, g); err != nil {
 			return 0, err
 		}
@@ -97,15 +97,15 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 		alive = append(alive, b.fold.accounts[k]...)
 	}
 	if len(alive) > 0 {
-		if err := b.reread(ctx, wantedIDs(alive), b.oldest(b.at), b.at); err != nil {
+		if err := b.reread(ctx, listWanted(alive), b.oldestReadable(b.at), b.at); err != nil {
 			return total, err
 		}
-		n, err := b.write(ctx, b.at)
+		n, err := b.writeRows(ctx, b.at)
 		if total += n; err != nil {
 			return total, err
 		}
 	}
-	if err := b.historyHours(ctx, ranges, b.oldest(now), now, back); err != nil {
+	if err := b.computeHistory(ctx, ranges, b.oldestReadable(now), now, back); err != nil {
 		return total, err
 	}
 	// Data before this point is rolled up here: the next start must not repeat it.
@@ -115,14 +115,14 @@ func (b *Builder) history(ctx context.Context, ranges [][2]time.Time, back time.
 	if err := b.cat.SetWatermark(ctx, b.at); err != nil {
 		return total, err
 	}
-	if err := b.save(ctx, now); err != nil {
+	if err := b.saveState(ctx, now); err != nil {
 		return total, err
 	}
-	return total, b.clean(ctx, now, dirty, inRanges(ranges))
+	return total, b.markClean(ctx, now, dirty, inRanges(ranges))
 }
 
-// historyHours computes the hours of some ranges and of the time back before each.
-func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldest, now time.Time, back time.Duration) error {
+// computeHistory computes the hours of some ranges and of the time back before each.
+func (b *Builder) computeHistory(ctx context.Context, ranges [][2]time.Time, oldest, now time.Time, back time.Duration) error {
 	if b.roll == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (b *Builder) historyHours(ctx context.Context, ranges [][2]time.Time, oldes
 	}
 	h := &historyPass{r: b.roll, progress: b.o.Progress, last: map[uint64]point{}}
 	for _, r := range whole {
-		if err := h.hours(ctx, r[0], r[1], oldest); err != nil {
+		if err := h.computeRange(ctx, r[0], r[1], oldest); err != nil {
 			return err
 		}
 	}
@@ -152,7 +152,7 @@ func (b *Builder) rereadExtended(ctx context.Context, known *importCatalogue) (i
 	if len(known.wider) == 0 {
 		return 0, nil
 	}
-	b.cat, b.fold = unguarded{known.Catalogue}, newFold(b.q)
+	b.cat, b.fold = uncheckedCatalogue{known.Catalogue}, newFold(b.q)
 	// Runs that the series still hold take their start from them, not from the old row.
 	if err := deleteRuns(ctx, known.Catalogue, known.old); err != nil {
 		return 0, err
@@ -160,17 +160,17 @@ func (b *Builder) rereadExtended(ctx context.Context, known *importCatalogue) (i
 	var list []*account
 	var to time.Time
 	for k, w := range known.wider {
-		a := b.fold.add(k, w.from.UnixMilli())
+		a := b.fold.addAccount(k, w.from.UnixMilli())
 		list = append(list, a)
 		if w.to.After(to) {
 			to = w.to
 		}
 	}
 	to = to.Add(time.Second)
-	if err := b.reread(ctx, wantedIDs(list), b.oldest(to), to); err != nil {
+	if err := b.reread(ctx, listWanted(list), b.oldestReadable(to), to); err != nil {
 		return 0, err
 	}
-	return b.write(ctx, to.Add(2*b.o.Gone))
+	return b.writeRows(ctx, to.Add(2*b.o.Gone))
 }
 
 // runExtent is the known lifetime of a workload.
@@ -181,7 +181,7 @@ type runExtent struct{ from, to time.Time }
 type importCatalogue struct {
 	store.Catalogue
 	oldest time.Time // of the series
-	wider  map[key]*runExtent
+	wider  map[workloadKey]*runExtent
 	old    []store.Run // rows that are recreated
 }
 
@@ -198,7 +198,7 @@ func (u *importCatalogue) requestRun(ctx context.Context, g store.Run) error {
 
 // requestRange requests that a workload is read again over the given time range and over the time of the row o.
 func (u *importCatalogue) requestRange(o *store.Workload, from, to time.Time) {
-	k := key{o.Site, o.ID}
+	k := workloadKey{o.Site, o.ID}
 	if u.wider[k] == nil {
 		u.wider[k] = &runExtent{from, to}
 	}
@@ -209,13 +209,13 @@ func (u *importCatalogue) requestRange(o *store.Workload, from, to time.Time) {
 	}
 }
 
-// forgetter is a catalogue that can drop single rows.
-type forgetter interface {
+// rowDeleter is a catalogue that can drop single rows.
+type rowDeleter interface {
 	Forget(ctx context.Context, runs []store.Run) error
 }
 
 func deleteRuns(ctx context.Context, c store.Catalogue, runs []store.Run) error {
-	f, ok := c.(forgetter)
+	f, ok := c.(rowDeleter)
 	if !ok || len(runs) == 0 {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) err
 	if len(rows) == 0 {
 		return nil
 	}
-	byKey := map[key][]*store.Workload{}
+	byKey := map[workloadKey][]*store.Workload{}
 	for part := range slices.Chunk(rows, rereadTogether) { // by id: a list by time reads the columns of all rows into memory
 		ids := make([]string, len(part))
 		for i := range part {
@@ -252,14 +252,14 @@ func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) err
 			return err
 		}
 		for i := range old {
-			k := key{old[i].Site, old[i].ID}
+			k := workloadKey{old[i].Site, old[i].ID}
 			byKey[k] = append(byKey[k], &old[i])
 		}
 	}
 	kept := make([]store.Workload, 0, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		k := key{r.Site, r.ID}
+		k := workloadKey{r.Site, r.ID}
 		for _, o := range byKey[k] {
 			if o.Start.After(r.Seen) || store.Later(o.Seen, o.End).Before(r.Start) {
 				continue
@@ -284,7 +284,7 @@ func (u *importCatalogue) Upsert(ctx context.Context, rows []store.Workload) err
 	return u.Catalogue.Upsert(ctx, kept)
 }
 
-// unguarded is the catalogue within an importCatalogue, without the rejection of rows.
-type unguarded struct{ store.Catalogue }
+// uncheckedCatalogue is the catalogue within an importCatalogue. It accepts all rows.
+type uncheckedCatalogue struct{ store.Catalogue }
 
-func (unguarded) SetWatermark(context.Context, time.Time) error { return nil }
+func (uncheckedCatalogue) SetWatermark(context.Context, time.Time) error { return nil }

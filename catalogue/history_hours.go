@@ -51,8 +51,8 @@ func sliceEnd(t time.Time) time.Time {
 	return time.UnixMilli((t.UnixMilli()/length + 1) * length).UTC()
 }
 
-// hours computes the hours of a time range. An import changes only these; earlier and later hours are correct.
-func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) error {
+// computeRange computes the hours of a time range. An import changes only these; earlier and later hours are correct.
+func (h *historyPass) computeRange(ctx context.Context, from, to, oldest time.Time) error {
 	h.written, h.from, h.runs, h.runsTo = from, from, nil, 0
 	for at := from; at.Before(to); {
 		end := store.Earlier(sliceEnd(at), to)
@@ -60,7 +60,7 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 		if end.Equal(to) { // the following hours are already computed
 			ahead = historyStep
 		}
-		if err := h.slice(ctx, from, at, end, oldest, ahead); err != nil {
+		if err := h.readSlice(ctx, from, at, end, oldest, ahead); err != nil {
 			return err
 		}
 		at = end
@@ -80,8 +80,8 @@ func (h *historyPass) hours(ctx context.Context, from, to, oldest time.Time) err
 	return h.r.out.AddHours(ctx, from, to, late.use, late.nodes)
 }
 
-// slice reads some hours of a range.
-func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Time, ahead time.Duration) error {
+// readSlice reads some hours of a range.
+func (h *historyPass) readSlice(ctx context.Context, begin, from, to, oldest time.Time, ahead time.Duration) error {
 	if from.Sub(h.turned) >= historyBack {
 		h.last, h.before, h.turned = map[uint64]point{}, h.last, from
 	}
@@ -91,12 +91,12 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	p.known, p.history = p.from, h
 	step, err := h.r.partLength(ctx, p.from, p.to)
 	if err == nil {
-		p, err = h.r.inParts(ctx, p, step, oldest, ahead)
+		p, err = h.r.readInParts(ctx, p, step, oldest, ahead)
 	}
 	if err != nil {
 		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 	}
-	use, nodes := p.rows()
+	use, nodes := p.toRows()
 	h.r.rolled = h.r.rolled || len(use) > 0
 	made := hourRows{use, nodes}
 	h.late.moveFrom(&made, func(t time.Time) bool { return t.Before(h.written) })
@@ -105,7 +105,7 @@ func (h *historyPass) slice(ctx context.Context, begin, from, to, oldest time.Ti
 	return nil
 }
 
-// closeHours closes the hours before a time, and writes the closed hours if they have at least the given number of rows.
+// closeHours closes the hours before the time to. It writes the closed hours once they have at least the given number of rows.
 func (h *historyPass) closeHours(ctx context.Context, to time.Time, rows int) error {
 	to = to.Truncate(time.Hour)
 	if !to.After(h.written) {
@@ -117,16 +117,16 @@ func (h *historyPass) closeHours(ctx context.Context, to time.Time, rows int) er
 		return nil
 	}
 	h.ready.moveFrom(&h.late, func(t time.Time) bool { return !t.Before(h.from) })
-	h.r.changedSince(h.from)
+	h.r.dropKept(h.from)
 	made := h.ready.mergeRows()
 	err := h.r.out.ReplaceHours(ctx, h.from, to, made.use, made.nodes)
 	h.from, h.ready = to, hourRows{}
 	return err
 }
 
-func (r hourRows) mergeRows() hourRows { return hourRows{mergeUse(r.use), joinedNodes(r.nodes)} }
+func (r hourRows) mergeRows() hourRows { return hourRows{mergeUse(r.use), sumNodeRows(r.nodes)} }
 
-// moveFrom moves the rows of some times from others.
+// moveFrom moves the rows of the times that of selects from another set of rows.
 func (r *hourRows) moveFrom(from *hourRows, of func(time.Time) bool) {
 	from.use = slices.DeleteFunc(from.use, func(u store.Use) bool {
 		if of(u.At) {
@@ -142,8 +142,8 @@ func (r *hourRows) moveFrom(from *hourRows, of func(time.Time) bool) {
 	})
 }
 
-// carried returns the last sample of a series before a time, as far as it is carried on.
-func (h *historyPass) carried(l labels.Labels, t int64) *point {
+// carriedSample returns the last sample of a series before a time, as far as it is carried on.
+func (h *historyPass) carriedSample(l labels.Labels, t int64) *point {
 	if h == nil {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (h *historyPass) carried(l labels.Labels, t int64) *point {
 // hasRuns reports whether the pass has the batch runs that exist at a time.
 func (h *historyPass) hasRuns(at int64) bool { return h != nil && h.runsTo >= at }
 
-// addRuns adds series that began in the part of the time that was just read, up to a time.
+// addRuns records the runs that began in the time that was just read. That time ends at to.
 func (h *historyPass) addRuns(runs []*store.Workload, to int64) {
 	if h == nil {
 		return

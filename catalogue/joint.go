@@ -25,10 +25,10 @@ const (
 	firstStretch = time.Minute
 )
 
-// jointCores sets the median and the 95th percentile of cores of ended runs on several nodes. The distribution of each
+// setJointQuantiles sets the median and the 95th percentile of cores of ended runs on several nodes. The distribution of each
 // node is over one-second ticks but has no times. The joint distribution is therefore computed from the nodes' CPU
 // counters, over steps of the export interval or longer.
-func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
+func setJointQuantiles(ctx context.Context, q storage.Queryable, rows []store.Workload) error {
 	var apart []*store.Workload
 	for i := range rows {
 		if w := &rows[i]; !w.End.IsZero() && w.End.Sub(w.Start) >= 2*jointStep && w.Exactness["cores_max"] == figure.AtMost {
@@ -37,7 +37,7 @@ func jointCores(ctx context.Context, q storage.Queryable, rows []store.Workload)
 	}
 	slices.SortFunc(apart, func(a, b *store.Workload) int { return a.Start.Compare(b.Start) })
 	for group := range slices.Chunk(apart, jointRuns) {
-		if err := joinCores(ctx, q, group); err != nil {
+		if err := readJointCores(ctx, q, group); err != nil {
 			return err
 		}
 	}
@@ -52,15 +52,15 @@ type runProfile struct {
 	known []bool
 }
 
-func joinCores(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
-	byID := map[key][]*runProfile{}
+func readJointCores(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
+	byID := map[workloadKey][]*runProfile{}
 	var ids []string
 	from, to := runs[0].Start, runs[0].End
 	for _, w := range runs {
 		wall := w.End.Sub(w.Start)
 		step := max(jointStep, (wall+jointSteps-1)/jointSteps).Milliseconds()
 		n := (wall.Milliseconds() + step - 1) / step
-		byID[key{w.Site, w.ID}] = append(byID[key{w.Site, w.ID}], &runProfile{w, step, make([]float64, n), make([]bool, n)})
+		byID[workloadKey{w.Site, w.ID}] = append(byID[workloadKey{w.Site, w.ID}], &runProfile{w, step, make([]float64, n), make([]bool, n)})
 		ids = append(ids, w.ID)
 		from, to = store.Earlier(from, w.Start), store.Later(to, w.End)
 	}
@@ -68,7 +68,7 @@ func joinCores(ctx context.Context, q storage.Queryable, runs []*store.Workload)
 	var n series.Labels
 	err := series.ForEach(ctx, q, from, to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l)
-		list := byID[key{n.Site, n.Workload}]
+		list := byID[workloadKey{n.Site, n.Workload}]
 		var t0 int64
 		var v0 float64
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

@@ -17,8 +17,8 @@ import (
 const numberInfo = "reckon_slurm_number_info"
 
 // noteNumber records the number of a reported job.
-func (f *fold) noteNumber(k key, number string) {
-	if alias := (key{k.Site, string(workload.JobID(number))}); alias != k {
+func (f *fold) noteNumber(k workloadKey, number string) {
+	if alias := (workloadKey{k.Site, string(workload.JobID(number))}); alias != k {
 		f.numbers[alias] = k
 		for _, a := range f.accounts[k] {
 			a.Number = number
@@ -46,8 +46,8 @@ func (f *fold) forgetNumbers() {
 	}
 }
 
-// jobOf returns the job that a node means by an id at a time.
-func (f *fold) jobOf(k key, t int64) key {
+// resolveJob returns the job that a node reported at the time t. A node may report a job by its number instead of its id.
+func (f *fold) resolveJob(k workloadKey, t int64) workloadKey {
 	of, ok := f.numbers[k]
 	if ok && slices.ContainsFunc(f.accounts[of],
 		func(a *account) bool { return a.Scheduler.Start != 0 && t >= a.Scheduler.Start-maxClockSkew }) {
@@ -67,7 +67,7 @@ func (f *fold) adoptNumbered() {
 			}
 			var moved []*account
 			f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
-				if a.reported() || !a.Known || !mine.Scheduler.includesStart(a.Start, maxClockSkew) {
+				if a.isReported() || !a.Known || !mine.Scheduler.includesStart(a.Start, maxClockSkew) {
 					return false
 				}
 				moved = append(moved, a)
@@ -86,7 +86,7 @@ func (f *fold) adoptNumbered() {
 			for _, mine := range runs {
 				f.mergeObserved(k, mine)
 			}
-			f.sort(k)
+			f.sortAccounts(k)
 			f.recordMove(k, 0) // they may be of a run without a reported start
 		}
 		if len(f.accounts[alias]) == 0 {
@@ -99,7 +99,7 @@ func (f *fold) adoptNumbered() {
 func (f *fold) renumber(known *fold) {
 	for alias := range known.numbers {
 		f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
-			k := known.jobOf(alias, a.Start)
+			k := known.resolveJob(alias, a.Start)
 			if k == alias {
 				return false
 			}
@@ -114,11 +114,11 @@ func (f *fold) renumber(known *fold) {
 }
 
 // moveStarts moves the starts that nodes observed under a number to its job.
-func (f *fold) moveStarts(found map[key][]startSpan) {
+func (f *fold) moveStarts(found map[workloadKey][]startSpan) {
 	for alias := range f.numbers {
 		list := found[alias]
 		found[alias] = slices.DeleteFunc(list, func(l startSpan) bool {
-			k := f.jobOf(alias, l.start)
+			k := f.resolveJob(alias, l.start)
 			if k != alias {
 				found[k] = append(found[k], l)
 			}

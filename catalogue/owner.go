@@ -13,7 +13,7 @@ import (
 
 // onlyAccount returns the account that all samples of a workload's series belong to. It returns nil if the account
 // depends on the time of the sample.
-func (f *fold) onlyAccount(k key, byBatch bool) *account {
+func (f *fold) onlyAccount(k workloadKey, byBatch bool) *account {
 	list := f.accounts[k]
 	if len(list) != 1 || list[0].Run != "" {
 		return nil
@@ -25,13 +25,13 @@ func (f *fold) onlyAccount(k key, byBatch bool) *account {
 }
 
 // runAt returns the run that a sample of a series at time t belongs to.
-func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
+func (f *fold) runAt(k workloadKey, t int64, byBatch bool, n *series.Labels) *account {
 	if !byBatch {
-		k = f.jobOf(k, t)
+		k = f.resolveJob(k, t)
 	}
 	a := f.accountAt(k, t, byBatch)
 	if a.Run != "" {
-		if of := f.placed[k][placeOf(n)]; of != nil && t >= of.samplesFrom(byBatch)-1 {
+		if of := f.placed[k][seriesPlace(n)]; of != nil && t >= of.samplesFrom(byBatch)-1 {
 			return of
 		}
 	}
@@ -39,11 +39,11 @@ func (f *fold) runAt(k key, t int64, byBatch bool, n *series.Labels) *account {
 }
 
 // accountAt returns the run of a sample at time t.
-func (f *fold) accountAt(k key, t int64, byBatch bool) *account {
+func (f *fold) accountAt(k workloadKey, t int64, byBatch bool) *account {
 	list := f.accounts[k]
 	switch len(list) {
 	case 0:
-		return f.add(k, t)
+		return f.addAccount(k, t)
 	case 1:
 		return list[0]
 	}
@@ -54,9 +54,9 @@ func (f *fold) accountAt(k key, t int64, byBatch bool) *account {
 // before its start, because the zero of its counters is rounded differently. Series of a batch system (byBatch) belong
 // to runs that it reported.
 func runIndexAt(list []*account, t int64, byBatch bool) int {
-	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).reported)
+	best, reported := -1, byBatch && slices.ContainsFunc(list, (*account).isReported)
 	for i, a := range list {
-		if reported && !a.reported() {
+		if reported && !a.isReported() {
 			continue
 		}
 		if from := a.samplesFrom(byBatch); t >= from-1 && (best < 0 || from >= list[best].samplesFrom(byBatch)) {
@@ -66,13 +66,13 @@ func runIndexAt(list []*account, t int64, byBatch bool) int {
 	return best
 }
 
-// misplaced reports whether a run of an id may hold samples of another run, and returns the start of the earliest such
+// findMisplaced reports whether a run of an id may hold samples of another run, and returns the start of the earliest such
 // run. It compares the samples with the reported times known so far. Samples are misplaced if the report or the start
 // of a run arrives late. The run is then read again, because only its samples show how a counter divides between the
 // runs. early is a start that is already known to be affected, or 0.
-func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
+func (f *fold) findMisplaced(k workloadKey, early int64) (since int64, some bool) {
 	list := f.accounts[k]
-	if since, some = cmp.Or(early, math.MaxInt64), early != 0; !slices.ContainsFunc(list, (*account).reported) {
+	if since, some = cmp.Or(early, math.MaxInt64), early != 0; !slices.ContainsFunc(list, (*account).isReported) {
 		return since, some
 	}
 	of := func(a, owner *account) {
@@ -90,11 +90,11 @@ func (f *fold) misplaced(k key, early int64) (since int64, some bool) {
 			if t.T == 0 {
 				continue
 			}
-			at(a, t.First, t.byBatch())
-			at(a, t.T, t.byBatch())
-			if t.starts() {
+			at(a, t.First, t.isBatch())
+			at(a, t.T, t.isBatch())
+			if t.holdsStarts() {
 				for _, v := range [...]float64{t.FirstV, t.V} {
-					if owner := f.reportedAt(k, int64(v*1000), t.Node, nil); owner != a && (owner != nil || a.reported()) {
+					if owner := f.findReported(k, int64(v*1000), t.Node, nil); owner != a && (owner != nil || a.isReported()) {
 						since, some = min(since, a.samplesFrom(true), int64(v*1000)), true
 						of(a, owner)
 					}

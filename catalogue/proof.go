@@ -40,11 +40,11 @@ type Difference struct {
 	Rolled, Raw *float64 // nil is nothing
 }
 
-// maxDifferences is the number of differences that are named.
+// maxDifferences is the maximum number of differences listed in a proof.
 const maxDifferences = 50
 
-// agree is the relative difference allowed between two sums in different order.
-const agree = 1e-9
+// maxDeviation is the relative difference up to which two sums count as equal, because they add in different order.
+const maxDeviation = 1e-9
 
 // Accounted returns the share of CPU time for which roll-ups and counters agree, from 0 to 1. It is 1 if no CPU time
 // was used.
@@ -65,7 +65,7 @@ func (b *Builder) provableRange(ctx context.Context) (from, to time.Time, err er
 	if b.roll == nil || b.fold == nil {
 		return from, to, nil
 	}
-	oldest := b.oldest(b.o.Clock())
+	oldest := b.oldestReadable(b.o.Clock())
 	from, to = oldest.Truncate(time.Hour), b.roll.done
 	older, err := b.roll.out.Use(ctx, store.RollupQuery{From: from.AddDate(-10, 0, 0), To: from, Span: store.SpanWhole})
 	if err != nil {
@@ -90,7 +90,7 @@ type ProofOptions struct {
 // for a few hours of history at a time.
 func (b *Builder) Prove(ctx context.Context, o ProofOptions) (Proof, error) {
 	v := verifier{b: b, off: map[time.Time][]Difference{}}
-	if err := v.begin(ctx, o); err != nil {
+	if err := v.prepare(ctx, o); err != nil {
 		return v.Proof, err
 	}
 	for at := v.From; at.Before(v.end); at = at.Add(rollSlice) {
@@ -128,7 +128,7 @@ type verifier struct {
 	counts map[time.Time]int
 }
 
-func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
+func (v *verifier) prepare(ctx context.Context, o ProofOptions) error {
 	b := v.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +141,7 @@ func (v *verifier) begin(ctx context.Context, o ProofOptions) error {
 	if err != nil {
 		return err
 	}
-	v.From, v.To, v.end, v.oldest = from, to, now.Truncate(time.Hour).Add(time.Hour), b.oldest(now)
+	v.From, v.To, v.end, v.oldest = from, to, now.Truncate(time.Hour).Add(time.Hour), b.oldestReadable(now)
 	if !o.Since.IsZero() {
 		v.From = store.Later(v.From, o.Since.Truncate(time.Hour))
 	}
@@ -159,10 +159,10 @@ func (b *Builder) rollUpDirty(ctx context.Context, now time.Time) error {
 	if b.fold == nil || b.roll == nil {
 		return nil
 	}
-	if err := b.roll.load(ctx, b.oldest(now)); err != nil {
+	if err := b.roll.loadPosition(ctx, b.oldestReadable(now)); err != nil {
 		return err
 	}
-	dirty, err := b.dirty()
+	dirty, err := b.dirtyHours()
 	if err != nil {
 		return err
 	}
@@ -179,25 +179,26 @@ func (b *Builder) rollUpDirty(ctx context.Context, now time.Time) error {
 	return b.rollUp(ctx, now, dirty)
 }
 
-// compareSlice compares a few hours, and the earlier hours that a gap reaches back into.
+// compareSlice compares the figures of a few hours. If a gap in the samples extends into earlier hours, it compares those as
+// well.
 func (v *verifier) compareSlice(ctx context.Context, from, to time.Time) error {
 	v.b.mu.Lock()
 	defer v.b.mu.Unlock()
-	p, from, err := v.b.roll.passOver(ctx, from, to, v.oldest, lookAround)
+	p, from, err := v.b.roll.readPass(ctx, from, to, v.oldest, lookAround)
 	if err != nil {
 		return err
 	}
-	use, nodes := p.rows()
-	return v.compare(ctx, from, to, use, nodes)
+	use, nodes := p.toRows()
+	return v.compareRows(ctx, from, to, use, nodes)
 }
 
-// place of a figure: a node, or all owners of a site.
-type proven struct {
+// provenPlace is an hour of a node, or an hour of all owners of a site.
+type provenPlace struct {
 	hour       int64
 	site, node string
 }
 
-func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
+func (v *verifier) compareRows(ctx context.Context, from, to time.Time, use []store.Use, nodes []store.NodeUse) error {
 	out := v.b.roll.out
 	keptUse, err := out.Use(ctx, store.RollupQuery{From: from, To: to, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
@@ -207,7 +208,7 @@ func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.
 	if err != nil {
 		return err
 	}
-	raw, rolled := figuresBy(use, nodes), figuresBy(keptUse, keptNodes)
+	raw, rolled := sumByPlace(use, nodes), sumByPlace(keptUse, keptNodes)
 	for at := from; at.Before(to); at = at.Add(time.Hour) {
 		delete(v.off, at.UTC())
 		v.raw[at.UTC()], v.counts[at.UTC()] = 0, 0
@@ -230,20 +231,20 @@ func (v *verifier) compare(ctx context.Context, from, to time.Time, use []store.
 	return nil
 }
 
-// figuresBy adds up by hour and site, and by hour and node.
-func figuresBy(use []store.Use, nodes []store.NodeUse) map[proven]*store.Used {
-	out := map[proven]*store.Used{}
-	at := func(k proven) *store.Used {
+// sumByPlace adds up by hour and site, and by hour and node.
+func sumByPlace(use []store.Use, nodes []store.NodeUse) map[provenPlace]*store.Used {
+	out := map[provenPlace]*store.Used{}
+	at := func(k provenPlace) *store.Used {
 		if out[k] == nil {
 			out[k] = &store.Used{}
 		}
 		return out[k]
 	}
 	for i := range use {
-		figure.Add(at(proven{use[i].At.UnixMilli(), use[i].Site, ""}), &use[i].Used)
+		figure.Add(at(provenPlace{use[i].At.UnixMilli(), use[i].Site, ""}), &use[i].Used)
 	}
 	for i := range nodes {
-		figure.Add(at(proven{nodes[i].At.UnixMilli(), nodes[i].Site, nodes[i].Node}), &nodes[i].Used)
+		figure.Add(at(provenPlace{nodes[i].At.UnixMilli(), nodes[i].Site, nodes[i].Node}), &nodes[i].Used)
 	}
 	return out
 }
@@ -259,7 +260,7 @@ func provenFigures() map[int]string {
 	return out
 }
 
-func (v *verifier) compareUse(k proven, raw, rolled *store.Used) {
+func (v *verifier) compareUse(k provenPlace, raw, rolled *store.Used) {
 	if rolled == nil {
 		rolled = &store.Used{}
 	}
@@ -267,7 +268,7 @@ func (v *verifier) compareUse(k proven, raw, rolled *store.Used) {
 	for i, name := range provenFigures() {
 		a, b := *raw.At(i), *rolled.At(i)
 		x, y := orZeroValue(a), orZeroValue(b)
-		if math.Abs(x-y) <= agree*(1+max(math.Abs(x), math.Abs(y))) {
+		if math.Abs(x-y) <= maxDeviation*(1+max(math.Abs(x), math.Abs(y))) {
 			continue
 		}
 		v.off[at] = append(v.off[at], Difference{Hour: at, Site: k.site, Node: k.node, Figure: name, Rolled: b, Raw: a})
@@ -281,8 +282,8 @@ func orZeroValue(v *float64) float64 {
 	return *v
 }
 
-// covered reports whether an hour is part of the proof.
-func (v *verifier) covered(at time.Time) bool { return !at.Before(v.From) && at.Before(v.To) }
+// isCovered reports whether an hour is part of the proof.
+func (v *verifier) isCovered(at time.Time) bool { return !at.Before(v.From) && at.Before(v.To) }
 
 // recheck compares differing hours once more, because they may have been recomputed meanwhile.
 func (v *verifier) recheck(ctx context.Context) error {
@@ -295,23 +296,23 @@ func (v *verifier) recheck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.hours(ctx)
+	return v.compareDiffering(ctx)
 }
 
 func (v *verifier) differs() bool {
 	for at := range v.off {
-		if v.covered(at) {
+		if v.isCovered(at) {
 			return true
 		}
 	}
 	return false
 }
 
-// hours compares the hours that differ.
-func (v *verifier) hours(ctx context.Context) error {
+// compareDiffering compares the hours that differ a second time.
+func (v *verifier) compareDiffering(ctx context.Context) error {
 	first := v.end
 	for at := range v.off {
-		if v.covered(at) {
+		if v.isCovered(at) {
 			first = store.Earlier(first, at)
 		}
 	}
@@ -379,7 +380,7 @@ func (v *verifier) repair(ctx context.Context) error {
 	v.b.mu.Lock()
 	v.b.roll.noteLate(v.Differences[0].Hour)
 	v.b.roll.next = time.Time{}
-	dirty, err := v.b.dirty()
+	dirty, err := v.b.dirtyHours()
 	if err == nil {
 		if err = v.b.roll.saveProgress(ctx); err == nil {
 			err = v.b.rollUp(ctx, v.b.o.Clock(), dirty)
@@ -389,7 +390,7 @@ func (v *verifier) repair(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make hours again that differ: %w", err)
 	}
-	if err := v.hours(ctx); err != nil {
+	if err := v.compareDiffering(ctx); err != nil {
 		return err
 	}
 	v.finishProof()

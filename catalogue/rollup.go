@@ -67,7 +67,7 @@ func (b *Builder) newRoller() *roller {
 	return &roller{q: b.q, cat: b.cat, out: out, reports: reports, groupsInPart: groupsInPart}
 }
 
-// noteLate records that rows from a time on changed.
+// noteLate records that rows changed from the time t on.
 func (r *roller) noteLate(t time.Time) {
 	if r != nil && (r.late.IsZero() || t.Before(r.late)) {
 		r.late = t
@@ -89,7 +89,7 @@ func (r *roller) markChanged(a *account, w *store.Workload) {
 	at := w.End
 	switch {
 	// its hours have another name, or lack its allocation
-	case a.Wrote != (writtenState{}) && a.Wrote != writtenState{w.Owner, a.reported()}:
+	case a.Wrote != (writtenState{}) && a.Wrote != writtenState{w.Owner, a.isReported()}:
 		at = w.Start
 	case !a.Fixed || len(w.PreviousStarts) > 0 && (at.IsZero() || w.Start.Before(at)):
 		at = w.Start
@@ -101,7 +101,7 @@ func (r *roller) markChanged(a *account, w *store.Workload) {
 		}
 		at = store.Earlier(at, time.UnixMilli(a.Over)) // it was taken to have ended when it was reported last
 	}
-	r.changedSince(at) // also in the current hours, in which only the last minutes are reread
+	r.dropKept(at) // also in the current hours, in which only the last minutes are reread
 	if at.Before(r.done) {
 		r.noteLate(at)
 	}
@@ -111,23 +111,23 @@ func (r *roller) markChanged(a *account, w *store.Workload) {
 // for the time ahead after to, because the next sample of a counter includes the use of these hours. It returns the
 // time of the newest sample in milliseconds.
 func (r *roller) computeHours(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (newest int64, err error) {
-	p, from, err := r.passOver(ctx, from, to, oldest, ahead)
+	p, from, err := r.readPass(ctx, from, to, oldest, ahead)
 	if err != nil {
 		return 0, err
 	}
-	use, nodes := p.rows()
+	use, nodes := p.toRows()
 	r.rolled = r.rolled || len(use) > 0
-	r.changedSince(from)
+	r.dropKept(from)
 	return p.newest, r.out.ReplaceHours(ctx, from, to, use, nodes)
 }
 
-// passOver reads the hours of a time range, and earlier hours that a gap reaches back into.
-func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
+// readPass reads the hours of a time range. If a gap in the samples extends into earlier hours, it reads those as well.
+func (r *roller) readPass(ctx context.Context, from, to, oldest time.Time, ahead time.Duration) (*pass, time.Time, error) {
 	for {
 		p := newPass(from, to)
 		step, err := r.partLength(ctx, p.from, p.to)
 		if err == nil {
-			p, err = r.inParts(ctx, p, step, oldest, ahead)
+			p, err = r.readInParts(ctx, p, step, oldest, ahead)
 		}
 		if err != nil {
 			return nil, from, fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
@@ -140,9 +140,9 @@ func (r *roller) passOver(ctx context.Context, from, to, oldest time.Time, ahead
 	}
 }
 
-// inParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in one part, because
+// readInParts reads the time of a pass in parts of step milliseconds. Time with batch runs is read in one part, because
 // allocations of parts do not add up.
-func (r *roller) inParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
+func (r *roller) readInParts(ctx context.Context, p *pass, step int64, oldest time.Time, ahead time.Duration) (*pass, error) {
 	from, to, before, known := p.from, p.to, p.stretchIndex(p.from), p.known
 	for at := from; at < to; at += step {
 		end := min(at+step, to)
@@ -196,12 +196,12 @@ const (
 
 // rollSlot returns the slot of a counter that hours need.
 func rollSlot(n *series.Labels) (slot, bool) {
-	s, ok := hourSlots.slot(n)
+	s, ok := hourSlots.findSlot(n)
 	return s, ok && (s < firstHourFigure || n.Workload != "")
 }
 
-// ofNode reports whether the series of a slot belong to a node instead of a workload.
-func ofNode(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
+// isNodeSlot reports whether the series of a slot belong to a node instead of a workload.
+func isNodeSlot(s slot) bool { return s == nodeCPUSlot || s == nodeEnergySlot }
 
 // orphanSample is a sample without a usable previous sample. Either none is within reach, or this is the node's first sample, or
 // the previous one is from another machine that had the node's name.
@@ -212,9 +212,9 @@ type orphanSample struct {
 	before *point // nil if none is in reach
 }
 
-// counters reads all counters around the hours of the pass.
-func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
-	ms := series.OneOf("__name__", hourSlots.metrics())
+// readCounters reads all counters around the hours of the pass.
+func (p *pass) readCounters(ctx context.Context, q storage.Queryable, oldest time.Time) error {
+	ms := series.OneOf("__name__", hourSlots.metricNames())
 	var gaps []*orphanSample
 	reach := p.readStart()
 	err := series.EachUnordered(ctx, q, reach, time.UnixMilli(p.to).Add(p.ahead), func(l labels.Labels, it chunkenc.Iterator) error {
@@ -224,7 +224,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 			return nil
 		}
 		p.clear()
-		origin := p.origin(&p.names, slot)
+		origin := p.findOrigin(&p.names, slot)
 		var t0 int64
 		var v0 float64
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -246,7 +246,7 @@ func (p *pass) counters(ctx context.Context, q storage.Queryable, oldest time.Ti
 				} else if len(gaps) >= fewGaps && p.startsLate(t, begin) {
 					p.short = true
 				} else {
-					gaps = append(gaps, &orphanSample{l.Copy(), t, v, p.history.carried(l, t)})
+					gaps = append(gaps, &orphanSample{l.Copy(), t, v, p.history.carriedSample(l, t)})
 				}
 			case t0 == 0:
 			case t < p.from: // both count before
@@ -297,14 +297,14 @@ func (p *pass) spreadGaps(ctx context.Context, q storage.Queryable, gaps []*orph
 				return l.Get("node")
 			},
 		} {
-			if err := p.lastBefore(ctx, q, back, reach, label, distinctLabels(unknown, of), before); err != nil {
+			if err := p.readLastBefore(ctx, q, back, reach, label, distinctLabels(unknown, of), before); err != nil {
 				return err
 			}
 		}
 	}
 	if back.Before(reach) {
 		nodes := distinctLabels(gaps, func(l labels.Labels) string { return l.Get("node") })
-		if err := p.firstLooks(ctx, q, back, reach, nodes); err != nil {
+		if err := p.readFirstSamples(ctx, q, back, reach, nodes); err != nil {
 			return err
 		}
 	}
@@ -315,7 +315,7 @@ func (p *pass) spreadGaps(ctx context.Context, q storage.Queryable, gaps []*orph
 		p.names.Read(g.labels, hourLabels...)
 		slot, _ := rollSlot(&p.names)
 		p.clear()
-		origin := p.origin(&p.names, slot)
+		origin := p.findOrigin(&p.names, slot)
 		from, amount := g.countStart(&origin, slot)
 		watched := origin.watchedSince(g.t)
 		p.live = watched != 0
@@ -351,8 +351,8 @@ func (g *orphanSample) countStart(o *origin, s slot) (from int64, amount float64
 	return 0, 0
 }
 
-// firstLooks finds the time since which nodes are watched, and their machines, before the range within reach.
-func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
+// readFirstSamples finds the first samples of nodes, and the machines behind them, in the time before the range that was read.
+func (p *pass) readFirstSamples(ctx context.Context, q storage.Queryable, from, to time.Time, nodes []string) error {
 	var n series.Labels
 	for group := range slices.Chunk(nodes, rereadTogether) {
 		err := series.ForEach(ctx, q, from, to.Add(-time.Millisecond), func(l labels.Labels, it chunkenc.Iterator) error {
@@ -367,8 +367,8 @@ func (p *pass) firstLooks(ctx context.Context, q storage.Queryable, from, to tim
 	return nil
 }
 
-// lastBefore reads the last sample of each series of the workloads or nodes.
-func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string,
+// readLastBefore reads the last sample of each series of the workloads or nodes.
+func (p *pass) readLastBefore(ctx context.Context, q storage.Queryable, from, to time.Time, label string, values []string,
 	into map[uint64]point) error {
 	for group := range slices.Chunk(values, rereadTogether) {
 		// Only series with a gap are read, and outages are mostly short: a day first.
@@ -377,7 +377,7 @@ func (p *pass) lastBefore(ctx context.Context, q storage.Queryable, from, to tim
 				into[labels.StableHash(l)] = point{t, v}
 			}
 			return nil
-		}, series.OneOf("__name__", hourSlots.metrics()), series.OneOf(label, group))
+		}, series.OneOf("__name__", hourSlots.metricNames()), series.OneOf(label, group))
 		if err != nil {
 			return err
 		}

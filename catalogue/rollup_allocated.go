@@ -20,7 +20,7 @@ import (
 )
 
 // keepRequest records the request of a workload on a node.
-func (p *pass) keepRequest(k key, node string, cores float64) {
+func (p *pass) keepRequest(k workloadKey, node string, cores float64) {
 	if p.held[k] == nil {
 		p.held[k] = map[string]*holding{}
 	}
@@ -60,30 +60,30 @@ type point struct {
 	v float64
 }
 
-// runFacts are the samples of the scheduler on the runs of an id, by metric, in order of time.
+// runFacts holds the scheduler's samples about the runs of an id, by metric and in order of time.
 type runFacts map[string][]point
 
-// allocations adds the allocations of batch runs.
-func (p *pass) allocations(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
+// addAllocations adds the allocations of batch runs.
+func (p *pass) addAllocations(ctx context.Context, q storage.Queryable, runs []*store.Workload) error {
 	for group := range slices.Chunk(runs, rereadTogether) {
-		facts, err := schedulerFacts(ctx, q, group)
+		facts, err := readSchedulerFacts(ctx, q, group)
 		if err != nil {
 			return err
 		}
 		for _, w := range group {
-			k := key{w.Site, w.ID}
+			k := workloadKey{w.Site, w.ID}
 			p.learnRun(k, w)
 			p.batch = p.batch || workload.Kind(w.Kind).Scheduled() || len(facts[k]) > 0
-			p.allocate(k, w, facts[k])
+			p.addAllocation(k, w, facts[k])
 		}
 	}
 	return nil
 }
 
-// schedulerFacts reads the facts that the scheduler reported about some runs. They have few samples, which may lie
+// readSchedulerFacts reads the facts that the scheduler reported about some runs. They have few samples, which may lie
 // anywhere in the time of a run.
-func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Workload) (map[key]runFacts, error) {
-	out := map[key]runFacts{}
+func readSchedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Workload) (map[workloadKey]runFacts, error) {
+	out := map[workloadKey]runFacts{}
 	if len(runs) == 0 {
 		return out, nil
 	}
@@ -99,7 +99,7 @@ func schedulerFacts(ctx context.Context, q storage.Queryable, runs []*store.Work
 		if n.Node != "" || n.Part != "" {
 			return nil
 		}
-		k := key{n.Site, n.Workload}
+		k := workloadKey{n.Site, n.Workload}
 		if out[k] == nil {
 			out[k] = runFacts{}
 		}
@@ -131,17 +131,17 @@ func runBegin(w *store.Workload) time.Time {
 	return w.Start
 }
 
-// size is the allocation of a run over a time range.
-type size struct {
+// allocationSpan is the allocation of a run over a time range.
+type allocationSpan struct {
 	from, to            int64
 	cores, memory, gpus float64
 	estimated           bool
 }
 
-// sizes returns the allocations of a run in order of time. Samples with the same timestamp belong together. With an
+// listAllocations returns the allocations of a run in order of time. Samples with the same timestamp belong together. With an
 // allocation time, they describe the allocation since then; without one, they describe the first allocation. The latest
 // samples of an allocation are used, because accounting may report it after the end of the run.
-func (f runFacts) sizes(w *store.Workload) []size {
+func (f runFacts) listAllocations(w *store.Workload) []allocationSpan {
 	begin, end, start := runBegin(w).UnixMilli()-1, store.Later(w.Seen, w.End).UnixMilli()+1, w.Start.UnixMilli()
 	until := w.End
 	if until.IsZero() {
@@ -161,14 +161,14 @@ func (f runFacts) sizes(w *store.Workload) []size {
 	}
 	changed := map[int64]int64{} // by time of the samples
 	each(allocationTime, func(x point) { changed[x.t] = max(int64(x.v*1000), start) })
-	bySince := map[int64]*size{}
-	of := func(t int64) *size {
+	bySince := map[int64]*allocationSpan{}
+	of := func(t int64) *allocationSpan {
 		since, ok := changed[t]
 		if !ok {
 			since = start
 		}
 		if bySince[since] == nil {
-			bySince[since] = &size{from: since}
+			bySince[since] = &allocationSpan{from: since}
 		}
 		return bySince[since]
 	}
@@ -176,9 +176,9 @@ func (f runFacts) sizes(w *store.Workload) []size {
 	each(allocatedMemory, func(x point) { of(x.t).memory = x.v })
 	each(allocatedGPUs, func(x point) { of(x.t).gpus = x.v })
 	if len(bySince) == 0 { // until 2026 the series of requests held the allocation
-		each(figure.RequestCores, func(x point) { bySince[start] = &size{from: start, cores: x.v, estimated: true} })
+		each(figure.RequestCores, func(x point) { bySince[start] = &allocationSpan{from: start, cores: x.v, estimated: true} })
 	}
-	var out []size
+	var out []allocationSpan
 	for _, since := range slices.Backward(slices.Sorted(maps.Keys(bySince))) {
 		s := bySince[since]
 		s.to = until.UnixMilli()
@@ -187,16 +187,16 @@ func (f runFacts) sizes(w *store.Workload) []size {
 		}
 		out = append(out, *s)
 	}
-	return slices.DeleteFunc(out, func(s size) bool { return s.cores == 0 || s.to <= s.from })
+	return slices.DeleteFunc(out, func(s allocationSpan) bool { return s.cores == 0 || s.to <= s.from })
 }
 
-// allocate adds the allocation of one run.
-func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
-	sizes := f.sizes(w)
+// addAllocation adds the allocation of one run.
+func (p *pass) addAllocation(k workloadKey, w *store.Workload, f runFacts) {
+	sizes := f.listAllocations(w)
 	p.byFacts[k] = p.byFacts[k] || len(sizes) > 0
-	unmeasured := w.CPUSeconds == nil && store.Later(w.Seen, w.End).Sub(w.Start) > beforeReadings
+	unmeasured := w.CPUSeconds == nil && store.Later(w.Seen, w.End).Sub(w.Start) > maxReadingDelay
 	for _, s := range sizes {
-		p.bookSize(k, s.from, s.to, &s, 1)
+		p.addShare(k, s.from, s.to, &s, 1)
 		if unmeasured {
 			p.markLowerBound(k, s.from, s.to)
 		}
@@ -213,35 +213,35 @@ func (p *pass) allocate(k key, w *store.Workload, f runFacts) {
 		if d := x.v - last.v; d > 0 && x.t > last.t {
 			share := min(d*1000/float64(x.t-last.t), 1)
 			for _, s := range sizes {
-				p.bookSize(k, max(last.t, s.from), min(x.t, s.to), &s, -share)
+				p.addShare(k, max(last.t, s.from), min(x.t, s.to), &s, -share)
 			}
 		}
 		last = x
 	}
 }
 
-// beforeReadings is the time that a run may be without a reading of its CPU time, because nodes are read and send at intervals.
-const beforeReadings = 2 * time.Minute
+// maxReadingDelay is the time for which a run may lack a reading of its CPU time, because nodes read and send at intervals.
+const maxReadingDelay = 2 * time.Minute
 
 // markLowerBound marks the CPU time of hours as a lower bound if a run had cores and no measurement.
-func (p *pass) markLowerBound(k key, from, to int64) {
+func (p *pass) markLowerBound(k workloadKey, from, to int64) {
 	for at := max(from, p.from); at < min(to, p.to); at = p.edges[p.stretchIndex(at)+1] {
-		if f := p.cells[cell{key: k, hour: p.edges[p.stretchIndex(at)]}]; f != nil {
+		if f := p.cells[useCell{workloadKey: k, hour: p.edges[p.stretchIndex(at)]}]; f != nil {
 			f.exactness.Add("cpu_seconds", figure.AtLeast)
 		}
 	}
 }
 
-// bookSize adds a share of an allocation for some time.
-func (p *pass) bookSize(k key, from, to int64, s *size, share float64) {
+// addShare adds a share of an allocation for the time from from to to.
+func (p *pass) addShare(k workloadKey, from, to int64, s *allocationSpan, share float64) {
 	for at := max(from, p.from); at < min(to, p.to); {
 		i := p.stretchIndex(at)
 		end := min(p.edges[i+1], to)
 		seconds := share * float64(end-at) / 1000
-		c := cell{key: k, hour: p.edges[i]}
+		c := useCell{workloadKey: k, hour: p.edges[i]}
 		f := p.cells[c]
 		if f == nil {
-			f = &figures{}
+			f = &figureSums{}
 			p.cells[c] = f
 		}
 		for _, x := range []struct {

@@ -16,8 +16,8 @@ import (
 // whole seconds.
 const sameBoot = 2000
 
-// beginning is a time at which a counter began at zero, and the first sample after it.
-type beginning struct{ at, first int64 }
+// counterBegin is the time when a counter was zero, and the first sample after it.
+type counterBegin struct{ at, first int64 }
 
 // bootRun is a period in which a series reported the same boot time. Times are in milliseconds.
 type bootRun struct{ at, first, last int64 }
@@ -76,10 +76,10 @@ func (p *pass) recordBoot(n nodeKey, l labels.Labels, it chunkenc.Iterator) {
 	}
 }
 
-// replaced returns the time since which another machine has had the name of a node, the latest before t. It is 0 if
+// replacedAt returns the time since which another machine has had the name of a node, the latest before t. It is 0 if
 // there was no other machine. A machine is another one if it booted while the previous one still reported its own boot
 // time.
-func (b nodeBoots) replaced(t int64) (at int64) {
+func (b nodeBoots) replacedAt(t int64) (at int64) {
 	for i := 1; i < len(b.runs); i++ {
 		if r := b.runs[i]; r.first <= t && r.at <= b.runs[i-1].last {
 			at = r.first
@@ -102,31 +102,31 @@ func (b nodeBoots) bootAt(t int64) (at int64) {
 type origin struct {
 	ofNode  bool
 	boots   nodeBoots
-	watched int64       // the first sample of the node; 0 if unknown
-	starts  []beginning // of its part of the workload
-	strict  bool        // machines replaced each other: a start belongs to the one that reports it
+	watched int64          // the first sample of the node; 0 if unknown
+	starts  []counterBegin // of its part of the workload
+	strict  bool           // machines replaced each other: a start belongs to the one that reports it
 }
 
-// origin finds the origin of a series.
-func (p *pass) origin(n *series.Labels, s slot) origin {
+// findOrigin finds the origin of a series.
+func (p *pass) findOrigin(n *series.Labels, s slot) origin {
 	at := nodeKey{n.Site, n.Node}
-	o := origin{ofNode: ofNode(s), boots: p.boots[at], watched: p.watched[at]}
+	o := origin{ofNode: isNodeSlot(s), boots: p.boots[at], watched: p.watched[at]}
 	if o.ofNode {
 		return o
 	}
-	part := partKey{key{n.Site, n.Workload}, placeOf(n)}
+	part := partKey{workloadKey{n.Site, n.Workload}, seriesPlace(n)}
 	var ok bool
 	if o.starts, ok = p.starts[part]; !ok {
 		part.Owner = ""
 		o.starts = p.starts[part]
 	}
-	o.strict = o.boots.replaced(math.MaxInt64) != 0
+	o.strict = o.boots.replacedAt(math.MaxInt64) != 0
 	return o
 }
 
 // watchedSince returns the time of the node's first sample, or of the first sample of a machine that replaced it before
 // t. It is 0 if unknown.
-func (o *origin) watchedSince(t int64) int64 { return max(o.watched, o.boots.replaced(t)) }
+func (o *origin) watchedSince(t int64) int64 { return max(o.watched, o.boots.replacedAt(t)) }
 
 // counterStart returns the last time up to t at which the counter began at zero, or 0. A counter begins with its part of the
 // workload, or with the boot of the node.

@@ -15,9 +15,9 @@ func (p *pass) addStarted(w *store.Workload) {
 	if at < p.from {
 		return
 	}
-	k := key{w.Site, w.ID}
+	k := workloadKey{w.Site, w.ID}
 	p.learnRun(k, w)
-	u := p.row(cell{key: k, hour: p.edges[p.stretchIndex(at)]}, p.facts[k])
+	u := p.newUseRow(useCell{workloadKey: k, hour: p.edges[p.stretchIndex(at)]}, p.facts[k])
 	u.Started = new(1.0)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()

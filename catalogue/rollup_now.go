@@ -20,8 +20,8 @@ type currentHours struct {
 	whole       bool  // these hours are read whole each time
 }
 
-// changedSince drops kept results if there are unread samples before until.
-func (r *roller) changedSince(t time.Time) {
+// dropKept drops the kept results if there are unread samples before their end.
+func (r *roller) dropKept(t time.Time) {
 	if r != nil && t.Before(r.now.until) {
 		r.now = currentHours{}
 	}
@@ -35,7 +35,7 @@ func (r *roller) noteAppended(since time.Time) {
 	if !r.made.IsZero() {
 		r.noteSpacing(r.made.Sub(since))
 	}
-	r.changedSince(since)
+	r.dropKept(since)
 	if r.fresh.IsZero() || since.Before(r.fresh) {
 		r.fresh = since
 	}
@@ -65,10 +65,10 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 		r.now = currentHours{from: from, until: from, whole: !r.reports}
 	}
 	if r.now.whole {
-		return r.makeWhole(ctx, from, end, oldest)
+		return r.recomputeHours(ctx, from, end, oldest)
 	}
 	cut := store.Later(now.Add(-r.lookBack()).Truncate(15*time.Second), r.now.until)
-	if err := r.begin(ctx, cut, oldest); err != nil {
+	if err := r.computeEarlier(ctx, cut, oldest); err != nil {
 		return fmt.Errorf("roll up %s: %w", from.UTC().Format(time.RFC3339), err)
 	}
 	until := r.now.until
@@ -90,7 +90,7 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 	}
 	switch gap := p.back < p.from; {
 	case p.batch:
-		return r.makeWhole(ctx, from, end, oldest)
+		return r.recomputeHours(ctx, from, end, oldest)
 	case gap && (until.Equal(from) || p.back < from.UnixMilli()):
 		// Hours that are settled are made again with these.
 		newest, err := r.computeHours(ctx, from, end, oldest, lookAround)
@@ -103,7 +103,7 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 	}
 	var past, last []store.Use
 	var pastNodes, lastNodes []store.NodeUse
-	use, nodes := p.rows()
+	use, nodes := p.toRows()
 	r.rolled = r.rolled || len(use) > 0
 	for _, u := range use {
 		list := &last
@@ -122,8 +122,8 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 		*list = append(*list, u)
 	}
 	// The first of rows that are joined is changed: those that are kept come last.
-	past, pastNodes = mergeUse(append(past, r.now.use...)), joinedNodes(append(pastNodes, r.now.nodes...))
-	if err := r.out.ReplaceHours(ctx, from, end, mergeUse(append(last, past...)), joinedNodes(append(lastNodes,
+	past, pastNodes = mergeUse(append(past, r.now.use...)), sumNodeRows(append(pastNodes, r.now.nodes...))
+	if err := r.out.ReplaceHours(ctx, from, end, mergeUse(append(last, past...)), sumNodeRows(append(lastNodes,
 		pastNodes...))); err != nil {
 		return err
 	}
@@ -134,8 +134,8 @@ func (r *roller) advanceHours(ctx context.Context, from, now, oldest time.Time) 
 	return nil
 }
 
-// begin reads the current hours up to a time if that was not done and is too much for one pass.
-func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
+// computeEarlier reads the current hours up to a time, unless that was done before or one pass can read everything.
+func (r *roller) computeEarlier(ctx context.Context, until, oldest time.Time) error {
 	from := r.now.from
 	if !r.now.until.Equal(from) || !until.After(from) {
 		return nil
@@ -145,42 +145,44 @@ func (r *roller) begin(ctx context.Context, until, oldest time.Time) error {
 		return err
 	}
 	p := newPass(from, until)
-	r.setKnown(p)
-	if p, err = r.inParts(ctx, p, step, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
+	r.setPreviousPass(p)
+	if p, err = r.readInParts(ctx, p, step, oldest, 0); err != nil || p.batch || p.back < from.UnixMilli() {
 		return err // the pass over all hours returns the same error with the remedy
 	}
-	r.now.use, r.now.nodes = p.rows()
+	r.now.use, r.now.nodes = p.toRows()
 	r.now.until, r.now.known = until, until.UnixMilli()
 	r.fresh = time.Time{} // all was read now
 	return nil
 }
 
-// setKnown sets which samples the pass before had read.
-func (r *roller) setKnown(p *pass) {
+// setPreviousPass records which samples the previous pass read.
+func (r *roller) setPreviousPass(p *pass) {
 	p.known = r.now.known
 	if !r.fresh.IsZero() && (r.now.until.After(r.now.from) || p.known != 0) {
 		p.fresh = r.fresh.UnixMilli()
 	}
 }
 
-// readRecent computes the stretches between edges after the first before ones, reading samples from reach earlier.
+// readRecent computes the intervals between edges except for the first before ones. It reads samples from the time reach
+// earlier on.
 func (r *roller) readRecent(ctx context.Context, edges []int64, before int, reach time.Duration, oldest time.Time) (*pass, error) {
 	p := newPassAt(edges, before)
 	p.reach = reach.Milliseconds()
 	p.older = oldest.Before(p.readStart())
-	r.setKnown(p)
+	r.setPreviousPass(p)
 	return p, p.read(ctx, r.q, r.out, oldest)
 }
 
-// makeWhole makes the hours from all samples, until another hour is the first that is not settled.
-func (r *roller) makeWhole(ctx context.Context, from, end, oldest time.Time) error {
+// recomputeHours computes hours from all of their samples. Later rounds do so too, until the first hour that is not final is
+// another one.
+func (r *roller) recomputeHours(ctx context.Context, from, end, oldest time.Time) error {
 	_, err := r.computeHours(ctx, from, end, oldest, lookAround)
 	r.now = currentHours{from: from, whole: true}
 	return err
 }
 
-// joinedNodes returns the sum of the rows of one hour and node.
-func joinedNodes(rows []store.NodeUse) []store.NodeUse {
+// sumNodeRows returns the sum of the rows of one hour and node.
+func sumNodeRows(rows []store.NodeUse) []store.NodeUse {
 	type group struct {
 		at         int64
 		site, node string

@@ -111,11 +111,11 @@ func (x *site) sameHours(from time.Time, use []store.Use, nodes []store.NodeUse)
 
 // sameWhole compares the hours from a time on with what a pass over the whole of them makes.
 func (x *site) sameWhole(b *Builder, from time.Time) {
-	p, back, err := b.roll.passOver(context.Background(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
+	p, back, err := b.roll.readPass(context.Background(), from, x.now.Truncate(time.Hour).Add(time.Hour), from, lookAround)
 	if err != nil || !back.Equal(from) {
 		x.tb.Fatal(back, err)
 	}
-	use, nodes := p.rows()
+	use, nodes := p.toRows()
 	x.sameHours(from, use, nodes)
 }
 

@@ -38,22 +38,22 @@ type pass struct {
 	batch   bool         // it holds runs of a batch system
 	history *historyPass // nil but for imported time
 
-	starts map[partKey][]beginning // by owner, and of all owners of the part by none
+	starts map[partKey][]counterBegin // by owner, and of all owners of the part by none
 	boots  map[nodeKey]nodeBoots
-	facts  map[key]fact
+	facts  map[workloadKey]workloadFact
 	// watched is the time since which an agent watches a node, as far as samples were read.
 	// Imported nodes have none.
 	watched map[nodeKey]int64
-	doubts  map[kindFigure][]inexact
+	doubts  map[kindFigure][]inexactSpan
 
-	cells    map[cell]*figures
+	cells    map[useCell]*figureSums
 	ahead    time.Duration // how far beyond the hours samples are read
-	software map[cell]map[string]float64
+	software map[useCell]map[string]float64
 	nodes    map[nodeCell]*nodeFigures
-	held     map[key]map[string]*holding // by node
-	byFacts  map[key]bool                // cells has their allocations: see allocations
-	starting []store.Use                 // of the workloads that began
-	use      []store.Use                 // of the parts that were read before
+	held     map[workloadKey]map[string]*holding // by node
+	byFacts  map[workloadKey]bool                // cells has their allocations: see allocations
+	starting []store.Use                         // of the workloads that began
+	use      []store.Use                         // of the parts that were read before
 
 	names series.Labels
 }
@@ -63,22 +63,22 @@ type nodeKey struct{ site, node string }
 
 // partKey identifies the part of a workload that one owner has. Each part counts from its own start.
 type partKey struct {
-	key
+	workloadKey
 	partPlace
 }
 
-// fact describes a workload in the hours of the pass.
-type fact struct{ owner, kind, account, partition, command string }
+// workloadFact describes a workload in the hours of the pass.
+type workloadFact struct{ owner, kind, account, partition, command string }
 
-type cell struct {
-	key
+type useCell struct {
+	workloadKey
 	hour  int64
 	owner string // owner of a process group, which may have several users with their own use; empty for other kinds
 }
 
-// cellOf returns the cell of an hour that a series counts in.
-func cellOf(n *series.Labels, hour int64) cell {
-	c := cell{key: key{n.Site, n.Workload}, hour: hour}
+// seriesCell returns the cell of an hour that a series counts in.
+func seriesCell(n *series.Labels, hour int64) useCell {
+	c := useCell{workloadKey: workloadKey{n.Site, n.Workload}, hour: hour}
 	if workload.Kind(n.Kind).Group() {
 		c.owner = n.Owner
 	}
@@ -90,14 +90,14 @@ type nodeCell struct {
 	hour int64
 }
 
-// figures are sums; those without a bit in has were not measured.
-type figures struct {
+// figureSums holds sums by figure. A figure without a bit in has was not measured.
+type figureSums struct {
 	has       [(figure.UsedLen + 63) / 64]uint64
 	sum       [figure.UsedLen]float64
 	exactness figure.Degrees
 }
 
-func (f *figures) add(i int, v float64) {
+func (f *figureSums) add(i int, v float64) {
 	f.has[i/64] |= 1 << (i % 64)
 	f.sum[i] += v
 }
@@ -108,7 +108,7 @@ var (
 	usedInterpolated = figure.Index(figure.Hours, "cpu_interpolated_seconds")
 )
 
-func (f *figures) usedRow() (u store.Used) {
+func (f *figureSums) usedRow() (u store.Used) {
 	for i, v := range f.sum {
 		if f.has[i/64]&(1<<(i%64)) != 0 && (v != 0 || i != usedMemory) { // a running workload has memory: none was measured over a time
 			*u.At(i) = new(v)
@@ -119,14 +119,14 @@ func (f *figures) usedRow() (u store.Used) {
 }
 
 type nodeFigures struct {
-	figures
+	figureSums
 	cpus               map[string]float64 // by processor: the seconds it was there
 	used, guess        float64            // of processors
 	total, free, power *float64
 	was                struct{ total, free float64 } // of the parts that were read before
 }
 
-// holding is the allocation of a request on one node, by hour: cores by seconds.
+// holding is the requested allocation of a workload on one node: core seconds by hour.
 type holding struct {
 	cores float64
 	hours []float64
@@ -152,11 +152,11 @@ func newPassAt(edges []int64, before int) *pass {
 	return &pass{
 		from: edges[before], to: edges[n], back: edges[before], edges: edges, reach: lookAround.Milliseconds(), ahead: lookAround,
 		spreadSums: spreadSums{sum: make([]float64, n), guess: make([]float64, n), has: make([]bool, n)},
-		starts:     map[partKey][]beginning{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{},
-		doubts: map[kindFigure][]inexact{},
-		facts:  map[key]fact{}, cells: map[cell]*figures{},
-		software: map[cell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[key]map[string]*holding{},
-		byFacts: map[key]bool{},
+		starts:     map[partKey][]counterBegin{}, boots: map[nodeKey]nodeBoots{}, watched: map[nodeKey]int64{},
+		doubts: map[kindFigure][]inexactSpan{},
+		facts:  map[workloadKey]workloadFact{}, cells: map[useCell]*figureSums{},
+		software: map[useCell]map[string]float64{}, nodes: map[nodeCell]*nodeFigures{}, held: map[workloadKey]map[string]*holding{},
+		byFacts: map[workloadKey]bool{},
 	}
 }
 
@@ -191,13 +191,13 @@ func (p *pass) flushRows() {
 }
 
 func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups, oldest time.Time) error {
-	if err := p.gauges(ctx, q); err != nil {
+	if err := p.readGauges(ctx, q); err != nil {
 		return err
 	}
 	if p.short {
 		return nil
 	}
-	if err := p.counters(ctx, q, oldest); err != nil || p.short {
+	if err := p.readCounters(ctx, q, oldest); err != nil || p.short {
 		return err
 	}
 	var runs []*store.Workload // of batch systems
@@ -224,7 +224,7 @@ func (p *pass) read(ctx context.Context, q storage.Queryable, out store.Rollups,
 		return err
 	}
 	p.history.addRuns(runs, p.to)
-	return p.allocations(ctx, q, runs)
+	return p.addAllocations(ctx, q, runs)
 }
 
 // stretchIndex returns the index of the stretch that contains a time.
@@ -252,7 +252,7 @@ func (p *pass) clear() {
 
 // addSpread adds the spread amounts of one series.
 func (p *pass) addSpread(n *series.Labels, s slot) {
-	k := key{n.Site, n.Workload}
+	k := workloadKey{n.Site, n.Workload}
 	at := nodeKey{n.Site, n.Node}
 	for i, has := range p.has {
 		if !has {
@@ -261,13 +261,13 @@ func (p *pass) addSpread(n *series.Labels, s slot) {
 		hour, v := p.edges[i], p.sum[i]
 		switch {
 		case s == commandSlot:
-			c := cellOf(n, hour)
+			c := seriesCell(n, hour)
 			if p.software[c] == nil {
 				p.software[c] = map[string]float64{}
 			}
 			p.software[c][n.Rest["command"]] += v
 		case s == nodeCPUSlot:
-			m := p.node(nodeCell{at, hour})
+			m := p.nodeSums(nodeCell{at, hour})
 			switch n.Rest["mode"] {
 			case "guest", "guest_nice": // contained in user and nice
 			case "idle", "iowait":
@@ -278,38 +278,38 @@ func (p *pass) addSpread(n *series.Labels, s slot) {
 				m.guess += p.guess[i]
 			}
 		case s == nodeEnergySlot:
-			m := p.node(nodeCell{at, hour})
+			m := p.nodeSums(nodeCell{at, hour})
 			if m.power == nil {
 				m.power = new(float64)
 			}
 			*m.power += v
 		default:
-			c := cellOf(n, hour)
+			c := seriesCell(n, hour)
 			f := p.cells[c]
 			if f == nil {
-				f = &figures{}
+				f = &figureSums{}
 				p.cells[c] = f
 			}
 			for _, number := range hourSlots.list[s].figures {
 				if number == usedCPU && p.guess[i] > 0 {
 					f.add(usedInterpolated, p.guess[i])
-					p.node(nodeCell{at, hour}).add(usedInterpolated, p.guess[i])
+					p.nodeSums(nodeCell{at, hour}).add(usedInterpolated, p.guess[i])
 				}
 				e := p.worstExactness(&hourFigures[number], hour)
 				f.add(number, v)
 				f.exactness.Add(hourFigures[number].Key, e)
 				if n.Node != "" {
-					m := p.node(nodeCell{at, hour})
+					m := p.nodeSums(nodeCell{at, hour})
 					m.add(number, v)
 					m.exactness.Add(hourFigures[number].Key, e)
 				}
 			}
-			p.fillFacts(k, fact{owner: n.Owner, kind: n.Kind})
+			p.fillFacts(k, workloadFact{owner: n.Owner, kind: n.Kind})
 		}
 	}
 }
 
-func (p *pass) node(c nodeCell) *nodeFigures {
+func (p *pass) nodeSums(c nodeCell) *nodeFigures {
 	m := p.nodes[c]
 	if m == nil {
 		m = &nodeFigures{cpus: map[string]float64{}}
@@ -319,7 +319,7 @@ func (p *pass) node(c nodeCell) *nodeFigures {
 }
 
 // fillFacts fills unknown facts.
-func (p *pass) fillFacts(k key, f fact) {
+func (p *pass) fillFacts(k workloadKey, f workloadFact) {
 	have := p.facts[k]
 	for _, x := range []struct {
 		to   *string
@@ -333,9 +333,10 @@ func (p *pass) fillFacts(k key, f fact) {
 	p.facts[k] = have
 }
 
-// learnRun does the same from a row. The owner of a job is the owner of its row, because a node may know only a number.
-func (p *pass) learnRun(k key, w *store.Workload) {
-	p.fillFacts(k, fact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
+// learnRun fills in facts from a catalogue row. The owner of a job is the owner of its row, because a node may know only a
+// number.
+func (p *pass) learnRun(k workloadKey, w *store.Workload) {
+	p.fillFacts(k, workloadFact{w.Owner, w.Kind, w.Account, w.Partition, w.Command})
 	if w.Owner != "" && workload.Kind(w.Kind).Batch() {
 		have := p.facts[k]
 		have.owner = w.Owner
@@ -348,38 +349,38 @@ func (p *pass) readStart() time.Time { return time.UnixMilli(p.from - p.reach) }
 
 // seriesFacts holds the facts of a series and the time of its last sample.
 type seriesFacts struct {
-	fact
+	workloadFact
 	t int64
 }
 
-// gauges reads starts, facts, memory and requests.
-func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
+// readGauges reads starts, facts, memory and requests.
+func (p *pass) readGauges(ctx context.Context, q storage.Queryable) error {
 	to := time.UnixMilli(p.to).Add(p.ahead)
-	latest := map[key]int64{}          // sample of each fact
-	several := map[key][]seriesFacts{} // facts that more than one series reports
+	latest := map[workloadKey]int64{}          // sample of each fact
+	several := map[workloadKey][]seriesFacts{} // facts that more than one series reports
 	// Each workload has these. They are many, and to sort them would take longer than to read them.
 	err := series.EachUnordered(ctx, q, p.readStart(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
-		k := key{n.Site, n.Workload}
+		k := workloadKey{n.Site, n.Workload}
 		if n.Metric == figure.StartTime {
-			at := partKey{k, placeOf(n)}
+			at := partKey{k, seriesPlace(n)}
 			all := at
 			all.Owner = ""
 			for _, r := range valueSpans(at.partPlace, it) {
-				p.starts[at] = append(p.starts[at], beginning{r.start, r.first})
+				p.starts[at] = append(p.starts[at], counterBegin{r.start, r.first})
 				if at != all {
-					p.starts[all] = append(p.starts[all], beginning{r.start, r.first})
+					p.starts[all] = append(p.starts[all], counterBegin{r.start, r.first})
 				}
 			}
 			return nil
 		}
 		t, _, _, ok := series.Last(it)
-		f := seriesFacts{fact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}, t}
+		f := seriesFacts{workloadFact{n.Owner, n.Kind, n.Rest["account"], n.Rest["partition"], n.Rest["command"]}, t}
 		switch had, known := p.facts[k]; {
 		case !ok:
 		case !known:
-			p.facts[k], latest[k] = f.fact, t
+			p.facts[k], latest[k] = f.workloadFact, t
 		case len(several[k]) == 0:
 			several[k] = []seriesFacts{{had, latest[k]}, f}
 		default:
@@ -397,13 +398,13 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 		})
 		delete(p.facts, k)
 		for _, f := range list {
-			p.fillFacts(k, f.fact)
+			p.fillFacts(k, f.workloadFact)
 		}
 	}
 	return series.ForEach(ctx, q, p.readStart(), to, func(l labels.Labels, it chunkenc.Iterator) error {
 		n := &p.names
 		n.Read(l, hourLabels...)
-		k := key{n.Site, n.Workload}
+		k := workloadKey{n.Site, n.Workload}
 		switch n.Metric {
 		case figure.NodeBoot:
 			p.recordBoot(nodeKey{n.Site, n.Node}, l, it)
@@ -416,7 +417,7 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 				if !has {
 					continue
 				}
-				m := p.node(nodeCell{nodeKey{n.Site, n.Node}, p.edges[i]})
+				m := p.nodeSums(nodeCell{nodeKey{n.Site, n.Node}, p.edges[i]})
 				into := &m.total
 				if n.Metric == memoryFree {
 					into = &m.free
@@ -425,11 +426,11 @@ func (p *pass) gauges(ctx context.Context, q storage.Queryable) error {
 			}
 		case figure.RequestCores:
 			p.clear()
-			p.fillFacts(k, fact{owner: n.Owner, kind: n.Kind})
+			p.fillFacts(k, workloadFact{owner: n.Owner, kind: n.Kind})
 			if n.Node == "" {
 				break // of a batch system: see allocations
 			}
-			o := p.origin(n, firstHourFigure)
+			o := p.findOrigin(n, firstHourFigure)
 			p.keepRequest(k, n.Node, p.integrate(it, o.counterStart(math.MaxInt64)))
 		}
 		return nil
@@ -463,8 +464,8 @@ func (p *pass) integrate(it chunkenc.Iterator, begin int64) (most float64) {
 	return most
 }
 
-// rows returns the rows: workloads by the dimensions of groups, CPU time by program.
-func (p *pass) rows() ([]store.Use, []store.NodeUse) {
+// toRows returns the rows: workloads by the dimensions of groups, CPU time by program.
+func (p *pass) toRows() ([]store.Use, []store.NodeUse) {
 	p.flushRows()
 	return p.use, p.nodeRows()
 }
@@ -473,11 +474,11 @@ func (p *pass) rows() ([]store.Use, []store.NodeUse) {
 func (p *pass) useRows() []store.Use {
 	var use []store.Use
 	for c, f := range p.cells {
-		about := p.facts[c.key]
+		about := p.facts[c.workloadKey]
 		if c.owner != "" {
 			about.owner = c.owner
 		}
-		u := p.row(c, about)
+		u := p.newUseRow(c, about)
 		u.Used = f.usedRow()
 		parts := p.software[c]
 		total := 0.0
@@ -491,7 +492,7 @@ func (p *pass) useRows() []store.Use {
 				if command == u.Command || v == 0 {
 					continue
 				}
-				other := p.row(c, about)
+				other := p.newUseRow(c, about)
 				other.Command, other.CPUSeconds = command, new(*cpu*v/total)
 				other.Exactness.Add("cpu_seconds", u.Exactness["cpu_seconds"])
 				use = append(use, other)
@@ -510,7 +511,7 @@ func (p *pass) useRows() []store.Use {
 				sum += h.hours[i]
 			}
 			if sum > 0 {
-				u := p.row(cell{key: k, hour: p.edges[i]}, p.facts[k])
+				u := p.newUseRow(useCell{workloadKey: k, hour: p.edges[i]}, p.facts[k])
 				u.HeldCoreSeconds = &sum
 				use = append(use, u)
 			}
@@ -519,9 +520,9 @@ func (p *pass) useRows() []store.Use {
 	return append(use, p.starting...)
 }
 
-// program returns the program with the most use in the hour. It ignores "other", which stands for several programs.
+// busiestProgram returns the program with the most use in the hour. It ignores "other", which stands for several programs.
 // Without a program, it returns known, the program of the workload.
-func (p *pass) program(c cell, known string) string {
+func (p *pass) busiestProgram(c useCell, known string) string {
 	best, most := known, 0.0
 	for command, v := range p.software[c] {
 		if command != "other" && (v > most || (v == most && v > 0 && command < best)) {
@@ -531,9 +532,9 @@ func (p *pass) program(c cell, known string) string {
 	return best
 }
 
-func (p *pass) row(c cell, about fact) store.Use {
+func (p *pass) newUseRow(c useCell, about workloadFact) store.Use {
 	u := store.Use{At: time.UnixMilli(c.hour).UTC(), Site: c.Site, Kind: about.kind, Owner: about.owner,
-		Account: about.account, Partition: about.partition, Command: p.program(c, about.command)}
+		Account: about.account, Partition: about.partition, Command: p.busiestProgram(c, about.command)}
 	if u.Kind == "" {
 		u.Kind = string(workload.ID(c.ID).Kind())
 	}
@@ -544,7 +545,7 @@ func (p *pass) nodeRows() []store.NodeUse {
 	out := make([]store.NodeUse, 0, len(p.nodes))
 	for c, m := range p.nodes {
 		u := store.NodeUse{At: time.UnixMilli(c.hour).UTC(), Site: c.site, Node: c.node, Capacity: figure.Capacity{NodeJoules: m.power},
-			Used: m.figures.usedRow()}
+			Used: m.figureSums.usedRow()}
 		if len(m.cpus) > 0 {
 			sum, most := 0.0, 0.0
 			for _, v := range m.cpus {

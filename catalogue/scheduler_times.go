@@ -18,8 +18,8 @@ import (
 // time that was not reported is 0. The exported fields are for gob.
 type SchedulerTimes struct{ Submit, Start, End int64 }
 
-// reported reports whether the scheduler has reported the run.
-func (a *account) reported() bool { return a.Scheduler.Submit != 0 }
+// isReported reports whether the scheduler has reported the run.
+func (a *account) isReported() bool { return a.Scheduler.Submit != 0 }
 
 // maxClockSkew is the largest clock difference in milliseconds between a node and the controller. Slurm does not work
 // beyond it, because a MUNGE credential is valid for five minutes.
@@ -34,8 +34,8 @@ type schedulerRun struct {
 	first, last int64
 }
 
-// runs joins values reported at the same times.
-func (r *schedulerSeries) runs() []schedulerRun {
+// joinRuns joins values reported at the same times.
+func (r *schedulerSeries) joinRuns() []schedulerRun {
 	var out []schedulerRun
 	used := map[int]bool{}
 	take := func(list []startSpan, from schedulerRun, mark bool) int64 {
@@ -77,10 +77,10 @@ func (t *SchedulerTimes) reportedFrom() int64 {
 	return t.Start
 }
 
-// hasSchedulerSamples reports whether samples of the scheduler were taken in.
+// hasSchedulerSamples reports whether the account has samples of the scheduler.
 func (a *account) hasSchedulerSamples() bool {
 	for _, t := range a.Tracks {
-		if t.byBatch() && t.T != 0 {
+		if t.isBatch() && t.T != 0 {
 			return true
 		}
 	}
@@ -91,7 +91,7 @@ func (a *account) hasSchedulerSamples() bool {
 // instead of samples of nodes.
 func (a *account) samplesFrom(byBatch bool) int64 {
 	switch {
-	case !a.reported():
+	case !a.isReported():
 		return a.Start
 	case byBatch:
 		return a.Scheduler.reportedFrom()
@@ -119,16 +119,16 @@ func (a *account) startTime() int64 {
 }
 
 // recordRun records a reported run.
-func (f *fold) recordRun(k key, l schedulerRun) {
-	mine := f.accountOf(k, &l)
+func (f *fold) recordRun(k workloadKey, l schedulerRun) {
+	mine := f.findAccount(k, &l)
 	if mine == nil {
-		mine = f.add(k, l.SchedulerTimes.reportedFrom())
+		mine = f.addAccount(k, l.SchedulerTimes.reportedFrom())
 		mine.Scheduler = l.SchedulerTimes
 		mine.Start = mine.startTime()
 		f.recordMove(k, 0)
 	}
 	before := mine.Scheduler
-	if !mine.reported() && mine.Known {
+	if !mine.isReported() && mine.Known {
 		mine.Born = mine.Start
 	}
 	for _, x := range []struct {
@@ -146,16 +146,16 @@ func (f *fold) recordRun(k key, l schedulerRun) {
 		f.recordMove(k, 0)
 	}
 	f.mergeObserved(k, mine)
-	f.sort(k)
+	f.sortAccounts(k)
 }
 
 // sameSubmit reports whether two submit times in milliseconds belong to one run. Batch systems report whole seconds,
 // and a job may be requeued in the second after its submission.
 func sameSubmit(a, b int64) bool { return abs(a-b) < 500 }
 
-// accountOf returns the account of a reported run. It is the account with the same submit time, or one that only nodes
+// findAccount returns the account of a reported run. It is the account with the same submit time, or one that only nodes
 // have observed so far. It returns nil if there is none.
-func (f *fold) accountOf(k key, l *schedulerRun) *account {
+func (f *fold) findAccount(k workloadKey, l *schedulerRun) *account {
 	for _, a := range f.accounts[k] {
 		switch {
 		case a.Scheduler.Submit != 0 && l.Submit != 0:
@@ -168,7 +168,7 @@ func (f *fold) accountOf(k key, l *schedulerRun) *account {
 	}
 	var mine *account
 	for _, a := range f.accounts[k] {
-		if !a.reported() && a.mayBeRun(l) && (mine == nil ||
+		if !a.isReported() && a.mayBeRun(l) && (mine == nil ||
 			l.SchedulerTimes.distanceTo(a.Start) < l.SchedulerTimes.distanceTo(mine.Start)) {
 			mine = a
 		}
@@ -192,9 +192,7 @@ func (t *SchedulerTimes) includesStart(start, within int64) bool {
 	if low == 0 {
 		low, within = t.Submit, min(within, sameStart)
 	}
-	if high == 0 {
-		high = math.MaxInt64 - within
-	}
+	high = cmp.Or(high, math.MaxInt64-within)
 	return start >= low-within && start <= high+within
 }
 
@@ -207,17 +205,17 @@ func (t *SchedulerTimes) distanceTo(start int64) int64 {
 
 // mergeObserved merges accounts that nodes observed before the scheduler reported the start of the run. It first merges
 // starts inside the run. Clock skew thus never matches a node that has a start inside the run.
-func (f *fold) mergeObserved(k key, mine *account) {
+func (f *fold) mergeObserved(k workloadKey, mine *account) {
 	if mine.Scheduler.Start != 0 {
-		f.adoptThose(k, mine, true)
-		f.adoptThose(k, mine, false)
+		f.adoptMatching(k, mine, true)
+		f.adoptMatching(k, mine, false)
 	}
 }
 
-// adoptThose is adopt for accounts with a start inside the run (within), or for the others.
-func (f *fold) adoptThose(k key, mine *account, within bool) {
+// adoptMatching merges the accounts with a start inside the run if within is set, and otherwise the other ones.
+func (f *fold) adoptMatching(k workloadKey, mine *account, within bool) {
 	f.accounts[k] = slices.DeleteFunc(f.accounts[k], func(a *account) bool {
-		if a == mine || a.reported() || !a.Known || mine.includesStart(a.Start) != within || !mine.Scheduler.includesStart(a.Start,
+		if a == mine || a.isReported() || !a.Known || mine.includesStart(a.Start) != within || !mine.Scheduler.includesStart(a.Start,
 			maxClockSkew) {
 			return false
 		}
@@ -228,7 +226,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 		}
 		for id, t := range a.Tracks {
 			have := mine.Tracks[id] // which may have been read again since, under the job's own id
-			if have != nil && (t.First < have.First || t.T > have.T) || t.starts() && !mine.includesStart(a.Start) && f.beganOn(mine,
+			if have != nil && (t.First < have.First || t.T > have.T) || t.holdsStarts() && !mine.includesStart(a.Start) && f.startedOn(mine,
 				t.Node, nil) {
 				return false // the same part, started again
 			}
@@ -258,7 +256,7 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 		}
 		for p, x := range a.Programs {
 			if mine.Programs == nil {
-				mine.Programs = map[partPlace]program{}
+				mine.Programs = map[partPlace]partProgram{}
 			}
 			if x.T >= mine.Programs[p].T {
 				mine.Programs[p] = x
@@ -273,13 +271,13 @@ func (f *fold) adoptThose(k key, mine *account, within bool) {
 	})
 }
 
-// reportedAt returns the reported account that a start observed by a node belongs to, or nil. It prefers the run that
+// findReported returns the reported account that a start observed by a node belongs to, or nil. It prefers the run that
 // contains the start and began nearest to it. It prefers a started run to a waiting run, because a job requeued in its
 // first seconds may already wait again. Clock skew may explain a start outside the run, but only if the node has no
 // start inside it. Otherwise the start belongs to an unreported run. list holds the starts without an account.
-func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mine *account) {
+func (f *fold) findReported(k workloadKey, start int64, node string, list []startSpan) (mine *account) {
 	for _, a := range f.accounts[k] {
-		if !a.reported() || !a.Scheduler.includesStart(start, sameStart) {
+		if !a.isReported() || !a.Scheduler.includesStart(start, sameStart) {
 			continue
 		}
 		waits := a.Scheduler.Start == 0
@@ -291,20 +289,20 @@ func (f *fold) reportedAt(k key, start int64, node string, list []startSpan) (mi
 		return mine
 	}
 	for _, a := range f.accounts[k] {
-		if a.reported() && a.Scheduler.includesStart(start, maxClockSkew) && (mine == nil ||
+		if a.isReported() && a.Scheduler.includesStart(start, maxClockSkew) && (mine == nil ||
 			a.Scheduler.distanceTo(start) < mine.Scheduler.distanceTo(start)) {
 			mine = a
 		}
 	}
-	if mine != nil && f.beganOn(mine, node, list) {
+	if mine != nil && f.startedOn(mine, node, list) {
 		return nil
 	}
 	return mine
 }
 
-// beganOn reports whether a node observed a start within the run. That start may have been assigned
+// startedOn reports whether a node observed a start within the run. That start may have been assigned
 // to another run before this one's start was reported.
-func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
+func (f *fold) startedOn(mine *account, node string, list []startSpan) bool {
 	if mine.Scheduler.Start == 0 {
 		return false
 	}
@@ -313,9 +311,9 @@ func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
 			return true
 		}
 	}
-	for _, a := range f.accounts[key{mine.Site, mine.ID}] {
+	for _, a := range f.accounts[workloadKey{mine.Site, mine.ID}] {
 		for _, t := range a.Tracks {
-			if t.Node == node && t.starts() && (mine.includesStart(int64(t.FirstV*1000)) || mine.includesStart(int64(t.V*1000))) {
+			if t.Node == node && t.holdsStarts() && (mine.includesStart(int64(t.FirstV*1000)) || mine.includesStart(int64(t.V*1000))) {
 				return true
 			}
 		}
@@ -323,20 +321,20 @@ func (f *fold) beganOn(mine *account, node string, list []startSpan) bool {
 	return false
 }
 
-// includesStart reports whether a start that a node observed lies in the run by clocks that agree.
+// includesStart reports whether a start that a node observed lies in the run, if the clocks agree.
 func (a *account) includesStart(start int64) bool {
 	return a.Scheduler.includesStart(start, sameStart) && (a.Next == 0 || start < a.Next)
 }
 
-// starts reports whether the values of a series are starts that a node observed.
-func (k *track) starts() bool { return k.Slot == startSlot && k.T != 0 && !k.byBatch() }
+// holdsStarts reports whether the values of a series are starts that a node observed.
+func (k *track) holdsStarts() bool { return k.Slot == startSlot && k.T != 0 && !k.isBatch() }
 
-func (f *fold) sort(k key) {
+func (f *fold) sortAccounts(k workloadKey) {
 	list := f.accounts[k]
 	slices.SortStableFunc(list, func(x, y *account) int { return cmp.Compare(x.samplesFrom(true), y.samplesFrom(true)) })
 	var last *account
 	for _, a := range list {
-		if !a.reported() {
+		if !a.isReported() {
 			continue
 		}
 		if last != nil && last.Next != a.samplesFrom(true) {
@@ -347,10 +345,10 @@ func (f *fold) sort(k key) {
 	}
 }
 
-// withAllocated adds the nodes that the scheduler allocated to nodes, the agents' names. Both names of a node may
+// addAllocatedNodes adds the nodes that the scheduler allocated to nodes, the agents' names. Both names of a node may
 // differ by a domain. If they differ entirely, a node may appear twice. The result is therefore limited to the number
 // of allocated nodes, and keeps the agents' names.
-func (a *account) withAllocated(nodes []string) []string {
+func (a *account) addAllocatedNodes(nodes []string) []string {
 	if a.NodeList == "" {
 		return nodes
 	}

@@ -400,7 +400,7 @@ func TestReportedNodesUnderFullNames(t *testing.T) {
 	} {
 		a := &account{}
 		a.NodeList = tt.list
-		if got := a.withAllocated(tt.measured); !slices.Equal(got, tt.want) {
+		if got := a.addAllocatedNodes(tt.measured); !slices.Equal(got, tt.want) {
 			t.Errorf("%s with %v: %v, want %v", tt.list, tt.measured, got, tt.want)
 		}
 	}

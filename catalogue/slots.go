@@ -82,8 +82,8 @@ var (
 	memoryFigure = figure.Index(figure.Runs, "memory_byte_seconds")
 )
 
-// entry is one slot.
-type entry struct {
+// slotEntry is one slot.
+type slotEntry struct {
 	source  figure.Source
 	figures []int // that the series counts in
 	counter bool
@@ -91,7 +91,7 @@ type entry struct {
 
 // registry finds the slot of a series.
 type registry struct {
-	list     []entry
+	list     []slotEntry
 	byMetric map[string][]slot // those of label values first
 	except   map[string]figure.Source
 	labels   []string // that decide
@@ -101,12 +101,12 @@ type registry struct {
 func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Source, facts []figure.Source) *registry {
 	r := &registry{byMetric: map[string][]slot{}, except: map[string]figure.Source{}}
 	for _, s := range facts {
-		r.add(s)
+		r.addSource(s)
 	}
 	for i := range figures {
 		f := &figures[i]
 		for _, s := range f.From {
-			r.add(s)
+			r.addSource(s)
 		}
 		if except != nil {
 			if s := except(f); s.Metric != "" {
@@ -132,12 +132,12 @@ func newRegistry(figures []figure.Figure, except func(*figure.Figure) figure.Sou
 	return r
 }
 
-func (r *registry) add(s figure.Source) {
-	if slices.ContainsFunc(r.list, func(e entry) bool { return e.source == s }) {
+func (r *registry) addSource(s figure.Source) {
+	if slices.ContainsFunc(r.list, func(e slotEntry) bool { return e.source == s }) {
 		return
 	}
 	r.byMetric[s.Metric] = append(r.byMetric[s.Metric], slot(len(r.list)))
-	r.list = append(r.list, entry{source: s})
+	r.list = append(r.list, slotEntry{source: s})
 	if s.Label != "" {
 		r.addLabel(s.Label)
 	}
@@ -149,8 +149,8 @@ func (r *registry) addLabel(label string) {
 	}
 }
 
-// metrics returns the names of all series.
-func (r *registry) metrics() []string {
+// metricNames returns the names of all series.
+func (r *registry) metricNames() []string {
 	var out []string
 	for name := range r.byMetric {
 		out = append(out, name)
@@ -161,7 +161,7 @@ func (r *registry) metrics() []string {
 
 // splitNames separates the names of the series of slots before first from all other names.
 func (r *registry) splitNames(first slot) (before, others []string) {
-	for _, name := range r.metrics() {
+	for _, name := range r.metricNames() {
 		if slices.Min(r.byMetric[name]) < first {
 			before = append(before, name)
 		} else {
@@ -171,8 +171,8 @@ func (r *registry) splitNames(first slot) (before, others []string) {
 	return before, others
 }
 
-// names returns the names of slots in a saved state, by number.
-func (r *registry) names() []string {
+// slotNames returns the names of slots in a saved state, by number.
+func (r *registry) slotNames() []string {
 	out := make([]string, len(r.list))
 	for i, e := range r.list {
 		out[i] = e.source.String()
@@ -180,8 +180,8 @@ func (r *registry) names() []string {
 	return out
 }
 
-// slot returns the slot of a series, or false if there is none.
-func (r *registry) slot(n *series.Labels) (slot, bool) {
+// findSlot returns the slot of a series, or false if there is none.
+func (r *registry) findSlot(n *series.Labels) (slot, bool) {
 	if x, ok := r.except[n.Metric]; ok && n.Rest[x.Label] == x.Value {
 		return 0, false
 	}
@@ -193,8 +193,8 @@ func (r *registry) slot(n *series.Labels) (slot, bool) {
 	return 0, false
 }
 
-// counter reports whether the series of a slot only grow.
-func (s slot) counter() bool { return runSlots.list[s].counter }
+// isCounter reports whether the series of a slot only grow.
+func (s slot) isCounter() bool { return runSlots.list[s].counter }
 
 // isUsedBy reports whether the series of a slot count in a figure of runs.
 func (s slot) isUsedBy(i int) bool { return slices.Contains(runSlots.list[s].figures, i) }

@@ -11,13 +11,13 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// state is the saved state of a builder: the accounts of all live workloads. It stores series by name, so that a
+// savedState is the saved state of a builder: the accounts of all live workloads. It stores series by name, so that a
 // program with other figures can read it. Tracks of series that no figure needs are dropped.
-type state struct {
+type savedState struct {
 	Version  int
 	At       time.Time
 	Slots    []string // names of the numbers in [track.Slot]
-	Accounts map[key][]*account
+	Accounts map[workloadKey][]*account
 }
 
 // stateVersion is 6 since parts of different owners are separate.
@@ -30,7 +30,7 @@ const stateBlock = 64 << 10
 
 // encodeState returns the compressed state. Compression reduces it to two fifths, because the state repeats the place
 // of each series. With many short process groups, the uncompressed state was a third of all catalogue writes.
-func encodeState(s *state) ([]byte, error) {
+func encodeState(s *savedState) ([]byte, error) {
 	var buf bytes.Buffer
 	w := s2.NewWriter(&buf, s2.WriterBlockSize(stateBlock), s2.WriterConcurrency(1), s2.WriterBetterCompression())
 	if err := errors.Join(gob.NewEncoder(w).Encode(s), w.Close()); err != nil {
@@ -40,8 +40,8 @@ func encodeState(s *state) ([]byte, error) {
 }
 
 // decodeState reads a state of this version. For another version, history is read again.
-func decodeState(raw []byte) (state, error) {
-	var s state
+func decodeState(raw []byte) (savedState, error) {
+	var s savedState
 	if len(raw) == 0 {
 		return s, errNoState
 	}
@@ -55,17 +55,17 @@ func decodeState(raw []byte) (state, error) {
 	if s.Version != stateVersion {
 		return s, fmt.Errorf("version %d, want %d", s.Version, stateVersion)
 	}
-	return s, s.complete()
+	return s, s.restoreSlots()
 }
 
-// complete renumbers the slots for this program and creates the maps that gob omits when they are empty.
-func (s *state) complete() error {
+// restoreSlots renumbers the slots for this program and creates the maps that gob omits when they are empty.
+func (s *savedState) restoreSlots() error {
 	number := map[string]slot{}
-	for i, name := range runSlots.names() {
+	for i, name := range runSlots.slotNames() {
 		number[name] = slot(i)
 	}
 	if s.Accounts == nil {
-		s.Accounts = map[key][]*account{}
+		s.Accounts = map[workloadKey][]*account{}
 	}
 	for _, runs := range s.Accounts {
 		for _, a := range runs {
@@ -76,7 +76,7 @@ func (s *state) complete() error {
 				a.Tracks = map[uint64]*track{}
 			}
 			if a.Ends == nil {
-				a.Ends = map[partPlace]ending{}
+				a.Ends = map[partPlace]partEnding{}
 			}
 			for id, t := range a.Tracks {
 				if t == nil || int(t.Slot) >= len(s.Slots) {
@@ -91,6 +91,6 @@ func (s *state) complete() error {
 			}
 		}
 	}
-	s.Version, s.Slots = stateVersion, runSlots.names()
+	s.Version, s.Slots = stateVersion, runSlots.slotNames()
 	return nil
 }

@@ -45,7 +45,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-func checkState(t *testing.T, what string, s *state, want []byte) {
+func checkState(t *testing.T, what string, s *savedState, want []byte) {
 	t.Helper()
 	f := newFold(nil)
 	f.accounts = s.Accounts
@@ -71,21 +71,21 @@ func checkState(t *testing.T, what string, s *state, want []byte) {
 // A state names its series: one that this program does not read is dropped, a number
 // without a name is an error.
 func TestStateNamesItsSeries(t *testing.T) {
-	encode := func(s state) []byte {
+	encode := func(s savedState) []byte {
 		raw, err := encodeState(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return raw
 	}
-	of := func(slots []string, tracks map[uint64]*track) state {
-		return state{Version: stateVersion, At: simBegin, Slots: slots, Accounts: map[key][]*account{{"s", "unit/a"}: {{Site: "s", ID: "unit/a", Tracks: tracks}}}}
+	of := func(slots []string, tracks map[uint64]*track) savedState {
+		return savedState{Version: stateVersion, At: simBegin, Slots: slots, Accounts: map[workloadKey][]*account{{"s", "unit/a"}: {{Site: "s", ID: "unit/a", Tracks: tracks}}}}
 	}
 	s, err := decodeState(encode(of([]string{"reckon_workload_gone_total", "reckon_workload_threads"}, map[uint64]*track{1: {Slot: 0, T: 5, V: 7}, 2: {Slot: 1, T: 5, V: 3}})))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := s.Accounts[key{"s", "unit/a"}][0]
+	a := s.Accounts[workloadKey{"s", "unit/a"}][0]
 	if len(a.Tracks) != 1 || a.Tracks[2] == nil || a.Ends == nil {
 		t.Fatalf("tracks %+v", a.Tracks)
 	}
@@ -94,8 +94,8 @@ func TestStateNamesItsSeries(t *testing.T) {
 	}
 	for name, raw := range map[string][]byte{
 		"a number without a name": encode(of([]string{"reckon_workload_threads"}, map[uint64]*track{1: {Slot: 9, T: 5}})),
-		"a newer version":         encode(state{Version: stateVersion + 1}),
-		"version 5":               encode(state{Version: 5}),
+		"a newer version":         encode(savedState{Version: stateVersion + 1}),
+		"version 5":               encode(savedState{Version: 5}),
 		"nothing":                 nil,
 	} {
 		if _, err := decodeState(raw); err == nil {

@@ -23,7 +23,7 @@ func (b *Builder) Status(context.Context) (Status, error) {
 	if last := b.status.Load(); last != nil {
 		st = *last
 	}
-	dirty, err := b.dirty()
+	dirty, err := b.dirtyHours()
 	st.Dirty = len(dirty.Hours)
 	return st, err
 }

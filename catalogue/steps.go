@@ -28,11 +28,11 @@ type stepValue struct {
 // protects against other senders.
 const maxSteps = 2000
 
-// ofStep reports whether the series of a slot are about a step.
-func (s slot) ofStep() bool { return s >= stepSlot && s <= stepCoresSlot }
+// isStep reports whether the series of a slot are about a step.
+func (s slot) isStep() bool { return s >= stepSlot && s <= stepCoresSlot }
 
-// step records a sample of a step.
-func (a *account) step(s slot, t int64, v float64, n *series.Labels) {
+// addStepSample records a sample of a step.
+func (a *account) addStepSample(s slot, t int64, v float64, n *series.Labels) {
 	x := a.Steps[n.Part]
 	if x == nil {
 		if len(a.Steps) >= maxSteps || n.Part == "" {
@@ -50,12 +50,12 @@ func (a *account) step(s slot, t int64, v float64, n *series.Labels) {
 		}
 		return
 	}
-	if of := x.value(s); t > of.T {
+	if of := x.figureOf(s); t > of.T {
 		*of, a.touched = stepValue{t, v}, true
 	}
 }
 
-func (x *jobStep) value(s slot) *stepValue {
+func (x *jobStep) figureOf(s slot) *stepValue {
 	switch s {
 	case stepStartSlot:
 		return &x.Start
@@ -71,8 +71,8 @@ func (x *jobStep) value(s slot) *stepValue {
 	return &x.NCores
 }
 
-// steps returns the steps of the run by start and id.
-func (a *account) steps() []store.Step {
+// listSteps returns the steps of the run by start and id.
+func (a *account) listSteps() []store.Step {
 	var out []store.Step
 	for _, id := range slices.Sorted(maps.Keys(a.Steps)) {
 		x := a.Steps[id]
@@ -88,8 +88,8 @@ func (a *account) steps() []store.Step {
 	return out
 }
 
-// wholeCode sets the exit code of the script's step to the exit code of the run, if accounting subtracted 128 from it.
-func wholeCode(steps []store.Step, code *int) {
+// restoreExitCode sets the exit code of the batch script's step to that of the run, if accounting subtracted 128 from it.
+func restoreExitCode(steps []store.Step, code *int) {
 	for i := range steps {
 		if s := &steps[i]; s.ID == "batch" && s.ExitCode != nil && code != nil && *s.ExitCode+128 == *code {
 			s.ExitCode = code

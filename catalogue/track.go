@@ -26,25 +26,25 @@ type track struct {
 	Hist, HistBase *metric.Histogram // the same for histograms
 }
 
-func (k *track) location() partPlace { return partPlace{k.Node, k.Part, k.Owner} }
+func (k *track) place() partPlace { return partPlace{k.Node, k.Part, k.Owner} }
 
-// byBatch reports whether a batch system wrote the series.
-func (k *track) byBatch() bool { return k.Node == "" && k.Part == "" }
+// isBatch reports whether a batch system wrote the series.
+func (k *track) isBatch() bool { return k.Node == "" && k.Part == "" }
 
 // total returns the count of a counter since the workload began.
 func (k *track) total() float64 { return k.Base + k.V }
 
-func (k *track) number(t int64, v float64) {
+func (k *track) addNumber(t int64, v float64) {
 	switch {
 	case k.T == 0:
 		k.First, k.FirstV, k.Max = t, v, v
-	case k.Slot.counter() && v < k.V:
+	case k.Slot.isCounter() && v < k.V:
 		k.Base += k.V // the counter was reset
 	}
 	k.T, k.V, k.Max, k.Stale = t, v, max(k.Max, v), false
 }
 
-func (k *track) histogram(t int64, h *metric.Histogram) {
+func (k *track) addHistogram(t int64, h *metric.Histogram) {
 	if k.Hist != nil && h.Count < k.Hist.Count {
 		k.keepBeforeReset()
 	}
@@ -60,8 +60,8 @@ func (k *track) keepBeforeReset() {
 	k.Hist = nil
 }
 
-// distribution returns the whole histogram across all resets.
-func (k *track) distribution() *metric.Histogram {
+// wholeHistogram returns the whole histogram across all resets.
+func (k *track) wholeHistogram() *metric.Histogram {
 	var out metric.Histogram
 	for _, h := range []*metric.Histogram{k.HistBase, k.Hist} {
 		if h != nil {
@@ -71,15 +71,15 @@ func (k *track) distribution() *metric.Histogram {
 	return &out
 }
 
-// read adds samples to the tracks that pick returns for their times, and calls note for each number. It skips samples
+// readSamples adds samples to the tracks that pick returns for their times, and calls note for each number. It skips samples
 // that a track already has.
-func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
+func readSamples(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v float64)) {
 	h := histogramReader{}
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			t := it.AtT()
 			if k := pick(t); k != nil && t > k.T {
-				h.sample(k, t, it)
+				h.addSample(k, t, it)
 			}
 			continue
 		}
@@ -91,7 +91,7 @@ func read(it chunkenc.Iterator, pick func(t int64) *track, note func(t int64, v 
 		case value.IsStaleNaN(v):
 			k.Stale = true
 		case !math.IsNaN(v):
-			k.number(t, v)
+			k.addNumber(t, v)
 			if note != nil {
 				note(t, v)
 			}
@@ -108,7 +108,7 @@ type histogramReader struct {
 	held, spare *histogram.FloatHistogram
 }
 
-func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
+func (r *histogramReader) addSample(k *track, t int64, it chunkenc.Iterator) {
 	if r.spare == nil {
 		// Never nil: the iterator would return slices of its own.
 		r.spare = &histogram.FloatHistogram{}
@@ -136,7 +136,7 @@ func (r *histogramReader) sample(k *track, t int64, it chunkenc.Iterator) {
 
 func (r *histogramReader) flush() {
 	if r.track != nil {
-		r.track.histogram(r.t, series.FromNative(r.held))
+		r.track.addHistogram(r.t, series.FromNative(r.held))
 		r.track = nil
 	}
 }

@@ -16,17 +16,17 @@ import (
 
 // waitingPod holds the samples of a series about a pod without a node.
 type waitingPod struct {
-	key
+	workloadKey
 	id                           uint64
 	kind, owner, part, run, text string
 	created, last                int64 // milliseconds; created is 0 if only the end of the series was read
 	stale                        bool
 }
 
-// unscheduled reads the report of a pod without a node.
-func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
+// readWaitingPod reads the report of a pod without a node.
+func (f *fold) readWaitingPod(k workloadKey, id uint64, it chunkenc.Iterator) {
 	n := &f.names
-	x := waitingPod{key: k, id: id, kind: n.Kind, owner: n.Owner, part: n.Part, run: n.Rest["run"], text: n.Rest["reason"]}
+	x := waitingPod{workloadKey: k, id: id, kind: n.Kind, owner: n.Owner, part: n.Part, run: n.Rest["run"], text: n.Rest["reason"]}
 	if message := n.Rest["message"]; message != "" {
 		x.text += ": " + message
 	}
@@ -40,19 +40,19 @@ func (f *fold) unscheduled(k key, id uint64, it chunkenc.Iterator) {
 	f.waiting = append(f.waiting, x)
 }
 
-// takeWaiting records the pods without a node. It must run last, because it needs to know which runs ended before a pod
+// assignWaiting records the pods without a node. It must run last, because it needs to know which runs ended before a pod
 // was created. It starts with the latest reports, because a run begins after the last message of its pod.
-func (f *fold) takeWaiting() {
+func (f *fold) assignWaiting() {
 	slices.SortFunc(f.waiting, func(a, b waitingPod) int { return cmp.Compare(b.last, a.last) })
 	for i := range f.waiting {
 		x := &f.waiting[i]
-		a := f.waitsIn(x)
+		a := f.findWaitingRun(x)
 		if a == nil {
 			continue
 		}
 		a.Kind = cmp.Or(a.Kind, x.kind)
 		a.setOwner(x.owner, false, false)
-		tr, pod := a.Tracks[x.id], a.pod(x.part)
+		tr, pod := a.Tracks[x.id], a.reportsOf(x.part)
 		if tr == nil {
 			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.last, FirstV: float64(x.created) / 1000}
 			a.Tracks[x.id] = tr
@@ -69,10 +69,10 @@ func (f *fold) takeWaiting() {
 	f.waiting = f.waiting[:0]
 }
 
-// waitsIn returns the run of a pod without a node. If all earlier runs had ended when the pod was created, it creates a
+// findWaitingRun returns the run of a pod without a node. If all earlier runs had ended when the pod was created, it creates a
 // run. It returns nil if only the end of the pod's report is known.
-func (f *fold) waitsIn(x *waitingPod) *account {
-	for _, a := range slices.Backward(f.accounts[x.key]) {
+func (f *fold) findWaitingRun(x *waitingPod) *account {
+	for _, a := range slices.Backward(f.accounts[x.workloadKey]) {
 		if x.run != "" && a.Run == x.run {
 			return a
 		}
@@ -85,15 +85,15 @@ func (f *fold) waitsIn(x *waitingPod) *account {
 	if x.created == 0 {
 		return nil
 	}
-	for _, a := range f.accounts[x.key] {
+	for _, a := range f.accounts[x.workloadKey] {
 		switch {
 		case x.run != "" && a.Run != "":
 		case a.hasOnlyWaitingPods() && x.created <= a.lastSample()+partPause, a.Start >= x.created && a.Start <= x.last+partPause,
-			a.Start < x.created && !a.hasOnlyWaitingPods() && !a.isOver(a.going(), x.created, nil):
+			a.Start < x.created && !a.hasOnlyWaitingPods() && !a.isOver(a.currentPlaces(), x.created, nil):
 			return a
 		}
 	}
-	a := f.add(x.key, x.created)
+	a := f.addAccount(x.workloadKey, x.created)
 	a.Run = x.run
 	return a
 }

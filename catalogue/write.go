@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// keptRows is the number of rows for which a round keeps its memory for the next, at a kilobyte each.
-const keptRows = 2048
+// maxKeptRows is the number of rows for which a round keeps its memory for the next, at a kilobyte each.
+const maxKeptRows = 2048
 
-// write updates the rows of workloads that changed, or that became silent for too long, since the last round.
-func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
+// writeRows updates the rows of workloads that changed, or that became silent for too long, since the last round.
+func (b *Builder) writeRows(ctx context.Context, now time.Time) (int, error) {
 	rows := b.rows[:0]
 	var done []*account
 	var ended []time.Time
 	defer func() {
-		if clear(rows); cap(rows) <= keptRows {
+		if clear(rows); cap(rows) <= maxKeptRows {
 			b.rows = rows
 		}
 	}()
 	moved := 0 // rows that others make way for, or that make way
-	for _, a := range b.fold.rewritten() {
+	for _, a := range b.fold.changedRuns() {
 		if len(a.Tracks) == 0 || (!a.touched && a.endTime(a.partTimes(), now.UnixMilli(), b.o.Gone.Milliseconds()) == 0) {
 			continue
 		}
@@ -32,7 +32,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 		}
 		rows, done, ended = append(rows, w), append(done, a), append(ended, w.End)
 	}
-	if err := errors.Join(unusedGPUs(ctx, b.q, rows, b.o.Gone), jointCores(ctx, b.q, rows)); err != nil {
+	if err := errors.Join(setUnusedGPUs(ctx, b.q, rows, b.o.Gone), setJointQuantiles(ctx, b.q, rows)); err != nil {
 		return 0, err
 	}
 	for i, a := range done {
@@ -53,7 +53,7 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	}
 	b.fold.gone = nil
 	for i, a := range done {
-		a.Wrote = writtenState{a.Owner, a.reported()}
+		a.Wrote = writtenState{a.Owner, a.isReported()}
 		a.touched, a.replaces, a.Fixed, a.Ended, a.Over, a.Rows, a.ended = false, false, true, !ended[i].IsZero(), 0, []int64{a.Start},
 			a.lastSample()
 		if a.Ended {
@@ -63,8 +63,8 @@ func (b *Builder) write(ctx context.Context, now time.Time) (int, error) {
 	return len(rows), nil
 }
 
-// rewritten returns the runs with rows to write. Rows that had, or will have, the start of another row come first.
-func (f *fold) rewritten() []*account {
+// changedRuns returns the runs with rows to write. Rows that had, or will have, the start of another row come first.
+func (f *fold) changedRuns() []*account {
 	list := f.openRuns()
 	more := false
 	for _, a := range list {
@@ -72,7 +72,7 @@ func (f *fold) rewritten() []*account {
 			if was == a.Start {
 				continue
 			}
-			for _, o := range f.accounts[key{a.Site, a.ID}] {
+			for _, o := range f.accounts[workloadKey{a.Site, a.ID}] {
 				if o != a && o.Start == was {
 					more = more || o.Ended && !o.touched
 					o.touched, o.replaces = true, true

@@ -17,7 +17,7 @@ import (
 	"reckon/internal/series"
 )
 
-// silentListed is how long a silent node stays in the list, as down.
+// silentListed is the time for which a silent node stays in the list, as down.
 const silentListed = 24 * time.Hour
 
 // rateWindow is the window for the rates of nodes.

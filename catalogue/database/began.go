@@ -20,10 +20,11 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 	if len(kinds) > 0 {
 		w.selectInterval(from, to)
 		w.addCondition("(start_ms >= " + w.placeholder(from.UnixMilli()) + " OR kind IN " + w.placeholders(kinds) + ")")
-		text = beganColumns + w.sql()
+		text = beganColumns + w.whereClause()
 	} else { // each part by an index of starts, because nearly all workloads ended since a time long ago
 		w.addCondition("start_ms >= " + w.placeholder(from.UnixMilli()) + " AND start_ms < " + w.placeholder(to.UnixMilli()))
-		text = beganColumns + w.sql() + " AND submit_ms IS NOT NULL UNION ALL " + beganColumns + w.sql() + " AND submit_ms IS NULL"
+		text = beganColumns + w.whereClause() + " AND submit_ms IS NOT NULL UNION ALL " + beganColumns + w.whereClause() +
+			" AND submit_ms IS NULL"
 	}
 	rows, err := c.db.QueryContext(ctx, text+" ORDER BY start_ms, key", w.args...)
 	if err != nil {

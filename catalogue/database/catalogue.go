@@ -35,7 +35,7 @@ import (
 )
 
 //go:embed schema/*.sql
-var files embed.FS
+var schemaFiles embed.FS
 
 // schemaVersion is the version of the tables in the folder schema, which the table migrations records. Programs up to commit
 // ad0587d9 (2026-11-26) reached the same tables through 18 migrations.
@@ -57,7 +57,7 @@ type Catalogue struct {
 
 	lists *listCache // nil if the database has an index for each list
 
-	settler *settler // nil in PostgreSQL
+	settler *checkpointer // nil in PostgreSQL
 
 	// fence begins every transaction of a writer; nil if this server is the only one.
 	fence func(context.Context, *sql.Tx) error
@@ -84,7 +84,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		log.Error("the catalogue is missing and is rebuilt from the series. "+onlyInBackups, "file", path)
 		err = errors.Join(removeLog(path), durable.ForgetClosed(path))
 	} else if errors.As(err, &changed) {
-		err = damaged{err.Error(), changed.Pages}
+		err = damageReport{err.Error(), changed.Pages}
 	} else if err == nil {
 		err = sqlitelog.Report(path, pages.LeftOpen, lostWithLog, log)
 	}
@@ -99,7 +99,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 		}
 		cause := err
 		if c, err = open(path, durable.NewPages(path), log); err == nil {
-			var pages damaged
+			var pages damageReport
 			errors.As(cause, &pages)
 			took, lost, failed := c.salvage(context.Background(), aside, pages.pages)
 			c.reportMoved(aside, took, lost, cause, failed)
@@ -128,7 +128,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 		}
 	}
 	restrictMode(path)
-	db, err := sql.Open(driver, dsn(path))
+	db, err := sql.Open(sqliteDriver, dsn(path))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, er
 	if err := c.prepare(context.Background()); err != nil {
 		return nil, err
 	}
-	if c.settler, err = newSettler(context.Background(), db, path, pages, log); err != nil {
+	if c.settler, err = newCheckpointer(context.Background(), db, path, pages, log); err != nil {
 		return nil, err
 	}
 	c.settler.checkpoint(context.Background(), 0) // from now on there is a note, and a log
@@ -166,7 +166,7 @@ func restrictMode(path string) {
 }
 
 func (c *Catalogue) prepare(ctx context.Context) (err error) {
-	if err := c.create(ctx); err != nil {
+	if err := c.createTables(ctx); err != nil {
 		return err
 	}
 	if err := c.addColumns(ctx); err != nil {
@@ -179,21 +179,21 @@ func (c *Catalogue) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	c.inserts = &inserts{db: c.db, by: map[figureSet]*sql.Stmt{}}
-	c.lists = newLists(c.db, &c.write, c.log)
+	c.lists = newListCache(c.db, &c.write, c.log)
 	c.byKey, err = c.db.PrepareContext(ctx, byKeySQL)
 	return err
 }
 
-// damaged is the output of quick_check, as an error that counts as corruption.
-type damaged struct {
+// damageReport is the output of quick_check, as an error that counts as corruption.
+type damageReport struct {
 	text  string
 	pages map[int64]bool // damaged pages; nil if unknown
 }
 
-func (d damaged) Error() string { return "check: " + d.text }
+func (d damageReport) Error() string { return "check: " + d.text }
 
 func errorCode(err error) (int, bool) {
-	if d := (damaged{}); errors.As(err, &d) {
+	if d := (damageReport{}); errors.As(err, &d) {
 		return 11, true
 	}
 	var e *sqlite.Error
@@ -216,14 +216,14 @@ func (c *Catalogue) verify(ctx context.Context, deep bool) error {
 		return err
 	}
 	if verdict != "ok" {
-		return damaged{text: verdict}
+		return damageReport{text: verdict}
 	}
 	return nil
 }
 
-// create creates the tables of an empty database, or checks the version of existing ones.
-func (c *Catalogue) create(ctx context.Context) error {
-	text, err := files.ReadFile("schema/" + c.d.name + ".sql")
+// createTables creates the tables of an empty database, or checks the version of existing ones.
+func (c *Catalogue) createTables(ctx context.Context) error {
+	text, err := schemaFiles.ReadFile("schema/" + c.d.name + ".sql")
 	if err != nil {
 		return err
 	}
@@ -366,7 +366,7 @@ func (c *Catalogue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	if err == nil {
 		if err = f(tx); err == nil {
 			if err = tx.Commit(); err == nil {
-				c.settler.checkpoint(ctx, settleAt)
+				c.settler.checkpoint(ctx, checkpointBytes)
 			}
 		} else {
 			err = errors.Join(err, tx.Rollback())
@@ -391,7 +391,7 @@ func (c *Catalogue) translateError(ctx context.Context, err error) error {
 				"files (%s): %w",
 			store.ErrUnavailable, c.path, filelimit.Remedy, err)
 	case c.d.gone(err):
-		again := c.remake(ctx)
+		again := c.recreateTables(ctx)
 		return fmt.Errorf("%w: the tables of the catalogue in %s are missing; they are created again and rebuilt from the series: %w",
 			store.ErrUnavailable, c.path, errors.Join(err, again))
 	case ctx.Err() != nil:

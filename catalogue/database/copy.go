@@ -62,7 +62,7 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 			return copied, c.translateError(ctx, err)
 		}
 		if len(list) == 0 {
-			return copied, c.allThere(ctx, to)
+			return copied, c.checkCopied(ctx, to)
 		}
 		err = c.eachStep(ctx, func(key int64, s store.Step) {
 			if i, ok := at[key]; ok {
@@ -79,12 +79,12 @@ func (c *Catalogue) copyWorkloads(ctx context.Context, to *Catalogue) (int, erro
 	}
 }
 
-func (c *Catalogue) allThere(ctx context.Context, to *Catalogue) error {
-	here, err := c.total(ctx, store.Filter{})
+func (c *Catalogue) checkCopied(ctx context.Context, to *Catalogue) error {
+	here, err := c.countTotal(ctx, store.Filter{})
 	if err != nil {
 		return c.translateError(ctx, err)
 	}
-	there, err := to.total(ctx, store.Filter{})
+	there, err := to.countTotal(ctx, store.Filter{})
 	if err == nil && there < here {
 		err = fmt.Errorf("%d workloads are here and %d there", here, there)
 	}

@@ -285,7 +285,7 @@ func TestSettle(t *testing.T) {
 	if err := c.Upsert(t.Context(), versionOf(0, 3000, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := sqlitelog.Size(path); n >= settleAt {
+	if n := sqlitelog.Size(path); n >= checkpointBytes {
 		t.Errorf("the log has %d bytes", n)
 	}
 	before, err := os.Stat(path)

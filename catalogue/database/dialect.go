@@ -73,11 +73,11 @@ func sqliteDialect() *dialect {
 	}
 }
 
-// driver is the name of SQLite in package database/sql.
-const driver = "sqlite"
+// sqliteDriver is the name of SQLite in package database/sql.
+const sqliteDriver = "sqlite"
 
 // dsn returns the SQLite data source name for a file. With it, writers wait for a lock instead of failing. A commit is
-// in the write-ahead log, which [settler] copies into the file, so that a killed process loses no commit.
+// in the write-ahead log, which [checkpointer] copies into the file, so that a killed process loses no commit.
 func dsn(path string) string {
 	q := url.Values{}
 	for _, p := range []string{
@@ -90,8 +90,8 @@ func dsn(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// params writes $first, $first+1, ...
-func params(first, n int) string {
+// parameterList writes $first, $first+1, ...
+func parameterList(first, n int) string {
 	var b strings.Builder
 	for i := range n {
 		if i > 0 {

@@ -24,39 +24,40 @@ func (c *Catalogue) EachRun(ctx context.Context, q store.RunQuery, next func(*st
 	f := q.Filter
 	f.IDs, f.Family = nil, ""
 	if !c.d.indexes {
-		table, err := c.eachTable(ctx, q.Held)
+		table, err := c.tableForRuns(ctx, q.Held)
 		if err != nil {
 			return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 		}
 		if table != nil {
-			eachOfColumns(table, f, places, next)
+			eachColumnRow(table, f, places, next)
 			return ctx.Err()
 		}
 	}
 	w := &conditions{d: c.d}
-	w.filter(f)
+	w.addFilter(f)
 	if q.Held {
 		w.addCondition("(allocated_cores IS NOT NULL OR request_cores IS NOT NULL)")
 	}
-	return c.eachOfRows(ctx, w, places, next)
+	return c.eachStoredRow(ctx, w, places, next)
 }
 
-// eachTable returns the columns in memory; nil if there are few rows or, for few of the runs, if they are not in memory yet.
-func (c *Catalogue) eachTable(ctx context.Context, few bool) (*columns.Table, error) {
+// tableForRuns returns the columns in memory. It returns nil if the table has few rows, or if few runs are requested and the
+// columns are not in memory yet.
+func (c *Catalogue) tableForRuns(ctx context.Context, few bool) (*columns.Table, error) {
 	if rows, _ := c.Held(); few && rows == 0 {
 		return nil, nil
 	}
-	return c.lists.table(ctx)
+	return c.lists.loadedTable(ctx)
 }
 
-// eachOfRows passes the rows of the database.
-func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int, next func(*store.Workload)) error {
+// eachStoredRow passes the rows of the database.
+func (c *Catalogue) eachStoredRow(ctx context.Context, w *conditions, figures []int, next func(*store.Workload)) error {
 	read := []string{"site", "kind", "name", "owner", "account", "partition_name", "command", "state", "qos", "nodes", "exactness",
 		"start_ms", "seen_ms", "until_ms", "submit_ms"}
 	for _, at := range figures {
 		read = append(read, runColumns[at])
 	}
-	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(read, ", ")+" FROM workloads"+w.sql(), w.args...)
+	rows, err := c.db.QueryContext(ctx, "SELECT "+strings.Join(read, ", ")+" FROM workloads"+w.whereClause(), w.args...)
 	if err != nil {
 		return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 	}
@@ -81,12 +82,12 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 		if err != nil {
 			return fmt.Errorf("read runs: %w", c.translateError(ctx, err))
 		}
-		run.Start, run.Seen = timeOf(start), timeOf(seen)
+		run.Start, run.Seen = fromMillis(start), fromMillis(seen)
 		if until < waiting {
-			run.End = timeOf(until)
+			run.End = fromMillis(until)
 		}
 		if submit != nil {
-			run.Submit = timeOf(*submit)
+			run.Submit = fromMillis(*submit)
 		}
 		c.d.mapTexts(&run, c.d.get)
 		next(&run)
@@ -94,8 +95,8 @@ func (c *Catalogue) eachOfRows(ctx context.Context, w *conditions, figures []int
 	return c.translateError(ctx, rows.Err())
 }
 
-// eachOfColumns passes the rows of a table.
-func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next func(*store.Workload)) {
+// eachColumnRow passes the rows of a table.
+func eachColumnRow(table *columns.Table, f store.Filter, figures []int, next func(*store.Workload)) {
 	words := []int{wordSite, wordKind, wordName, wordOwner, wordAccount, wordPartition, wordCommand, wordState, wordQOS, wordExactness}
 	numbers := []int{numberStart, numberSeen, numberUntil, numberSubmit}
 	const fixed = 4
@@ -110,7 +111,7 @@ func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next fun
 	}
 	degrees, lists, exact := map[int]figure.Degrees{}, map[int][]string{}, math.NaN() // by their numbers
 	at := func(v []float64, i uint16) float64 { return v[min(int(i), len(v)-1)] }
-	table.Scan(columnsQuery(f, "start_ms", false), words, numbers, func(b *columns.Batch, x columns.Texts) {
+	table.Scan(toColumnsQuery(f, "start_ms", false), words, numbers, func(b *columns.Batch, x columns.Texts) {
 		texts, known := make([]int, 0, len(into)), make([]int, 0, len(slots)) // columns to read of each row
 		for k, p := range into {
 			if texts = append(texts, k); len(b.Words[k]) == 1 {
@@ -130,16 +131,16 @@ func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next fun
 				w.Owner = w.Owner[:cut]
 			}
 			if code := at(b.Words[wordExactness], i); code != exact {
-				w.Exactness, exact = exactOf(degrees, int(code), x), code
+				w.Exactness, exact = decodeExactness(degrees, int(code), x), code
 			}
-			w.Nodes = nodesOf(lists, int(at(b.Names, i)), x)
+			w.Nodes = decodeNodes(lists, int(at(b.Names, i)), x)
 			until, submit := at(b.Numbers[2], i), at(b.Numbers[3], i)
-			w.Start, w.Seen = timeOf(int64(at(b.Numbers[0], i))), timeOf(int64(at(b.Numbers[1], i)))
+			w.Start, w.Seen = fromMillis(int64(at(b.Numbers[0], i))), fromMillis(int64(at(b.Numbers[1], i)))
 			if w.End, w.Submit = (time.Time{}), (time.Time{}); until < waiting {
-				w.End = timeOf(int64(until))
+				w.End = fromMillis(int64(until))
 			}
 			if submit == submit {
-				w.Submit = timeOf(int64(submit))
+				w.Submit = fromMillis(int64(submit))
 			}
 			for _, k := range known {
 				values[k] = at(b.Numbers[fixed+k], i)
@@ -152,8 +153,8 @@ func eachOfColumns(table *columns.Table, f store.Filter, figures []int, next fun
 	})
 }
 
-// exactOf returns the exactness under its number among the texts.
-func exactOf(known map[int]figure.Degrees, code int, x columns.Texts) figure.Degrees {
+// decodeExactness returns the exactness with the number code. known caches decoded texts.
+func decodeExactness(known map[int]figure.Degrees, code int, x columns.Texts) figure.Degrees {
 	d, ok := known[code]
 	if !ok {
 		if err := json.Unmarshal([]byte(x.Word(wordExactness, code)), &d); err != nil {
@@ -164,8 +165,8 @@ func exactOf(known map[int]figure.Degrees, code int, x columns.Texts) figure.Deg
 	return d
 }
 
-// nodesOf returns the list of nodes under its number.
-func nodesOf(known map[int][]string, code int, x columns.Texts) []string {
+// decodeNodes returns the list of nodes with the number code. known caches decoded lists.
+func decodeNodes(known map[int][]string, code int, x columns.Texts) []string {
 	list, ok := known[code]
 	if !ok {
 		list = []string{}

@@ -20,8 +20,8 @@ var (
 	nodesColumns = slices.Concat(figure.Columns(figure.Nodes), usedColumns)
 )
 
-// fields returns the figures of some structs, in the order of their columns.
-func fields(of ...figure.Numbered) []**float64 {
+// figureFields returns the figures of some structs, in the order of their columns.
+func figureFields(of ...figure.Numbered) []**float64 {
 	var out []**float64
 	for _, n := range of {
 		for i := range n.Len() {
@@ -31,7 +31,7 @@ func fields(of ...figure.Numbered) []**float64 {
 	return out
 }
 
-func nodeFields(u *store.NodeUse) []**float64 { return fields(&u.Capacity, &u.Used) }
+func nodeFields(u *store.NodeUse) []**float64 { return figureFields(&u.Capacity, &u.Used) }
 
 // inexactColumn is the exactness of the figures in a row of usage, as written by [figure.Degrees.Pack].
 const inexactColumn = "inexact"
@@ -53,11 +53,11 @@ func withColumns(columns []string, more string) []string { return append(slices.
 // addColumns adds the missing columns of figures to the tables and records the time. An older program can still use the
 // database, but leaves these columns empty.
 func (c *Catalogue) addColumns(ctx context.Context) error {
-	if lacking, err := c.d.lacking(ctx, c.db); err != nil || len(lacking) == 0 {
+	if lacking, err := c.d.missingColumns(ctx, c.db); err != nil || len(lacking) == 0 {
 		return err
 	}
 	return c.changeSchema(ctx, func(tx *sql.Tx) error {
-		lacking, err := c.d.lacking(ctx, tx) // another process may have been faster
+		lacking, err := c.d.missingColumns(ctx, tx) // another process may have been faster
 		if err != nil {
 			return err
 		}
@@ -85,10 +85,10 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func (d *dialect) lacking(ctx context.Context, q querier) ([]newColumn, error) {
+func (d *dialect) missingColumns(ctx context.Context, q querier) ([]newColumn, error) {
 	var out []newColumn
 	for _, t := range figureTables {
-		have, err := d.columnsOf(ctx, q, t.name)
+		have, err := d.tableColumns(ctx, q, t.name)
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +101,8 @@ func (d *dialect) lacking(ctx context.Context, q querier) ([]newColumn, error) {
 	return out, nil
 }
 
-// columnsOf returns the columns of a table.
-func (d *dialect) columnsOf(ctx context.Context, q querier, table string) (map[string]bool, error) {
+// tableColumns returns the columns of a table.
+func (d *dialect) tableColumns(ctx context.Context, q querier, table string) (map[string]bool, error) {
 	rows, err := q.QueryContext(ctx, d.columns, table)
 	if err != nil {
 		return nil, err

@@ -41,8 +41,8 @@ const (
 // so that a filter matches any of them.
 const ownersSQL = "CASE shares WHEN '' THEN owner ELSE owner || (SELECT group_concat(char(10) || key, '') FROM json_each(shares)) END"
 
-// owners returns the owners of a row in the form of ownersSQL.
-func owners(w *store.Workload) string {
+// ownerList returns the owners of a row in the form of ownersSQL.
+func ownerList(w *store.Workload) string {
 	out := w.Owner
 	for _, o := range slices.Sorted(maps.Keys(w.Shares)) {
 		out += "\n" + o
@@ -50,11 +50,11 @@ func owners(w *store.Workload) string {
 	return out
 }
 
-// mayLack reports whether the sort key is unknown for some rows.
-func mayLack(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
+// mayBeUnknown reports whether the sort key is unknown for some rows.
+func mayBeUnknown(order string) bool { return slices.Index(heldNumbers, order) >= numberSubmit }
 
-// columnRow converts a row for the columns.
-func columnRow(key int64, w *store.Workload, until int64) columns.Row {
+// toColumnRow converts a row for the columns.
+func toColumnRow(key int64, w *store.Workload, until int64) columns.Row {
 	start, wall := w.Start.UnixMilli(), until
 	switch until {
 	case running:
@@ -64,7 +64,7 @@ func columnRow(key int64, w *store.Workload, until int64) columns.Row {
 	}
 	r := columns.Row{
 		Key: key, ID: w.ID, Names: w.Nodes,
-		Words:   []string{w.Site, w.Kind, w.Name, owners(w), w.Account, w.Partition, w.Command, w.State, w.QOS, exactText(w.Exactness)},
+		Words:   []string{w.Site, w.Kind, w.Name, ownerList(w), w.Account, w.Partition, w.Command, w.State, w.QOS, exactText(w.Exactness)},
 		Numbers: make([]float64, 0, len(heldNumbers)),
 	}
 	submit, code := math.NaN(), math.NaN()
@@ -85,8 +85,8 @@ func columnRow(key int64, w *store.Workload, until int64) columns.Row {
 	return r
 }
 
-// columnsQuery converts a filter, an order and a page for the columns.
-func columnsQuery(f store.Filter, order string, down bool) *columns.Query {
+// toColumnsQuery converts a filter, an order and a page for the columns.
+func toColumnsQuery(f store.Filter, order string, down bool) *columns.Query {
 	q := &columns.Query{Names: f.Nodes, Down: down, Then: -1, Offset: max(f.Offset, 0), Limit: max(f.Limit, 0)}
 	words := func(column int, values []string) {
 		if len(values) > 0 {

@@ -13,15 +13,15 @@ import (
 const findingColumns = `id, rule, severity, site, owner, workload, node, part, text, evidence, first_ms, last_ms, found_ms, seen_ms, ` +
 	`state, ack_by, ack_ms, muted_until_ms, mute_reason`
 
-// millis returns the stored form of a time; 0 means never.
-func millis(t time.Time) int64 {
+// toMillis returns the stored form of a time; 0 means never.
+func toMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMilli()
 }
 
-func timeOf(ms int64) time.Time {
+func fromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
@@ -40,7 +40,7 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 	for _, n := range names[1:] {
 		set = append(set, n+" = excluded."+n)
 	}
-	text := "INSERT INTO findings (" + findingColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (id) DO UPDATE SET " +
+	text := "INSERT INTO findings (" + findingColumns + ") VALUES (" + parameterList(1, len(names)) + ") ON CONFLICT (id) DO UPDATE SET " +
 		strings.Join(set, ", ")
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
 		put, err := tx.PrepareContext(ctx, text)
@@ -52,8 +52,8 @@ func (c *Catalogue) PutFindings(ctx context.Context, list []store.Finding) error
 			f, text := &list[i], c.d.put
 			if _, err := put.ExecContext(ctx, text(f.ID), f.Rule, f.Severity, text(f.Site), text(f.Owner), text(f.Workload), text(f.Node),
 				text(f.Part), text(f.Text), text(string(f.Evidence)),
-				millis(f.First), millis(f.Last), millis(f.Found), millis(f.Seen), f.State, text(f.AckBy), millis(f.AckAt),
-				millis(f.MutedUntil), text(f.MuteReason)); err != nil {
+				toMillis(f.First), toMillis(f.Last), toMillis(f.Found), toMillis(f.Seen), f.State, text(f.AckBy), toMillis(f.AckAt),
+				toMillis(f.MutedUntil), text(f.MuteReason)); err != nil {
 				return fmt.Errorf("finding %s: %w", f.ID, err)
 			}
 		}
@@ -88,10 +88,10 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 		w.addCondition("muted_until_ms" + sign + w.placeholder(f.Now.UnixMilli()))
 	}
 	var total int
-	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM findings"+w.sql(), w.args...).Scan(&total); err != nil {
+	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM findings"+w.whereClause(), w.args...).Scan(&total); err != nil {
 		return nil, 0, fmt.Errorf("count findings: %w", c.translateError(ctx, err))
 	}
-	text := "SELECT " + findingColumns + " FROM findings" + w.sql() +
+	text := "SELECT " + findingColumns + " FROM findings" + w.whereClause() +
 		" ORDER BY CASE severity WHEN 'high' THEN 0 WHEN 'medium' THEN 1 ELSE 2 END, last_ms DESC, id"
 	if f.Limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d", f.Limit)
@@ -114,8 +114,8 @@ func (c *Catalogue) Findings(ctx context.Context, f store.FindingFilter) ([]stor
 			*p = c.d.get(*p)
 		}
 		x.Evidence = []byte(c.d.get(evidence))
-		x.First, x.Last, x.Found, x.Seen = timeOf(first), timeOf(last), timeOf(found), timeOf(seen)
-		x.AckAt, x.MutedUntil = timeOf(ack), timeOf(muted)
+		x.First, x.Last, x.Found, x.Seen = fromMillis(first), fromMillis(last), fromMillis(found), fromMillis(seen)
+		x.AckAt, x.MutedUntil = fromMillis(ack), fromMillis(muted)
 		out = append(out, x)
 	}
 	return out, total, rows.Err()

@@ -33,7 +33,7 @@ func (c *Catalogue) PutForecasts(ctx context.Context, list []store.Forecast) err
 	for _, n := range names[5:] {
 		set = append(set, n+" = excluded."+n)
 	}
-	text := "INSERT INTO forecasts (" + forecastColumns + ") VALUES (" + params(1, len(names)) + ") ON CONFLICT (" + forecastKey +
+	text := "INSERT INTO forecasts (" + forecastColumns + ") VALUES (" + parameterList(1, len(names)) + ") ON CONFLICT (" + forecastKey +
 		") DO UPDATE SET " + strings.Join(set, ", ")
 	err := c.inTx(ctx, func(tx *sql.Tx) error {
 		put, err := tx.PrepareContext(ctx, text)
@@ -109,13 +109,13 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	if f.Unjudged {
 		w.addCondition("judged_steps IS NULL")
 	}
-	text := "SELECT " + forecastColumns + " FROM forecasts" + w.sql()
+	text := "SELECT " + forecastColumns + " FROM forecasts" + w.whereClause()
 	if f.Newest {
-		text = "SELECT " + prefixed("f.", forecastColumns) +
-			" FROM forecasts AS f JOIN (SELECT subject, site, name, figure, max(made_ms) AS made_ms FROM forecasts" + w.sql() +
+		text = "SELECT " + prefixColumns("f.", forecastColumns) +
+			" FROM forecasts AS f JOIN (SELECT subject, site, name, figure, max(made_ms) AS made_ms FROM forecasts" + w.whereClause() +
 			" GROUP BY subject, site, name, figure) AS n ON f.subject = n.subject AND f.site = n.site AND f.name = n.name AND f.figure " +
 			"= n.figure AND f.made_ms = n.made_ms"
-		text += " ORDER BY " + prefixed("f.", forecastKey)
+		text += " ORDER BY " + prefixColumns("f.", forecastKey)
 	} else {
 		text += " ORDER BY " + forecastKey
 	}
@@ -135,8 +135,8 @@ func (c *Catalogue) Forecasts(ctx context.Context, f store.ForecastFilter) ([]st
 	return out, rows.Err()
 }
 
-// prefixed prefixes each column with a table's name.
-func prefixed(table, columns string) string {
+// prefixColumns prefixes each column with a table's name.
+func prefixColumns(table, columns string) string {
 	return table + strings.ReplaceAll(columns, ", ", ", "+table)
 }
 

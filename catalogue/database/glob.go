@@ -8,10 +8,10 @@ import (
 // glob is a shell pattern in the syntax of SQLite (https://sqlite.org/lang_expr.html#glob): *
 // matches any text, ? any character, [a-c] one of a set, [^a] any other. An unclosed set matches
 // nothing.
-type glob struct{ steps []step }
+type glob struct{ steps []globStep }
 
-// step matches one character; many matches any text.
-type step struct {
+// globStep matches one character; many matches any text.
+type globStep struct {
 	many, any, not, never bool
 	letter                rune
 	set                   []rune // pairs: from, to
@@ -20,27 +20,27 @@ type step struct {
 func parseGlob(pattern string) glob {
 	pattern, _, _ = strings.Cut(pattern, "\x00") // SQLite ends a text there
 	var g glob
-	for p := charactersOf(pattern); len(p) > 0; {
+	for p := splitCharacters(pattern); len(p) > 0; {
 		switch p[0] {
 		case '*':
-			g.steps = append(g.steps, step{many: true})
+			g.steps = append(g.steps, globStep{many: true})
 		case '?':
-			g.steps = append(g.steps, step{any: true})
+			g.steps = append(g.steps, globStep{any: true})
 		case '[':
 			s, n := parseSet(p)
 			g.steps = append(g.steps, s)
 			p = p[n:]
 			continue
 		default:
-			g.steps = append(g.steps, step{letter: p[0]})
+			g.steps = append(g.steps, globStep{letter: p[0]})
 		}
 		p = p[1:]
 	}
 	return g
 }
 
-// charactersOf returns the characters of a text. Each invalid byte is a separate character.
-func charactersOf(s string) []rune {
+// splitCharacters returns the characters of a text. Each invalid byte is a separate character.
+func splitCharacters(s string) []rune {
 	out := make([]rune, 0, len(s))
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
@@ -53,8 +53,8 @@ func charactersOf(s string) []rune {
 }
 
 // parseSet parses the set in brackets at the beginning of p, and returns its length.
-func parseSet(p []rune) (step, int) {
-	s, i := step{}, 1
+func parseSet(p []rune) (globStep, int) {
+	s, i := globStep{}, 1
 	if i < len(p) && p[i] == '^' {
 		s.not = true
 		i++
@@ -75,12 +75,12 @@ func parseSet(p []rune) (step, int) {
 		before = p[i]
 	}
 	if i >= len(p) {
-		return step{never: true}, len(p)
+		return globStep{never: true}, len(p)
 	}
 	return s, i + 1
 }
 
-func (s *step) accepts(r rune) bool {
+func (s *globStep) accepts(r rune) bool {
 	switch {
 	case s.never:
 		return false

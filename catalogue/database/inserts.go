@@ -17,7 +17,7 @@ import (
 // figureSet is a set of figures, a bit each.
 type figureSet [(figure.RowLen + 63) / 64]uint64
 
-func measuredOf(w *store.Workload) (m figureSet) {
+func measuredFigures(w *store.Workload) (m figureSet) {
 	for i := range figures {
 		if *w.Row.At(i) != nil {
 			m[i/64] |= 1 << (i % 64)
@@ -43,11 +43,11 @@ func (s *inserts) prepare(ctx context.Context, rows []store.Workload) error {
 		return nil
 	}
 	for i := range rows {
-		m := measuredOf(&rows[i])
+		m := measuredFigures(&rows[i])
 		if s.by[m] != nil || len(s.by) >= maxInserts {
 			continue
 		}
-		columns := slices.Clone(facts)
+		columns := slices.Clone(factColumns)
 		for i, c := range runColumns {
 			if m.isSet(i) {
 				columns = append(columns, c)
@@ -72,9 +72,9 @@ func (s *inserts) close() {
 	}
 }
 
-// insertOf appends the figures of a row to the parameters, and returns the statement for them.
-func (u *upsert) insertOf(ctx context.Context, w *store.Workload) *sql.Stmt {
-	if stmt := u.ofMeasured(ctx, w); stmt != nil {
+// statementFor appends the figures of a row to the parameters, and returns the statement for them.
+func (u *upsert) statementFor(ctx context.Context, w *store.Workload) *sql.Stmt {
+	if stmt := u.preparedStatement(ctx, w); stmt != nil {
 		for i := range figures {
 			if v := *w.Row.At(i); v != nil {
 				u.args = append(u.args, *v)
@@ -88,12 +88,12 @@ func (u *upsert) insertOf(ctx context.Context, w *store.Workload) *sql.Stmt {
 	return u.insert
 }
 
-// ofMeasured returns the statement for the figures that a row has, or nil if there is none.
-func (u *upsert) ofMeasured(ctx context.Context, w *store.Workload) *sql.Stmt {
+// preparedStatement returns the statement for the figures that a row has, or nil if there is none.
+func (u *upsert) preparedStatement(ctx context.Context, w *store.Workload) *sql.Stmt {
 	if u.inserts == nil {
 		return nil
 	}
-	m := measuredOf(w)
+	m := measuredFigures(w)
 	stmt := u.opened[m]
 	if prepared := u.inserts.by[m]; stmt == nil && prepared != nil {
 		stmt = u.tx.StmtContext(ctx, prepared)

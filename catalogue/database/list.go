@@ -19,8 +19,8 @@ const day = 24 * time.Hour
 // ErrSort reports, by errors.Is, an unknown sort field.
 var ErrSort = errors.New("unknown field to sort by")
 
-// sorts maps a field of the HTTP API to an expression.
-var sorts = sortFields()
+// sortExpressions maps a field of the HTTP API to an expression.
+var sortExpressions = sortFields()
 
 // wallSQL is the run time of a workload, in milliseconds.
 const wallSQL = "(CASE until_ms WHEN 9007199254740991 THEN seen_ms WHEN 9007199254740990 THEN start_ms ELSE until_ms END - start_ms)"
@@ -47,7 +47,7 @@ var thenByStart = []string{"owner", "kind", "account", "partition_name", "state"
 // group of several users, a filter by owner returns the shares of that owner. Large tables are filtered and sorted in
 // memory, and only the rows of the page are read.
 func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
-	rows, total, err := c.workloads(ctx, f)
+	rows, total, err := c.listWorkloads(ctx, f)
 	if len(f.Owners) > 0 {
 		for i := range rows {
 			rows[i].Of(f.Owners)
@@ -56,33 +56,33 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	return rows, total, err
 }
 
-func (c *Catalogue) workloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
+func (c *Catalogue) listWorkloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
 	key, down := strings.CutPrefix(f.Sort, "-")
 	if f.Sort == "" {
 		key, down = "start", true
 	}
-	order, ok := sorts[key]
+	order, ok := sortExpressions[key]
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
 	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have their own index in both databases
-		table, err := c.lists.table(ctx)
+		table, err := c.lists.loadedTable(ctx)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 		}
 		if table != nil {
-			return c.fromColumns(ctx, table, f, order, down)
+			return c.listFromColumns(ctx, table, f, order, down)
 		}
 	}
-	return c.fromRows(ctx, f, order, down)
+	return c.listFromRows(ctx, f, order, down)
 }
 
-// fromRows selects and orders in the database.
-func (c *Catalogue) fromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
+// listFromRows selects and orders in the database.
+func (c *Catalogue) listFromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
 	total, all := 0, f.Limit <= 0 && f.Offset <= 0
 	if !all {
 		var err error
-		if total, err = c.total(ctx, f); err != nil {
+		if total, err = c.countTotal(ctx, f); err != nil {
 			return nil, 0, fmt.Errorf("count workloads: %w", c.translateError(ctx, err))
 		}
 		if total == 0 || f.Offset >= total {
@@ -118,7 +118,8 @@ func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, gr
 	}
 	w.addCondition("(" + group + ")")
 	rows, err := c.db.QueryContext(ctx,
-		"SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.sql()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down, w.args...)
+		"SELECT "+strings.Join(rowColumns, ", ")+" FROM workloads"+w.whereClause()+" ORDER BY start_ms"+c.d.down+", key"+c.d.down,
+		w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 	}
@@ -139,7 +140,7 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 	rows, err := c.db.QueryContext(ctx,
 		"SELECT site, owner, nodes, COUNT(*), COALESCE(SUM(cpu_seconds), 0), CAST(SUM(until_ms - start_ms) AS DOUBLE PRECISION), "+
 			"MIN(start_ms), MAX(until_ms) FROM workloads"+
-			w.sql()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
+			w.whereClause()+" GROUP BY site, owner, nodes ORDER BY site, owner, nodes", w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("sum up process groups: %w", c.translateError(ctx, err))
 	}
@@ -168,19 +169,19 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 // listSQL builds the query.
 func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
 	w := &conditions{d: d}
-	w.filter(f)
+	w.addFilter(f)
 	dir := d.up
 	if down {
 		dir = d.down
 	}
 	by := order + dir
-	if !down && mayLack(order) {
+	if !down && mayBeUnknown(order) {
 		by = order + " IS NULL, " + by
 	}
 	if slices.Contains(thenByStart, order) {
 		by += ", start_ms" + dir
 	}
-	q := "SELECT " + strings.Join(rowColumns, ", ") + " FROM workloads" + w.sql() + " ORDER BY " + by + ", key" + dir
+	q := "SELECT " + strings.Join(rowColumns, ", ") + " FROM workloads" + w.whereClause() + " ORDER BY " + by + ", key" + dir
 	if f.Limit > 0 || f.Offset > 0 {
 		limit := f.Limit
 		if limit <= 0 {
@@ -205,22 +206,22 @@ func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
 
 // SortFields lists the valid values of Filter.Sort.
 func SortFields() []string {
-	out := make([]string, 0, len(sorts))
-	for k := range sorts {
+	out := make([]string, 0, len(sortExpressions))
+	for k := range sortExpressions {
 		out = append(out, k)
 	}
 	slices.Sort(out)
 	return out
 }
 
-// conditions collect a WHERE clause.
+// conditions collects the conditions and arguments of a WHERE clause.
 type conditions struct {
 	d     *dialect
 	conds []string
 	args  []any
 }
 
-func (w *conditions) sql() string {
+func (w *conditions) whereClause() string {
 	if len(w.conds) == 0 {
 		return ""
 	}
@@ -236,8 +237,8 @@ func (w *conditions) placeholder(v any) string {
 	return fmt.Sprintf("$%d", len(w.args))
 }
 
-// pattern returns the condition that a column matches a shell pattern.
-func (w *conditions) pattern(column, p string) string {
+// patternCondition returns the condition that a column matches a shell pattern.
+func (w *conditions) patternCondition(column, p string) string {
 	return w.d.pattern(column, w.placeholder(w.d.glob(p)))
 }
 
@@ -264,10 +265,10 @@ func usesOnlyCounts(f store.Filter) bool {
 		f.Until.IsZero() && f.MinCPU <= 0
 }
 
-func (w *conditions) filter(f store.Filter) {
+func (w *conditions) addFilter(f store.Filter) {
 	w.addIn("id", f.IDs)
-	w.family(f.Family)
-	w.groups(f)
+	w.addFamily(f.Family)
+	w.addGroups(f)
 	w.addIn("site", f.Sites)
 	if f.Running != nil {
 		w.addCondition("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.placeholder(int64(running)))
@@ -284,9 +285,9 @@ func (w *conditions) filter(f store.Filter) {
 	case one:
 		w.addCondition("name = " + w.placeholder(name))
 	case w.d.indexes:
-		w.addCondition("name IN (SELECT name FROM workload_names WHERE " + w.pattern("name", f.Name) + ")")
+		w.addCondition("name IN (SELECT name FROM workload_names WHERE " + w.patternCondition("name", f.Name) + ")")
 	default:
-		w.addCondition(w.pattern("name", f.Name))
+		w.addCondition(w.patternCondition("name", f.Name))
 	}
 	if f.MinCPU > 0 {
 		w.addCondition("cpu_seconds >= " + w.placeholder(f.MinCPU))
@@ -297,9 +298,9 @@ func (w *conditions) filter(f store.Filter) {
 	}
 }
 
-// family selects the rows of an array or heterogeneous job: the row of its own id and the rows of its tasks (slurm/4_1)
+// addFamily selects the rows of an array or heterogeneous job: the row of its own id and the rows of its tasks (slurm/4_1)
 // and components (slurm/4+1). They are adjacent in the index, because ids are compared by bytes.
-func (w *conditions) family(id string) {
+func (w *conditions) addFamily(id string) {
 	if id == "" {
 		return
 	}
@@ -318,8 +319,8 @@ func exactName(pattern string) (string, bool) {
 	return strings.NewReplacer("\x00", "*", "\x01", "?", "\x02", "[").Replace(name), true
 }
 
-// groups adds the conditions on the columns that rows are counted by.
-func (w *conditions) groups(f store.Filter) {
+// addGroups adds the conditions on the columns that rows are counted by.
+func (w *conditions) addGroups(f store.Filter) {
 	w.addIn("kind", f.Kinds)
 	if len(f.Owners) > 0 {
 		w.addCondition("(owner IN " + w.placeholders(f.Owners) + " OR " + w.sharedCondition(f.Owners) + ")")
@@ -332,7 +333,7 @@ func (w *conditions) groups(f store.Filter) {
 	case one:
 		w.addCondition("command = " + w.placeholder(command))
 	default:
-		w.addCondition(w.pattern("command", f.Command))
+		w.addCondition(w.patternCondition("command", f.Command))
 	}
 }
 
@@ -361,27 +362,27 @@ func (w *conditions) selectInterval(since, until time.Time) {
 		" UNION ALL SELECT key FROM workloads WHERE until_ms - start_ms > 86400000 AND until_ms >= " + s + " AND start_ms < " + d + ")")
 }
 
-// total counts the workloads that a filter selects.
-func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error) {
+// countTotal counts the workloads that a filter selects.
+func (c *Catalogue) countTotal(ctx context.Context, f store.Filter) (n int, err error) {
 	w := &conditions{d: c.d}
 	if !c.d.indexes || !usesOnlyCounts(f) {
-		w.filter(f)
-		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.sql(), w.args...).Scan(&n)
+		w.addFilter(f)
+		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.whereClause(), w.args...).Scan(&n)
 		return n, err
 	}
 	var split int
 	if len(f.Owners) > 0 { // rows are counted by their own owner
 		x := &conditions{d: c.d}
-		x.filter(f)
+		x.addFilter(f)
 		x.addCondition("NOT owner IN " + x.placeholders(f.Owners))
 		x.addCondition(x.sharedCondition(f.Owners))
-		if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+x.sql(), x.args...).Scan(&split); err != nil {
+		if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+x.whereClause(), x.args...).Scan(&split); err != nil {
 			return 0, err
 		}
 	}
 	w.addIn("owner", f.Owners)
 	f.Owners = nil
-	w.groups(f)
+	w.addGroups(f)
 	if f.Running != nil {
 		run := 0
 		if *f.Running {
@@ -389,6 +390,6 @@ func (c *Catalogue) total(ctx context.Context, f store.Filter) (n int, err error
 		}
 		w.addCondition("running = " + w.placeholder(run))
 	}
-	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.sql(), w.args...).Scan(&n)
+	err = c.db.QueryRowContext(ctx, "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM workload_counts"+w.whereClause(), w.args...).Scan(&n)
 	return n + split, err
 }

@@ -42,7 +42,7 @@ type listCache struct {
 	columns   *columns.Table // nil until they are read
 	at        int64          // the write up to which they are current
 	announced int64          // the write about to be applied to the columns
-	reading   *reading       // under way
+	reading   *columnReading // under way
 	counted   int64          // the write at which there were few rows; -1 for not counted
 	not       time.Time      // not read again before this time
 	stop      context.CancelFunc
@@ -50,21 +50,21 @@ type listCache struct {
 	ctx       context.Context // of the readings: ends with the catalogue
 }
 
-// reading is a pass over all rows.
-type reading struct {
+// columnReading is a pass over all rows.
+type columnReading struct {
 	ready   chan struct{}
-	late    []write
+	late    []pendingWrite
 	rows    int
 	spoiled bool
 }
 
-// write holds the changes of one transaction.
-type write struct {
+// pendingWrite holds the changes of one transaction.
+type pendingWrite struct {
 	at      int64
 	changes []columns.Change
 }
 
-func newLists(db *sql.DB, write *sync.Mutex, log *slog.Logger) *listCache {
+func newListCache(db *sql.DB, write *sync.Mutex, log *slog.Logger) *listCache {
 	l := &listCache{db: db, write: write, log: log, many: manyRows, counted: -1}
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
@@ -79,9 +79,9 @@ func (l *listCache) close() {
 
 const generationSQL = `SELECT n FROM generation`
 
-// table returns the current columns, and reads them first if the table has many rows. It returns nil if there are few
+// loadedTable returns the current columns, and reads them first if the table has many rows. It returns nil if there are few
 // rows or the columns cannot be read.
-func (l *listCache) table(ctx context.Context) (*columns.Table, error) {
+func (l *listCache) loadedTable(ctx context.Context) (*columns.Table, error) {
 	for {
 		now, err := l.lastWrite(ctx)
 		if err != nil {
@@ -106,7 +106,7 @@ func (l *listCache) lastWrite(ctx context.Context) (n int64, err error) {
 }
 
 // currentColumns returns the columns, or the running reading that builds them.
-func (l *listCache) currentColumns(ctx context.Context, now int64) (*columns.Table, *reading, error) {
+func (l *listCache) currentColumns(ctx context.Context, now int64) (*columns.Table, *columnReading, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.columns != nil {
@@ -131,13 +131,13 @@ func (l *listCache) currentColumns(ctx context.Context, now int64) (*columns.Tab
 		l.counted = now
 		return nil, nil, nil
 	}
-	l.reading = &reading{ready: make(chan struct{})}
-	l.done.Go(func() { l.read(l.reading) })
+	l.reading = &columnReading{ready: make(chan struct{})}
+	l.done.Go(func() { l.buildColumns(l.reading) })
 	return nil, l.reading, nil
 }
 
-// read builds the columns.
-func (l *listCache) read(r *reading) {
+// buildColumns builds the columns.
+func (l *listCache) buildColumns(r *columnReading) {
 	begin := time.Now()
 	l.write.Lock()
 	l.mu.Lock()
@@ -211,7 +211,7 @@ func (l *listCache) applyWrite(at int64, changes []columns.Change, err error) {
 	}
 	if r := l.reading; r != nil {
 		r.rows += len(changes)
-		if r.late = append(r.late, write{at, changes}); changes == nil || r.rows > mostLate {
+		if r.late = append(r.late, pendingWrite{at, changes}); changes == nil || r.rows > mostLate {
 			r.spoiled, r.late = true, nil
 		}
 		return
@@ -283,8 +283,8 @@ func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Tab
 		if r.Words == nil {
 			r.Words, r.Numbers = make([]string, len(heldWords)), make([]float64, len(heldNumbers))
 		}
-		at, r.Key, r.ID = int64(number(values[0])), int64(number(values[1])), text(values[2])
-		list := text(values[3])
+		at, r.Key, r.ID = int64(toNumber(values[0])), int64(toNumber(values[1])), toText(values[2])
+		list := toText(values[3])
 		have, known := nodes[list]
 		if !known {
 			if err := json.Unmarshal([]byte(list), &have); err != nil {
@@ -297,15 +297,15 @@ func readAll(ctx context.Context, c sqldriver.QueryerContext, table *columns.Tab
 		}
 		r.Names = have
 		for i := range r.Words {
-			r.Words[i] = text(values[fixed+i])
+			r.Words[i] = toText(values[fixed+i])
 		}
 		for i := range r.Numbers {
-			r.Numbers[i] = number(values[fixed+len(r.Words)+i])
+			r.Numbers[i] = toNumber(values[fixed+len(r.Words)+i])
 		}
 	}
 }
 
-func number(v sqldriver.Value) float64 {
+func toNumber(v sqldriver.Value) float64 {
 	switch v := v.(type) {
 	case int64:
 		return float64(v)
@@ -315,7 +315,7 @@ func number(v sqldriver.Value) float64 {
 	return math.NaN()
 }
 
-func text(v sqldriver.Value) string {
+func toText(v sqldriver.Value) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -325,16 +325,16 @@ func text(v sqldriver.Value) string {
 	return ""
 }
 
-// fromColumns selects and orders in memory, and reads the rows of the page.
-func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload, int,
-	error) {
-	q := columnsQuery(f, order, down)
+// listFromColumns selects and orders in memory, and reads the rows of the page.
+func (c *Catalogue) listFromColumns(ctx context.Context, table *columns.Table, f store.Filter, order string, down bool) ([]store.Workload,
+	int, error) {
+	q := toColumnsQuery(f, order, down)
 	keys, total := table.Select(q)
 	out := make([]store.Workload, 0, len(keys))
 	const page = 500
 	for len(keys) > 0 {
 		n := min(page, len(keys))
-		rows, err := c.fetch(ctx, keys[:n])
+		rows, err := c.fetchRows(ctx, keys[:n])
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 		}
@@ -343,7 +343,7 @@ func (c *Catalogue) fromColumns(ctx context.Context, table *columns.Table, f sto
 			if !there { // deleted since
 				continue
 			}
-			if r := columnRow(key, &w.Workload, w.until); stillSelects(q, &r) {
+			if r := toColumnRow(key, &w.Workload, w.until); stillSelects(q, &r) {
 				out = append(out, w.Workload)
 			}
 		}
@@ -358,8 +358,8 @@ type foundRow struct {
 	until int64
 }
 
-// fetch reads the rows with the given keys.
-func (c *Catalogue) fetch(ctx context.Context, keys []int64) (map[int64]*foundRow, error) {
+// fetchRows reads the rows with the given keys.
+func (c *Catalogue) fetchRows(ctx context.Context, keys []int64) (map[int64]*foundRow, error) {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err

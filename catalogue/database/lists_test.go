@@ -38,7 +38,7 @@ func identities(rows []store.Workload) (out []string) {
 // agree compares the result of the columns with the database's.
 func agree(t rapid.TB, c *Catalogue, f store.Filter) {
 	t.Helper()
-	table, err := c.lists.table(context.Background())
+	table, err := c.lists.loadedTable(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +46,11 @@ func agree(t rapid.TB, c *Catalogue, f store.Filter) {
 		return // there is no row
 	}
 	key, down := strings.CutPrefix(f.Sort, "-")
-	got, n, err := c.fromColumns(context.Background(), table, f, sorts[key], down)
+	got, n, err := c.listFromColumns(context.Background(), table, f, sortExpressions[key], down)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, all, err := c.fromRows(context.Background(), f, sorts[key], down)
+	want, all, err := c.listFromRows(context.Background(), f, sortExpressions[key], down)
 	if err != nil {
 		t.Fatal(err)
 	}

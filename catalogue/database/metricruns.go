@@ -64,12 +64,12 @@ func (c *Catalogue) MetricRuns(ctx context.Context, f store.MetricRunFilter) (ou
 	if !f.Until.IsZero() {
 		w.addCondition("started_ms < " + w.placeholder(f.Until.UnixMilli()))
 	}
-	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM metric_runs"+w.sql(), w.args...).Scan(&total); err != nil {
+	if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM metric_runs"+w.whereClause(), w.args...).Scan(&total); err != nil {
 		return nil, 0, fmt.Errorf("list runs of MetricSets: %w", c.translateError(ctx, err))
 	}
 	text := `SELECT namespace, name, site, set_name, outcome, started_ms, finished_ms, document,
 		(SELECT coalesce(sum(samples), 0) FROM metric_run_pods AS p WHERE p.namespace = metric_runs.namespace AND p.name = metric_runs.name)
-		FROM metric_runs` + w.sql() + " ORDER BY started_ms DESC, namespace, name"
+		FROM metric_runs` + w.whereClause() + " ORDER BY started_ms DESC, namespace, name"
 	if f.Limit > 0 {
 		text += fmt.Sprintf(" LIMIT %d OFFSET %d", f.Limit, f.Offset)
 	}

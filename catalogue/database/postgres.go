@@ -47,7 +47,7 @@ func postgresDialect() *dialect {
 		full:     func(err error) bool { return sqlState(err) == "53100" },
 		unopened: neverRetry,
 		gone:     func(err error) bool { return sqlState(err) == "42P01" },
-		away:     postgresAway,
+		away:     isPostgresAway,
 	}
 }
 
@@ -61,7 +61,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-func postgresAway(err error) bool {
+func isPostgresAway(err error) bool {
 	var network net.Error
 	var connect *pgconn.ConnectError
 	switch s := sqlState(err); {
@@ -84,7 +84,7 @@ func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue,
 	if err != nil {
 		return nil, err
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.prepareTables(ctx); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -112,7 +112,7 @@ func OpenMember(ctx context.Context, address string, log *slog.Logger, fence fun
 	if err != nil {
 		return nil, err
 	}
-	if err := c.start(ctx); err != nil {
+	if err := c.prepareTables(ctx); err != nil {
 		return nil, err
 	}
 	c.fence = fence
@@ -149,8 +149,8 @@ func newConnections(address string, log *slog.Logger, setting string) (*Catalogu
 	return &Catalogue{d: postgresDialect(), path: shown, db: db, log: log}, nil
 }
 
-// start prepares the tables, or closes the database on error.
-func (c *Catalogue) start(ctx context.Context) error {
+// prepareTables prepares the tables, or closes the database on error.
+func (c *Catalogue) prepareTables(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := c.prepare(ctx); err != nil {
@@ -206,9 +206,9 @@ func parsePostgres(address string) (conf *pgx.ConnConfig, shown, file string, er
 	return conf, shown, file, nil
 }
 
-// remake creates all tables that are derived from the series anew, after some were dropped externally. It keeps the
-// other tables (forecasts, graph_*, metric_*), because the schema creates only missing ones.
-func (c *Catalogue) remake(ctx context.Context) error {
+// recreateTables recreates the tables that are derived from the series, after some of them were dropped externally. It keeps
+// the other tables (forecasts, graph_*, metric_*), because the schema creates only missing ones.
+func (c *Catalogue) recreateTables(ctx context.Context) error {
 	c.db.SetMaxIdleConns(0) // prepared statements refer to the old tables
 	defer c.db.SetMaxIdleConns(2)
 	if _, err := c.db.ExecContext(ctx,
@@ -216,7 +216,7 @@ func (c *Catalogue) remake(ctx context.Context) error {
 			` node_uses, figure_columns, steps`); err != nil {
 		return err
 	}
-	return errors.Join(c.create(ctx), c.addColumns(ctx))
+	return errors.Join(c.createTables(ctx), c.addColumns(ctx))
 }
 
 // globRegex returns the regular expression for a shell pattern in the syntax of SQLite.
@@ -234,7 +234,7 @@ func globRegex(pattern string) string {
 			if n < 0 {
 				return "a^" // matches no text
 			}
-			b.WriteString(class(p[1:n]))
+			b.WriteString(regexClass(p[1:n]))
 			p = p[n+1:]
 			continue
 		default:
@@ -264,7 +264,7 @@ func classEnd(p []rune) int {
 	return -1
 }
 
-func class(inner []rune) string {
+func regexClass(inner []rune) string {
 	s := string(inner)
 	not := ""
 	if strings.HasPrefix(s, "^") {

@@ -32,8 +32,8 @@ func addClause(table string, names []string) string {
 	return strings.Join(set, ", ")
 }
 
-// worst is the expression for the worst exactness of each figure in summed rows: each has two bits.
-var worst = func() string {
+// worstExactness is the expression for the worst exactness of each figure in summed rows. Each figure has two bits.
+var worstExactness = func() string {
 	var b strings.Builder
 	for i := range figure.PackedFigures() {
 		if i > 0 {
@@ -108,7 +108,7 @@ func (c *Catalogue) writeHours(ctx context.Context, from, to time.Time, use []st
 
 func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) error {
 	put, err := tx.PrepareContext(ctx,
-		"INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
+		"INSERT INTO uses (span, at_ms, group_id, "+strings.Join(usedColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+parameterList(1,
 			3+len(usedColumns))+
 			") ON CONFLICT (span, at_ms, group_id) DO UPDATE SET "+addClause("uses", usedColumns)+exactnessClause("uses"))
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 			ids[k] = id
 		}
 		args := []any{u.At.UnixMilli(), id}
-		for _, p := range fields(&u.Used) {
+		for _, p := range figureFields(&u.Used) {
 			args = append(args, *p)
 		}
 		args = append(args, u.Exactness.Pack())
@@ -143,7 +143,8 @@ func (d *dialect) insertUse(ctx context.Context, tx *sql.Tx, use []store.Use) er
 
 func (d *dialect) insertNodes(ctx context.Context, tx *sql.Tx, nodes []store.NodeUse) error {
 	put, err := tx.PrepareContext(ctx,
-		"INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns, ", ")+", "+inexactColumn+") VALUES ('h', "+params(1,
+		"INSERT INTO node_uses (span, at_ms, site, node, "+strings.Join(nodesColumns,
+			", ")+", "+inexactColumn+") VALUES ('h', "+parameterList(1,
 			4+len(nodesColumns))+
 			") ON CONFLICT (span, at_ms, site, node) DO UPDATE SET "+addClause("node_uses", nodesColumns)+exactnessClause("node_uses"))
 	if err != nil {
@@ -185,7 +186,7 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 					return err
 				}
 				q := "INSERT INTO " + t.table + " (span, at_ms, " + t.key + ", " + strings.Join(t.names, ", ") + ", " + inexactColumn +
-					") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sumClauses(t.names) + ", " + worst +
+					") SELECT CAST($1 AS TEXT), CAST($2 AS BIGINT), " + t.key + ", " + sumClauses(t.names) + ", " + worstExactness +
 					" FROM " + t.table + " WHERE span = $3 AND at_ms >= CAST($2 AS BIGINT) AND at_ms < $4 GROUP BY " + t.key
 				if _, err := tx.ExecContext(ctx, q, level.made, a, level.of, b); err != nil {
 					return fmt.Errorf("sum up the %s of %s: %w", level.description, at.Format(time.DateOnly), err)
@@ -196,8 +197,8 @@ func sumUp(ctx context.Context, tx *sql.Tx, from, to time.Time) error {
 	return nil
 }
 
-// level is one of the lengths of time for which sums are stored.
-type level struct {
+// sumLevel is one of the lengths of time for which sums are stored.
+type sumLevel struct {
 	name string
 	span store.Span
 }
@@ -223,12 +224,12 @@ func coveringSpans(q *store.RollupQuery) []levelSpan {
 		}
 		return at.AddDate(0, 1, 0)
 	}
-	levels := []level{{"h", store.SpanHour}}
+	levels := []sumLevel{{"h", store.SpanHour}}
 	switch q.Span {
 	case store.SpanDay, store.SpanWeek:
-		levels = append(levels, level{"d", store.SpanDay})
+		levels = append(levels, sumLevel{"d", store.SpanDay})
 	case store.SpanMonth, store.SpanWhole:
-		levels = append(levels, level{"d", store.SpanDay}, level{"m", store.SpanMonth})
+		levels = append(levels, sumLevel{"d", store.SpanDay}, sumLevel{"m", store.SpanMonth})
 	}
 	var cover func(i int, a, b time.Time) []levelSpan
 	cover = func(i int, a, b time.Time) []levelSpan {
@@ -249,8 +250,8 @@ func coveringSpans(q *store.RollupQuery) []levelSpan {
 	return cover(len(levels)-1, from, to)
 }
 
-// bucket returns the expression that groups times within a stretch.
-func (s levelSpan) bucket(span store.Span) string {
+// bucketExpression returns the expression that groups times within a stretch.
+func (s levelSpan) bucketExpression(span store.Span) string {
 	switch {
 	case span == store.SpanHourOfWeek:
 		return "345600000 + (at_ms - 345600000) % 604800000" // from Monday 1970-01-05 on
@@ -287,9 +288,9 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 		w.addIn("account", q.Accounts)
 		w.addIn("partition_name", q.Partitions)
 		if q.Command != "" {
-			w.addCondition(w.pattern("command", q.Command))
+			w.addCondition(w.patternCondition("command", q.Command))
 		}
-		text := selectSums(s.bucket(q.Span), columns, usedColumns, "uses JOIN use_groups ON id = group_id", w)
+		text := selectSums(s.bucketExpression(q.Span), columns, usedColumns, "uses JOIN use_groups ON id = group_id", w)
 		err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.Use
@@ -297,7 +298,7 @@ func (c *Catalogue) Use(ctx context.Context, q store.RollupQuery) ([]store.Use, 
 			for _, by := range q.By {
 				dest = append(dest, groupField(&u, by))
 			}
-			for _, p := range fields(&u.Used) {
+			for _, p := range figureFields(&u.Used) {
 				dest = append(dest, p)
 			}
 			var inexact int64
@@ -363,7 +364,7 @@ func (c *Catalogue) NodeUse(ctx context.Context, q store.RollupQuery) ([]store.N
 			w.placeholder(s.to))
 		w.addIn("site", q.Sites)
 		w.addIn("node", q.Nodes)
-		text := selectSums(s.bucket(q.Span), q.By, nodesColumns, "node_uses", w)
+		text := selectSums(s.bucketExpression(q.Span), q.By, nodesColumns, "node_uses", w)
 		err := c.eachRow(ctx, text, w.args, func(scan func(...any) error) error {
 			var at int64
 			var u store.NodeUse
@@ -409,8 +410,9 @@ func selectSums(bucket string, keys, names []string, table string, w *conditions
 	if bucket != "0" { // a bare number would refer to a column
 		group = append(group, bucket)
 	}
-	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sumClauses(names) + ", " + worst + " FROM " + table +
-		w.sql()
+	q := "SELECT " + strings.Join(append([]string{bucket}, keys...), ", ") + ", " + sumClauses(names) + ", " + worstExactness + " FROM " +
+		table +
+		w.whereClause()
 	if len(group) == 0 {
 		return q + " HAVING count(*) > 0"
 	}

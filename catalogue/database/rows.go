@@ -21,13 +21,13 @@ const (
 	waiting = running - 1
 )
 
-// facts are the other columns; identity comes first.
-var facts = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command",
+// factColumns are the columns other than figures. Those that identify a row come first.
+var factColumns = []string{"site", "id", "start_ms", "seen_ms", "until_ms", "kind", "name", "owner", "account", "partition_name", "command",
 	"nodes", "exit_code", "state", "reason", "submit_ms", "exactness", "ended_by", "ended_by_user", "qos", "lost", sharesColumn}
 
 var (
-	rowColumns = slices.Concat(facts, runColumns)
-	insertSQL  = makeInsert(params(1, len(rowColumns)), rowColumns)
+	rowColumns = slices.Concat(factColumns, runColumns)
+	insertSQL  = makeInsert(parameterList(1, len(rowColumns)), rowColumns)
 	byKeySQL   = "SELECT key, " + strings.Join(rowColumns, ", ") + " FROM workloads WHERE key IN (SELECT value FROM json_each($1))"
 	findSQL    = `SELECT key, owner, account, kind, partition_name, state, command, until_ms, nodes FROM workloads WHERE id = $1 AND ` +
 		`start_ms = $2 AND site = $3`
@@ -44,18 +44,18 @@ func makeInsert(params string, columns []string) string {
 		") ON CONFLICT (id, start_ms, site) DO UPDATE SET " + strings.Join(set, ", ") + " RETURNING key"
 }
 
-// group is the dimensions of workload_counts.
-type group struct {
+// countGroup holds the values by which workload_counts counts rows.
+type countGroup struct {
 	owner, account, kind, partition, state, command string
 	running                                         bool
 }
 
-// counted are its columns.
-var counted = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
+// countColumns are the columns of a countGroup.
+var countColumns = []string{"owner", "account", "kind", "partition_name", "state", "command", "running"}
 
 // storedRow is the result of findSQL for a row.
 type storedRow struct {
-	group
+	countGroup
 	key, until int64
 	nodes      string
 }
@@ -84,20 +84,20 @@ func (c *Catalogue) Upsert(ctx context.Context, rows []store.Workload) error {
 			return err
 		}
 		u := upsert{follows: follows, d: c.d, tx: tx, insert: tx.StmtContext(ctx, c.insert), find: tx.StmtContext(ctx, c.find),
-			inserts: c.inserts, opened: map[figureSet]*sql.Stmt{}, counts: map[group]int{}, names: map[string]struct{}{},
+			inserts: c.inserts, opened: map[figureSet]*sql.Stmt{}, counts: map[countGroup]int{}, names: map[string]struct{}{},
 			steps: map[int64][]store.Step{}}
 		defer u.insert.Close()
 		defer u.find.Close()
 		defer u.close()
 		for i := range rows { // before writing any, because a run may have begun when another run of its id was assumed to
 			for _, was := range rows[i].PreviousStarts {
-				if err := u.remove(ctx, &rows[i], was); err != nil {
+				if err := u.deleteRow(ctx, &rows[i], was); err != nil {
 					return fmt.Errorf("workload %s: %w", rows[i].ID, err)
 				}
 			}
 		}
 		for i := range rows {
-			if err := u.row(ctx, &rows[i]); err != nil {
+			if err := u.writeRow(ctx, &rows[i]); err != nil {
 				return fmt.Errorf("workload %s: %w", rows[i].ID, err)
 			}
 		}
@@ -118,7 +118,7 @@ type upsert struct {
 	d            *dialect
 	tx           *sql.Tx
 	insert, find *sql.Stmt
-	counts       map[group]int
+	counts       map[countGroup]int
 	names        map[string]struct{} // written in this transaction
 	follows      bool                // changes must be applied to the columns of lists
 	changes      []columns.Change
@@ -128,11 +128,11 @@ type upsert struct {
 	opened       map[figureSet]*sql.Stmt // this transaction's
 }
 
-func (u *upsert) row(ctx context.Context, w *store.Workload) error {
+func (u *upsert) writeRow(ctx context.Context, w *store.Workload) error {
 	if w.ID == "" || w.Start.IsZero() {
 		return errors.New("a row needs an id and a start")
 	}
-	w = u.d.clean(w)
+	w = u.d.cleanTexts(w)
 	nodes, err := json.Marshal(append([]string{}, w.Nodes...))
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	if u.d.indexes {
 		switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
 		case err == nil:
-			u.counts[old.group]--
+			u.counts[old.countGroup]--
 		case !errors.Is(err, sql.ErrNoRows):
 			return err
 		}
@@ -153,7 +153,7 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 	case w.Waits():
 		until = waiting
 	}
-	u.counts[group{w.Owner, w.Account, w.Kind, w.Partition, w.State, w.Command, until == running}]++
+	u.counts[countGroup{w.Owner, w.Account, w.Kind, w.Partition, w.State, w.Command, until == running}]++
 	var submit *int64
 	if !w.Submit.IsZero() {
 		at := w.Submit.UnixMilli()
@@ -176,11 +176,11 @@ func (u *upsert) row(ctx context.Context, w *store.Workload) error {
 		exactText(w.Exactness),
 		w.EndedBy, w.EndedByUser, w.QOS, lost, shares)
 	var key int64
-	if err := u.insertOf(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
+	if err := u.statementFor(ctx, w).QueryRowContext(ctx, u.args...).Scan(&key); err != nil {
 		return err
 	}
 	if u.follows {
-		u.changes = append(u.changes, columns.Change{Row: columnRow(key, w, until)})
+		u.changes = append(u.changes, columns.Change{Row: toColumnRow(key, w, until)})
 	}
 	if len(w.Steps) > 0 {
 		u.steps[key] = w.Steps
@@ -226,8 +226,8 @@ func (u *upsert) writeSeparate(ctx context.Context, key int64, w *store.Workload
 	return nil
 }
 
-// remove deletes the row of a workload with a start, if there is one.
-func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) error {
+// deleteRow deletes the row of a workload that started at was, if there is one.
+func (u *upsert) deleteRow(ctx context.Context, w *store.Workload, was time.Time) error {
 	var old storedRow
 	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -240,7 +240,7 @@ func (u *upsert) remove(ctx context.Context, w *store.Workload, was time.Time) e
 		u.changes = append(u.changes, columns.Change{Row: columns.Row{Key: old.key}, Delete: true})
 	}
 	if u.d.indexes {
-		u.counts[old.group]--
+		u.counts[old.countGroup]--
 		if _, err := u.tx.ExecContext(ctx, `DELETE FROM workload_nodes WHERE key = $1 AND `+u.d.listed("node", "$2"), old.key,
 			old.nodes); err != nil {
 			return err
@@ -264,8 +264,8 @@ func (u *upsert) updateCounts(ctx context.Context) error {
 			run = 1
 		}
 		if _, err := u.tx.ExecContext(ctx,
-			"INSERT INTO workload_counts ("+strings.Join(counted, ", ")+", n) VALUES ("+params(1, len(counted)+1)+
-				") ON CONFLICT ("+strings.Join(counted, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account,
+			"INSERT INTO workload_counts ("+strings.Join(countColumns, ", ")+", n) VALUES ("+parameterList(1, len(countColumns)+1)+
+				") ON CONFLICT ("+strings.Join(countColumns, ", ")+") DO UPDATE SET n = workload_counts.n + excluded.n", g.owner, g.account,
 			g.kind, g.partition, g.state, g.command, run, n); err != nil {
 			return err
 		}
@@ -327,8 +327,8 @@ func (d *dialect) mapTexts(w *store.Workload, change func(string) string) {
 	w.Nodes = nodes
 }
 
-// clean returns the row with text that the database can store.
-func (d *dialect) clean(w *store.Workload) *store.Workload {
+// cleanTexts returns the row with text that the database can store.
+func (d *dialect) cleanTexts(w *store.Workload) *store.Workload {
 	c := *w
 	d.mapTexts(&c, d.put)
 	return &c

@@ -14,15 +14,15 @@ import (
 	"reckon/internal/durable"
 )
 
-// part is tables of the catalogue that make sense only together.
-type part struct {
+// tableGroup is a set of tables of the catalogue that are only consistent together.
+type tableGroup struct {
 	name   string
 	tables []string
 	lost   string // consequence of its loss
 }
 
-func salvageParts() []part {
-	return []part{
+func salvageGroups() []tableGroup {
+	return []tableGroup{
 		{"runs and hours", []string{"workloads", "steps", "uses", "node_uses", "use_groups", "state"},
 			"runs and hours are read again from the series, those older than the series are in backups only"},
 		{"findings", []string{"findings"}, "findings are made again, marks on them are in backups only"},
@@ -35,8 +35,8 @@ func salvageParts() []part {
 
 // salvage copies the parts of a damaged file that have no page in bad, and returns the others as lost. aside is the
 // damaged file. It never copies rows of a damaged page, because SQLite cannot detect changes in them.
-func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []part, err error) {
-	lost = salvageParts()
+func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []tableGroup, err error) {
+	lost = salvageGroups()
 	if len(bad) == 0 {
 		return nil, lost, errors.New("which of its pages are damaged is not known")
 	}
@@ -68,12 +68,12 @@ func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]boo
 		return nil, lost, err
 	}
 	lost = nil
-	for _, p := range salvageParts() {
+	for _, p := range salvageGroups() {
 		if slices.ContainsFunc(p.tables, func(t string) bool { return damaged[t] }) {
 			lost = append(lost, p)
 			continue
 		}
-		if bad := takeOver(ctx, conn, p.tables); bad != nil {
+		if bad := copyTables(ctx, conn, p.tables); bad != nil {
 			lost, err = append(lost, p), errors.Join(err, fmt.Errorf("%s: %w", p.name, bad))
 			continue
 		}
@@ -117,8 +117,8 @@ func damagedTables(ctx context.Context, conn *sql.Conn, bad map[int64]bool) (map
 	return damaged, nil
 }
 
-// takeOver copies tables completely, or none of them.
-func takeOver(ctx context.Context, conn *sql.Conn, tables []string) (err error) {
+// copyTables copies tables completely, or none of them.
+func copyTables(ctx context.Context, conn *sql.Conn, tables []string) (err error) {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func takeOver(ctx context.Context, conn *sql.Conn, tables []string) (err error) 
 }
 
 // reportMoved logs the fate of a damaged catalogue.
-func (c *Catalogue) reportMoved(aside string, took, lost []part, cause, failed error) {
+func (c *Catalogue) reportMoved(aside string, took, lost []tableGroup, cause, failed error) {
 	names, means := make([]string, 0, len(took)), make([]string, 0, len(lost)+1)
 	for _, p := range took {
 		names = append(names, p.name)

@@ -16,11 +16,11 @@ import (
 // a checkpoint, when it copies the log into it. Checkpoints are made only here, so that the checksum of the file is
 // known at any time, even after a kill; see [durable.Pages].
 
-// settleAt is the size of the log in bytes from which it is copied into the file. It equals SQLite's own default.
-const settleAt = 4 << 20
+// checkpointBytes is the size of the log in bytes from which it is copied into the file. It equals SQLite's own default.
+const checkpointBytes = 4 << 20
 
-// settler copies the log into the file. The caller holds the lock of writers.
-type settler struct {
+// checkpointer copies the log into the file. The caller holds the lock of writers.
+type checkpointer struct {
 	path  string
 	pages *durable.Pages
 	// conn stays open: SQLite makes a checkpoint when the last connection is closed.
@@ -29,7 +29,7 @@ type settler struct {
 	log  *slog.Logger
 }
 
-func newSettler(ctx context.Context, db *sql.DB, path string, pages *durable.Pages, log *slog.Logger) (*settler, error) {
+func newCheckpointer(ctx context.Context, db *sql.DB, path string, pages *durable.Pages, log *slog.Logger) (*checkpointer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
@@ -37,11 +37,11 @@ func newSettler(ctx context.Context, db *sql.DB, path string, pages *durable.Pag
 	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout(0)`); err != nil { // there are no waiting readers
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &settler{path: path, pages: pages, conn: conn, log: log}, nil
+	return &checkpointer{path: path, pages: pages, conn: conn, log: log}, nil
 }
 
 // checkpoint copies the log into the file if at least from bytes were written since the last time.
-func (s *settler) checkpoint(ctx context.Context, from int64) {
+func (s *checkpointer) checkpoint(ctx context.Context, from int64) {
 	if s == nil {
 		return
 	}
@@ -50,7 +50,7 @@ func (s *settler) checkpoint(ctx context.Context, from int64) {
 	if size-s.left < from {
 		return
 	}
-	err := s.copy(context.WithoutCancel(ctx))
+	err := s.copyLog(context.WithoutCancel(ctx))
 	s.left = sqlitelog.Size(s.path)
 	if err != nil { // it is tried again, and SQLite reads the log meanwhile
 		s.log.Warn("the log of the catalogue could not be copied into its file, or the checksum of that not noted", "file", s.path, "err",
@@ -58,7 +58,7 @@ func (s *settler) checkpoint(ctx context.Context, from int64) {
 	}
 }
 
-func (s *settler) copy(ctx context.Context) error {
+func (s *checkpointer) copyLog(ctx context.Context) error {
 	pages, err := sqlitelog.Pages(s.path)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *settler) copy(ctx context.Context) error {
 }
 
 // close copies the rest of the log.
-func (s *settler) close(ctx context.Context) error {
+func (s *checkpointer) close(ctx context.Context) error {
 	if s == nil {
 		return nil
 	}

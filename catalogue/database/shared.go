@@ -28,6 +28,6 @@ type writing struct{ c *Catalogue }
 func (w writing) Lock() { w.c.write.Lock() }
 
 func (w writing) Unlock() {
-	w.c.settler.checkpoint(context.Background(), settleAt)
+	w.c.settler.checkpoint(context.Background(), checkpointBytes)
 	w.c.write.Unlock()
 }

@@ -15,7 +15,7 @@ import (
 var stepColumns = []string{"step", "name", "state", "nodes", "start_ms", "end_ms", "exit_code", "cpu_seconds", "memory_peak_bytes", "cores"}
 
 var (
-	insertStepSQL = "INSERT INTO steps (key, " + strings.Join(stepColumns, ", ") + ") VALUES (" + params(1, len(stepColumns)+1) + ")"
+	insertStepSQL = "INSERT INTO steps (key, " + strings.Join(stepColumns, ", ") + ") VALUES (" + parameterList(1, len(stepColumns)+1) + ")"
 	stepsSQL      = "SELECT steps.key, steps." + strings.Join(stepColumns, ", steps.") + " FROM steps"
 	stepOrder     = " ORDER BY steps.key, coalesce(steps.start_ms, 0), step"
 )

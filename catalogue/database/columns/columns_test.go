@@ -236,7 +236,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 	buf := make([]float64, chunkRows)
 	for _, c := range []struct {
 		name string
-		form form
+		form packForm
 		of   func(i int) float64
 	}{
 		{"nothing known", same, func(int) float64 { return math.NaN() }},
@@ -259,7 +259,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 			t.Errorf("%s: form %d, want %d", c.name, p.form, c.form)
 		}
 		for i, v := range p.values(buf) {
-			if !equal(v, c.of(i)) || !equal(p.value(i), v) {
+			if !sameValue(v, c.of(i)) || !sameValue(p.value(i), v) {
 				t.Fatalf("%s: %g at %d, want %g", c.name, v, i, c.of(i))
 			}
 		}
@@ -267,7 +267,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 			q := p
 			q.u8, q.u16, q.u32, q.f32, q.f64 = slices.Clone(p.u8), slices.Clone(p.u16), slices.Clone(p.u32), slices.Clone(p.f32), slices.Clone(p.f64)
 			q.set(5, v)
-			if got := q.value(5); !equal(got, v) || !equal(q.value(6), c.of(6)) {
+			if got := q.value(5); !sameValue(got, v) || !sameValue(q.value(6), c.of(6)) {
 				t.Errorf("%s: %g for %g, %g beside it", c.name, got, v, q.value(6))
 			}
 		}

@@ -5,21 +5,21 @@ import "math"
 // chunkRows is the number of rows in a pack.
 const chunkRows = 4096
 
-// form is the representation of the numbers of a pack.
-type form uint8
+// packForm is the representation of the numbers of a pack.
+type packForm uint8
 
 const (
-	same   form = iota // all are base
-	off8               // base + a byte; the highest value means unknown
-	off16              // base + two bytes
-	off32              // base + four bytes
-	single             // as float32, which is exact for all of them
+	same   packForm = iota // all are base
+	off8                   // base + a byte; the highest value means unknown
+	off16                  // base + two bytes
+	off32                  // base + four bytes
+	single                 // as float32, which is exact for all of them
 	double
 )
 
 // pack holds chunkRows numbers in the smallest type that represents each of them exactly. NaN means unknown.
 type pack struct {
-	form form
+	form packForm
 	base float64
 	u8   []uint8
 	u16  []uint16
@@ -31,7 +31,7 @@ type pack struct {
 // emptyPack returns a pack without known values.
 func emptyPack() pack { return pack{base: math.NaN()} }
 
-func equal(a, b float64) bool { return a == b || (a != a && b != b) }
+func sameValue(a, b float64) bool { return a == b || (a != a && b != b) }
 
 // offset returns the distance of v from base if it is below limit, and limit for an unknown v.
 func (p *pack) offset(v float64, limit uint32) (uint32, bool) {
@@ -49,7 +49,7 @@ func (p *pack) offset(v float64, limit uint32) (uint32, bool) {
 func (p *pack) set(i int, v float64) (widened bool) {
 	switch p.form {
 	case same:
-		if equal(v, p.base) {
+		if sameValue(v, p.base) {
 			return false
 		}
 	case off8:
@@ -68,7 +68,7 @@ func (p *pack) set(i int, v float64) (widened bool) {
 			return false
 		}
 	case single:
-		if equal(float64(float32(v)), v) {
+		if sameValue(float64(float32(v)), v) {
 			p.f32[i] = float32(v)
 			return false
 		}
@@ -77,7 +77,7 @@ func (p *pack) set(i int, v float64) (widened bool) {
 		return false
 	}
 	wide := make([]float64, chunkRows)
-	p.read(wide)
+	p.unpack(wide)
 	wide[i] = v
 	*p = pack{form: double, f64: wide}
 	return true
@@ -106,8 +106,8 @@ func fromOffset(base float64, d, limit uint32) float64 {
 	return base + float64(d)
 }
 
-// read unpacks the first len(into) numbers.
-func (p *pack) read(into []float64) {
+// unpack unpacks the first len(into) numbers.
+func (p *pack) unpack(into []float64) {
 	switch p.form {
 	case off8:
 		for i, d := range p.u8[:len(into)] {
@@ -139,7 +139,7 @@ func (p *pack) values(buf []float64) []float64 {
 	if p.form == double {
 		return p.f64[:len(buf)]
 	}
-	p.read(buf)
+	p.unpack(buf)
 	return buf
 }
 
@@ -152,7 +152,7 @@ func (p *pack) shrink(buf []float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	all, whole, short := true, true, true
 	for _, x := range v {
-		all = all && equal(x, v[0])
+		all = all && sameValue(x, v[0])
 		if x != x {
 			continue
 		}

@@ -34,7 +34,7 @@ func (t *Table) Scan(q *Query, words, numbers []int, f func(*Batch, Texts)) {
 	b := Batch{Words: make([][]float64, len(words)), Numbers: make([][]float64, len(numbers))}
 	room := make([]float64, (len(words)+len(numbers)+1)*chunkRows)
 	for _, c := range t.chunks {
-		if b.Rows = s.selected(c, x); len(b.Rows) == 0 {
+		if b.Rows = s.selectRows(c, x); len(b.Rows) == 0 {
 			continue
 		}
 		left := room

@@ -48,15 +48,15 @@ type Query struct {
 	Offset, Limit int // a limit of 0 means unlimited
 }
 
-// entry is a candidate row for the page. The entry with the smaller order comes first. For descending order, the bits
+// candidate is a candidate row for the page. The entry with the smaller order comes first. For descending order, the bits
 // of both fields are inverted.
-type entry struct {
+type candidate struct {
 	order uint64
 	at    uint32 // chunk and row
 }
 
 // locate returns the chunk and the row of an entry.
-func (s *search) locate(e entry) (int, int) {
+func (s *search) locate(e candidate) (int, int) {
 	at := e.at ^ s.turn
 	return int(at / chunkRows), int(at % chunkRows)
 }
@@ -70,14 +70,14 @@ func newScratch() *scratch {
 	return &scratch{sel: make([]uint16, chunkRows), values: make([]float64, chunkRows)}
 }
 
-// test is one condition on a chunk: the numbers of a pack by a table, or within bounds.
-type test struct {
+// packTest is one condition on a chunk: the numbers of a pack by a table, or within bounds.
+type packTest struct {
 	pack      func(*chunk) *pack
 	allowed   []bool
 	low, high float64
 }
 
-func (t *test) matches(v float64) bool {
+func (t *packTest) matches(v float64) bool {
 	if t.allowed != nil {
 		return t.allowed[int(v)]
 	}
@@ -88,7 +88,7 @@ func (t *test) matches(v float64) bool {
 type search struct {
 	t     *Table
 	q     *Query
-	tests []test
+	tests []packTest
 	keep  int  // number of first rows to return; all if negative
 	plain bool // order and key determine the order completely
 	turn  uint32
@@ -111,19 +111,19 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 			s.lead, s.plain = t.words[q.Column].ranks(), q.Then < 0
 		}
 	}
-	if q.By == ByID && len(t.heads.text) < manyHeads {
+	if q.By == ByID && len(t.heads.text) < maxPrefixes {
 		s.lead = t.heads.ranks()
 	}
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
-	found := make([]heap, workers)
+	found := make([]rowHeap, workers)
 	if many := 2 * s.keep; s.keep < 0 || many > 2*chunkRows { // allocate at once instead of growing
 		room := (len(t.chunks)/workers + 1) * chunkRows
 		if s.keep >= 0 {
 			room = min(room, many)
 		}
 		for w := range found {
-			found[w].entries = make([]entry, 0, room)
+			found[w].entries = make([]candidate, 0, room)
 		}
 	}
 	var next atomic.Int64
@@ -140,7 +140,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 				if q.Down { // of equal rows the last come first
 					at = len(t.chunks) - 1 - at
 				}
-				s.chunk(at, x, &found[w])
+				s.searchChunk(at, x, &found[w])
 			}
 		}
 		if w == workers-1 {
@@ -168,7 +168,7 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 		s.selectSmallest(all, q.Offset)
 		all = all[q.Offset:]
 	}
-	s.sort(all)
+	s.sortEntries(all)
 	keys = make([]int64, len(all))
 	for i, e := range all {
 		c, r := s.locate(e)
@@ -181,27 +181,27 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 func (s *search) compile() {
 	t := s.t
 	for _, r := range s.q.Ranges {
-		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.numbers[r.Column] }, low: r.Low, high: r.High})
+		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.numbers[r.Column] }, low: r.Low, high: r.High})
 	}
 	for i := range s.q.Words {
 		w := &s.q.Words[i]
-		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.words[w.Column] }, allowed: t.words[w.Column].allowed(w)})
+		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.words[w.Column] }, allowed: t.words[w.Column].allowed(w)})
 	}
 	if len(s.q.Names) > 0 {
-		s.tests = append(s.tests, test{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.containsAny(s.q.Names)})
+		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.containsAny(s.q.Names)})
 	}
 }
 
-// heap is the result of one worker: at most twice the wanted number of rows.
-type heap struct {
-	entries []entry
+// rowHeap is the result of one worker: at most twice the wanted number of rows.
+type rowHeap struct {
+	entries []candidate
 	total   int
 	full    bool
-	worst   entry // of the wanted ones, when full
+	worst   candidate // of the wanted ones, when full
 }
 
-// selected returns the rows of a chunk that pass all tests, in its scratch.
-func (s *search) selected(c *chunk, x *scratch) []uint16 {
+// selectRows returns the rows of a chunk that pass all tests, in its scratch.
+func (s *search) selectRows(c *chunk, x *scratch) []uint16 {
 	sel, values := x.sel[:0], x.values[:len(c.keys)]
 	if c.there.form == same && c.there.base == 1 {
 		sel = x.sel[:len(c.keys)]
@@ -224,18 +224,18 @@ func (s *search) selected(c *chunk, x *scratch) []uint16 {
 			}
 			continue
 		}
-		if sel = k.filter(p.values(values), sel); len(sel) == 0 {
+		if sel = k.filterRows(p.values(values), sel); len(sel) == 0 {
 			return nil
 		}
 	}
 	return sel
 }
 
-// chunk adds the selected rows of a chunk.
-func (s *search) chunk(at int, x *scratch, h *heap) {
+// searchChunk adds the rows of a chunk that pass all tests to h.
+func (s *search) searchChunk(at int, x *scratch, h *rowHeap) {
 	c := s.t.chunks[at]
 	values := x.values[:len(c.keys)]
-	sel := s.selected(c, x)
+	sel := s.selectRows(c, x)
 	if len(sel) == 0 {
 		return
 	}
@@ -282,7 +282,7 @@ func (s *search) leadKey(c *chunk, i int) uint64 {
 	return s.lead[head]<<56 | leadingBytes(id[len(s.t.heads.text[head]):])>>8
 }
 
-func (k *test) filter(v []float64, sel []uint16) []uint16 {
+func (k *packTest) filterRows(v []float64, sel []uint16) []uint16 {
 	n := 0
 	if k.allowed != nil {
 		for _, i := range sel {
@@ -315,11 +315,11 @@ func sortKey(v float64) uint64 {
 }
 
 // keepCandidate keeps a row in h if it may be on the requested page.
-func (s *search) keepCandidate(h *heap, order uint64, at uint32) {
+func (s *search) keepCandidate(h *rowHeap, order uint64, at uint32) {
 	if s.q.Down {
 		order = ^order
 	}
-	e := entry{order, at ^ s.turn}
+	e := candidate{order, at ^ s.turn}
 	if h.full && (order > h.worst.order || !s.isBefore(e, h.worst)) {
 		return
 	}
@@ -334,7 +334,7 @@ func (s *search) keepCandidate(h *heap, order uint64, at uint32) {
 	}
 }
 
-func (s *search) isBefore(a, b entry) bool {
+func (s *search) isBefore(a, b candidate) bool {
 	if a.order != b.order {
 		return a.order < b.order
 	}
@@ -344,7 +344,7 @@ func (s *search) isBefore(a, b entry) bool {
 	return s.compareTies(a, b) < 0
 }
 
-func (s *search) compare(a, b entry) int {
+func (s *search) compare(a, b candidate) int {
 	if a.order != b.order {
 		return cmp.Compare(a.order, b.order)
 	}
@@ -354,10 +354,10 @@ func (s *search) compare(a, b entry) int {
 	return s.compareTies(a, b)
 }
 
-func (s *search) sort(e []entry) { slices.SortFunc(e, s.compare) }
+func (s *search) sortEntries(e []candidate) { slices.SortFunc(e, s.compare) }
 
 // compareTies compares two rows with the same first bytes by their whole values.
-func (s *search) compareTies(a, b entry) (d int) {
+func (s *search) compareTies(a, b candidate) (d int) {
 	ca, i := s.locate(a)
 	cb, j := s.locate(b)
 	x, y := s.t.chunks[ca], s.t.chunks[cb]
@@ -375,14 +375,12 @@ func (s *search) compareTies(a, b entry) (d int) {
 	if d != 0 && s.q.Down {
 		return -d
 	}
-	if d == 0 {
-		d = cmp.Compare(a.at, b.at)
-	}
+	d = cmp.Or(d, cmp.Compare(a.at, b.at))
 	return d
 }
 
 // selectSmallest moves the n smallest to the front: quickselect, with the median of three as pivot.
-func (s *search) selectSmallest(e []entry, n int) {
+func (s *search) selectSmallest(e []candidate, n int) {
 	for n > 0 && n < len(e) && len(e) > 16 {
 		a, b, c := e[0], e[len(e)/2], e[len(e)-1]
 		if s.isBefore(b, a) {
@@ -417,6 +415,6 @@ func (s *search) selectSmallest(e []entry, n int) {
 		}
 	}
 	if n > 0 && n < len(e) {
-		s.sort(e)
+		s.sortEntries(e)
 	}
 }

@@ -43,8 +43,8 @@ var ErrOrder = errors.New("a new row has a lower key than the last")
 type Table struct {
 	mu     sync.RWMutex
 	words  []wordColumn
-	sets   sets
-	heads  wordColumn // prefixes of ids, up to the first slash; all beyond manyHeads share the last
+	sets   nameSets
+	heads  wordColumn // prefixes of ids, up to the first slash; all beyond maxPrefixes share the last
 	n      int        // numbers in a row
 	chunks []*chunk
 	rows   int // without deleted ones
@@ -67,9 +67,9 @@ type chunk struct {
 
 // New returns an empty table with a number of words and of numbers in each row.
 func New(nwords, numbers int) *Table {
-	t := &Table{words: make([]wordColumn, nwords), sets: newSets(), heads: newWords(), n: numbers, buf: make([]float64, chunkRows)}
+	t := &Table{words: make([]wordColumn, nwords), sets: newNameSets(), heads: newWordColumn(), n: numbers, buf: make([]float64, chunkRows)}
 	for i := range t.words {
-		t.words[i] = newWords()
+		t.words[i] = newWordColumn()
 	}
 	t.pool.New = func() any { return newScratch() }
 	return t
@@ -108,25 +108,25 @@ func (t *Table) appendRow(r *Row) error {
 	c, i, ok := t.find(r.Key)
 	if !ok {
 		var err error
-		if c, i, err = t.extend(r.Key); err != nil {
+		if c, i, err = t.appendKey(r.Key); err != nil {
 			return err
 		}
 	}
 	if c.there.value(i) != 1 {
 		t.rows++
-		c.set(&c.there, i, 1)
-		c.name(i, r.ID)
+		c.setNumber(&c.there, i, 1)
+		c.setName(i, r.ID)
 		c.heads[i] = t.prefixNumber(r.ID)
 	} else if string(c.rowID(i)) != r.ID {
-		c.name(i, r.ID)
+		c.setName(i, r.ID)
 		c.heads[i] = t.prefixNumber(r.ID)
 	}
 	for k, s := range r.Words {
-		c.set(&c.words[k], i, float64(t.words[k].code(s)))
+		c.setNumber(&c.words[k], i, float64(t.words[k].encode(s)))
 	}
-	c.set(&c.names, i, float64(t.sets.code(r.Names)))
+	c.setNumber(&c.names, i, float64(t.sets.encode(r.Names)))
 	for k, v := range r.Numbers {
-		c.set(&c.numbers[k], i, v)
+		c.setNumber(&c.numbers[k], i, v)
 	}
 	return nil
 }
@@ -144,8 +144,8 @@ func (t *Table) find(key int64) (*chunk, int, bool) {
 	return t.chunks[at], i, found
 }
 
-// extend adds a row after the last.
-func (t *Table) extend(key int64) (*chunk, int, error) {
+// appendKey adds a row with a key after the last row.
+func (t *Table) appendKey(key int64) (*chunk, int, error) {
 	if key < 0 || key > math.MaxUint32 {
 		return nil, 0, fmt.Errorf("the key %d is none of 0 to %d", key, uint32(math.MaxUint32))
 	}
@@ -177,7 +177,7 @@ func (t *Table) remove(key int64) {
 	if !ok || c.there.value(i) != 1 {
 		return
 	}
-	c.set(&c.there, i, 0)
+	c.setNumber(&c.there, i, 0)
 	t.rows--
 	// A database may reuse the highest key: remove deleted rows at the end.
 	for len(t.chunks) > 0 {
@@ -215,30 +215,30 @@ func (t *Table) repackChanged() {
 	}
 }
 
-func (c *chunk) set(p *pack, i int, v float64) {
+func (c *chunk) setNumber(p *pack, i int, v float64) {
 	if p.set(i, v) {
 		c.loose = true
 	}
 }
 
-func (c *chunk) name(i int, id string) {
+func (c *chunk) setName(i int, id string) {
 	c.ids[i] = uint32(len(c.text))
 	c.text = binary.AppendUvarint(c.text, uint64(len(id)))
 	c.text = append(c.text, id...)
 }
 
-// manyHeads is the maximum number of distinguished id prefixes.
-const manyHeads = 255
+// maxPrefixes is the maximum number of distinguished id prefixes.
+const maxPrefixes = 255
 
 // prefixNumber returns the number of the prefix of an id.
 func (t *Table) prefixNumber(id string) uint8 {
 	if cut := strings.IndexByte(id, '/'); cut >= 0 {
 		id = id[:cut+1]
 	}
-	if _, known := t.heads.codes[id]; !known && len(t.heads.text) >= manyHeads {
-		return manyHeads
+	if _, known := t.heads.codes[id]; !known && len(t.heads.text) >= maxPrefixes {
+		return maxPrefixes
 	}
-	return uint8(t.heads.code(id))
+	return uint8(t.heads.encode(id))
 }
 
 func (c *chunk) rowID(i int) []byte {

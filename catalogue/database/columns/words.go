@@ -17,10 +17,10 @@ type wordColumn struct {
 	size  int
 }
 
-func newWords() wordColumn { return wordColumn{codes: map[string]uint32{}} }
+func newWordColumn() wordColumn { return wordColumn{codes: map[string]uint32{}} }
 
-// code returns the number of a text and assigns one to a new text.
-func (w *wordColumn) code(s string) uint32 {
+// encode returns the number of a text and assigns one to a new text.
+func (w *wordColumn) encode(s string) uint32 {
 	c, ok := w.codes[s]
 	if !ok {
 		s = strings.Clone(s)
@@ -82,8 +82,8 @@ func leadingBytes[T string | []byte](s T) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// sets numbers the lists of names. Lists order as their text in JSON does.
-type sets struct {
+// nameSets numbers lists of names. Lists sort like their JSON text.
+type nameSets struct {
 	names  wordColumn
 	quoted []string // each name in JSON
 	seed   maphash.Seed
@@ -94,11 +94,11 @@ type sets struct {
 	buf    []uint32
 }
 
-func newSets() sets {
-	return sets{names: newWords(), seed: maphash.MakeSeed(), codes: map[uint64]uint32{}}
+func newNameSets() nameSets {
+	return nameSets{names: newWordColumn(), seed: maphash.MakeSeed(), codes: map[uint64]uint32{}}
 }
 
-func (s *sets) list(code uint32) []uint32 {
+func (s *nameSets) list(code uint32) []uint32 {
 	from := uint32(0)
 	if code > 0 {
 		from = s.ends[code-1]
@@ -106,12 +106,12 @@ func (s *sets) list(code uint32) []uint32 {
 	return s.items[from:s.ends[code]]
 }
 
-func (s *sets) code(names []string) uint32 {
+func (s *nameSets) encode(names []string) uint32 {
 	s.buf = s.buf[:0]
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	for _, name := range names {
-		c := s.names.code(name)
+		c := s.names.encode(name)
 		if int(c) == len(s.quoted) {
 			text, _ := json.Marshal(name) // a string can always be encoded
 			s.quoted = append(s.quoted, string(text))
@@ -152,7 +152,7 @@ func (s *sets) code(names []string) uint32 {
 	return c
 }
 
-func (s *sets) compare(a, b uint32) int {
+func (s *nameSets) compare(a, b uint32) int {
 	if a == b {
 		return 0
 	}
@@ -166,7 +166,7 @@ func (s *sets) compare(a, b uint32) int {
 }
 
 // containsAny reports for each list whether it contains one of the names.
-func (s *sets) containsAny(names []string) []bool {
+func (s *nameSets) containsAny(names []string) []bool {
 	wanted := make([]bool, len(s.quoted))
 	for _, n := range names {
 		if c, ok := s.names.codes[n]; ok {
@@ -187,6 +187,6 @@ func (s *sets) containsAny(names []string) []bool {
 	return out
 }
 
-func (s *sets) bytes() int {
+func (s *nameSets) bytes() int {
 	return s.names.size + len(s.ends)*32 + len(s.items)*4
 }
