@@ -22,8 +22,7 @@ var (
 	containerExit = metric.NewDesc("reckon_container_exit_code", metric.Gauge, metric.None, chargedLabels("reason"),
 		"Exit code of the latest end of the container, with the kubelet's reason, such as OOMKilled.")
 	containerExitBefore = metric.NewDesc("reckon_container_previous_exit_code", metric.Gauge, metric.None, chargedLabels("reason"),
-		"Exit code of the end of the container before its latest, with the kubelet's reason, while it has ended and neither runs again "+
-			"nor waits.")
+		"Exit code of the container's last end but one, with the kubelet's reason. Present after the container has ended for good.")
 	containerRequestCores = metric.NewDesc("reckon_container_request_cores", metric.Gauge, metric.Cores, chargedLabels(),
 		"Cores that the container requests; its workload's are in reckon_workload_request_cores.")
 	containerRequestMemory = metric.NewDesc("reckon_container_request_memory_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
@@ -36,7 +35,7 @@ var (
 
 // containerDevice describes allocated devices; their use is in the series of GPUs, under the same device name.
 var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gauge, metric.None, chargedLabels("resource", "device"),
-	"A device that the kubelet gave to the container, such as a GPU, under the name of the resource that it requests; the value is "+
+	"A device that the kubelet allocated to the container, such as a GPU, with the name of the requested resource. The value is "+
 		"always 1.")
 
 // sandbox is the container type that holds the namespaces of a pod.

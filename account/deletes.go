@@ -10,8 +10,8 @@ import (
 // differ from the writer, so it is a separate counter that does not reduce bytes written. Few processes have it.
 
 var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", metric.Counter, metric.Bytes, chargedLabels(),
-	"Bytes that the workload deleted or cut off before they reached storage: written by itself, mostly, or by others. They are in "+
-		"reckon_workload_io_bytes_total of who wrote them.")
+	"Written bytes that the workload deleted or truncated before they reached storage. reckon_workload_io_bytes_total of the writer, "+
+		"usually the same workload, includes them.")
 
 // deletes counts the bytes that did not reach storage, by the deleting part.
 type deletes struct {

@@ -9,11 +9,11 @@ import (
 // Series of a workload. All of them carry the workload, its kind, its part on this node, and its owner.
 var (
 	cpuSeconds = metric.NewDesc("reckon_workload_cpu_seconds_total", metric.Counter, metric.Seconds, chargedLabels("mode"),
-		"CPU time used since the workload started, by mode; processes of any length of life are included.")
+		"CPU time used since the workload started, by mode. Short processes are included.")
 	waitSeconds = metric.NewDesc("reckon_workload_cpu_wait_seconds_total", metric.Counter, metric.Seconds, chargedLabels(),
-		"Time threads of the workload were ready to run and waited for a processor.")
+		"Time in which threads of the workload were ready to run and waited for a processor.")
 	throttledSeconds = metric.NewDesc("reckon_workload_cpu_throttled_seconds_total", metric.Counter, metric.Seconds, chargedLabels(),
-		"Time the workload was held back by the CPU limit of its control group.")
+		"Time in which the CPU limit of its control group throttled the workload.")
 	coresHistogram = metric.NewDesc("reckon_workload_cores", metric.NativeHistogram, metric.Cores, chargedLabels(),
 		"Cores in use by the whole workload on the node, one observation for each internal tick.")
 	coresWanted = metric.NewDesc("reckon_workload_cores_wanted", metric.NativeHistogram, metric.Cores, chargedLabels(),
@@ -25,33 +25,33 @@ var (
 		"Highest memory since the workload started: the kernel's own maximum where there is a control group, else the maximum over "+
 			"internal ticks and over single processes.")
 	memoryNeeded = metric.NewDesc("reckon_workload_memory_needed_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"Memory that cannot be given back without loss: anonymous, shared and, where there is a control group, unreclaimable kernel "+
-			"memory (control groups of version 1: all kernel memory, an upper bound). The rest is page cache.")
+		"Memory that the kernel cannot reclaim: anonymous, shared and, with a control group, unreclaimable kernel memory. Control "+
+			"groups of version 1 count all kernel memory, so it is an upper bound there. The rest is page cache.")
 	memoryNeededPeak = metric.NewDesc("reckon_workload_memory_needed_peak_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started; single processes count by their "+
-			"high-water marks in between.")
+		"Highest reckon_workload_memory_needed_bytes over internal ticks since the workload started. Between two ticks the "+
+			"high-water marks of single processes count.")
 	memoryNeededMost = metric.NewDesc("reckon_workload_memory_needed_most_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"Highest needed memory that there can have been since the workload started, where it has a control group: from one reading to the "+
-			"next what was needed and what was filled since, no more than the high-water marks of the processes and than the peak.")
+		"Upper bound of the highest needed memory since the workload started, where it has a control group. It adds what was filled "+
+			"between two readings, up to the high-water marks of the processes and the peak of the group.")
 	memoryRefaults = metric.NewDesc("reckon_workload_memory_refault_bytes_total", metric.Counter, metric.Bytes, chargedLabels("type"),
-		"Memory of the control group that was reclaimed and soon needed again, by type: anon (read back from swap) and file (read again "+
-			"from storage). It grows steadily where memory is too small.")
+		"Memory of the control group that was reclaimed and soon read again, by type: anon (from swap) and file (from storage). It "+
+			"grows steadily where memory is too small.")
 	pageFaults = metric.NewDesc("reckon_workload_page_faults_total", metric.Counter, metric.None, chargedLabels("type"),
 		"Page faults of the control group by type: major (waited for storage) and minor (all others: memory touched for the first time, "+
 			"shared or copied).")
 	hugeBytes = metric.NewDesc("reckon_workload_memory_huge_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory of the control group in transparent huge pages; version 1 counts anonymous memory only.")
 	nodeBytes = metric.NewDesc("reckon_workload_memory_numa_bytes", metric.Gauge, metric.Bytes, chargedLabels("numa_node"),
-		"Memory of the control group by NUMA node of the machine, anonymous and of files; on machines with several nodes.")
+		"Anonymous and file memory of the control group by NUMA node. Present on machines with several NUMA nodes.")
 	memoryEvents = metric.NewDesc("reckon_workload_memory_events_total", metric.Counter, metric.None, chargedLabels("event"),
-		"How often the control group reached its memory limit and had to reclaim (max), and how often that was in vain (oom); version 2 "+
-			"only.")
+		"How often the control group reached its memory limit and reclaimed memory (max), and how often reclaim failed (oom). "+
+			"Version 2 only.")
 	memoryByteSeconds = metric.NewDesc("reckon_workload_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds, chargedLabels(),
-		"Resident memory integrated over time; divide an increase by the time for the mean.")
+		"Resident memory, integrated over time. The increase divided by the time is the mean.")
 	swapBytes = metric.NewDesc("reckon_workload_swap_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory of the workload that is swapped out.")
 	ioBytes = metric.NewDesc("reckon_workload_io_bytes_total", metric.Counter, metric.Bytes, chargedLabels("direction"),
-		"Bytes read from and written to storage, by direction; what the page cache served is not included.")
+		"Bytes read from and written to storage, by direction. Reads from the page cache are not included.")
 	majorFaults = metric.NewDesc("reckon_workload_major_faults_total", metric.Counter, metric.None, chargedLabels(),
 		"Page faults that had to read from storage.")
 	contextSwitches = metric.NewDesc("reckon_workload_context_switches_total", metric.Counter, metric.None, chargedLabels("type"),
@@ -64,8 +64,7 @@ var (
 		"Processes alive, zombies not included.")
 	threads          = metric.NewDesc("reckon_workload_threads", metric.Gauge, metric.None, chargedLabels(), "Threads alive.")
 	processesStarted = metric.NewDesc("reckon_workload_processes_started_total", metric.Counter, metric.None, chargedLabels(),
-		"Processes that belonged to the workload since it started, those that lived for a millisecond included where exit records are "+
-			"available; without them it is a lower bound.")
+		"Processes of the workload since it started. With exit records even the shortest count; without them it is a lower bound.")
 	info = metric.NewDesc("reckon_workload_info", metric.Gauge, metric.None, chargedLabels("name", "account", "partition", "command"),
 		"Facts about the workload; the value is always 1.")
 	startTime = metric.NewDesc("reckon_workload_start_time_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
@@ -80,11 +79,11 @@ var (
 	requestMemory = metric.NewDesc("reckon_workload_request_memory_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 		"Memory requested by the workload on this node.")
 	limitCores = metric.NewDesc("reckon_workload_limit_cores", metric.Gauge, metric.Cores, chargedLabels(),
-		"Cores that a hard limit allows the workload on this node: the quota of its control group, or the limits of its pods together "+
-			"at their most. Absent where there is no limit.")
+		"Cores that a hard limit allows the workload on this node: the quota of its control group, or the highest sum of the limits "+
+			"of its pods. Absent where there is no limit.")
 	limitMemory = metric.NewDesc("reckon_workload_limit_memory_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"Memory that a hard limit allows the workload on this node: the limit of its control group, or the limits of its pods together at "+
-			"their most. Absent where there is no limit.")
+		"Memory that a hard limit allows the workload on this node: the limit of its control group, or the highest sum of the limits "+
+			"of its pods. Absent where there is no limit.")
 	requestGPUs = metric.NewDesc("reckon_workload_request_gpus", metric.Gauge, metric.None, chargedLabels(),
 		"GPUs requested by the workload on this node.")
 	requestSeconds = metric.NewDesc("reckon_workload_request_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
@@ -92,11 +91,11 @@ var (
 	commandSeconds = metric.NewDesc("reckon_command_cpu_seconds_total", metric.Counter, metric.Seconds, chargedLabels("command"),
 		"CPU time of the largest few programs of the workload; the rest is command \"other\".")
 	shortWorkloads = metric.NewDesc("reckon_short_workloads_total", metric.Counter, metric.None, []string{"owner"},
-		"Process groups that were short work: they ended within one export interval with less than one CPU second, or within a minute "+
-			"after having done next to nothing. Their usage is in short/OWNER/NODE.")
+		"Process groups that were short work. They ended within one export interval with less than one CPU second, or within a "+
+			"minute with hardly any use. short/OWNER/NODE has their usage.")
 	shortLive = metric.NewDesc("reckon_short_live_groups", metric.Gauge, metric.None, []string{"owner"},
-		"Process groups, scopes and containers that run and have no series of their own, since their login has 200 others and they did "+
-			"little yet: less than a CPU second, 16 MiB of I/O or traffic, and 64 MiB of memory. What they use is in short/OWNER/NODE.")
+		"Running process groups, scopes and containers without series of their own. Their login has 200 others, and they used less "+
+			"than one CPU second, 16 MiB of I/O or traffic, and 64 MiB of memory. short/OWNER/NODE has their usage.")
 )
 
 func chargedLabels(labels ...string) []string { return sensor.Charged(labels...) }

@@ -8,12 +8,12 @@ import (
 var (
 	diskLimitBytes = metric.NewDesc("reckon_workload_disk_limit_bytes_per_second", metric.Gauge, metric.None, chargedLabels("device",
 		"direction"),
-		"Limit of the control group of the workload (io.max, blkio.throttle) on what it reads from and writes to a disk, by disk and "+
-			"direction; absent where it has none.")
+		"Throughput limit of the workload's control group (io.max, blkio.throttle), by disk and direction. Absent where there is no "+
+			"limit.")
 	diskLimitOperations = metric.NewDesc("reckon_workload_disk_limit_operations_per_second", metric.Gauge, metric.None,
 		chargedLabels("device", "direction"),
-		"Limit of the control group of the workload (io.max, blkio.throttle) on operations of a disk, by disk and direction; absent "+
-			"where it has none.")
+		"Limit of the workload's control group on operations per second (io.max, blkio.throttle), by disk and direction. Absent "+
+			"where there is no limit.")
 )
 
 // diskLimit is the series of the limits on a device.

@@ -7,10 +7,8 @@ import (
 
 var interconnectBytes = &metric.Desc{
 	Name: "reckon_workload_interconnect_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help: "Octets that went through an RDMA adapter of the node while no other workload and nothing of the kernel held queue pairs on " +
-		"it, by direction " +
-		"(receive, transmit): at least what the workload moved there. Subnet management and what others moved between two looks is " +
-		"included.",
+	Help: "Bytes through an RDMA adapter of the node while only this workload had queue pairs on it, by direction (receive, " +
+		"transmit); a lower bound of the workload's traffic. Subnet management is included.",
 	Labels: sensor.Charged("device", "direction"),
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-	"Bytes of the last-level caches that the workload occupies, where a monitoring group of the kernel (resctrl) holds it.")
+	"Bytes of the last-level caches that the workload occupies. Present where it is in a monitoring group of the kernel (resctrl).")
 
 // monitored is the count of the kernel's monitoring groups (resctrl) for a part.
 type monitored struct {

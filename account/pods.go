@@ -13,12 +13,12 @@ import (
 var (
 	podInfo = metric.NewDesc("reckon_pod_info", metric.Gauge, metric.None,
 		chargedLabels("namespace", "pod", "uid", "owner_kind", "owner_name", "ip", "host_ip", "priority_class", "host_network", "qos"),
-		"What the kubelet reports of a pod, at its sandbox: the owner that controls it, its address and its node's, and class of "+
-			"priority; the value is always 1.")
+		"What the kubelet reports about a pod: its controlling owner, its address, the address of its node, and its priority class. "+
+			"The value is always 1.")
 	podPhase = metric.NewDesc("reckon_pod_phase", metric.Gauge, metric.None, chargedLabels("phase"),
 		"1 for the phase that the pod is in, as the kubelet reports it: Pending, Running, Succeeded, Failed or Unknown.")
 	podReady = metric.NewDesc("reckon_pod_ready", metric.Gauge, metric.None, chargedLabels(),
-		"1 while the pod takes requests (its condition Ready), else 0; absent where the kubelet does not know.")
+		"1 while the pod's condition Ready is true, else 0. Absent where the kubelet does not know.")
 	podCreated = metric.NewDesc("reckon_pod_created_time_seconds", metric.Gauge, metric.Seconds, chargedLabels(),
 		"When the pod was created, by the clock of the API server, since the Unix epoch.")
 	podUnscheduled = metric.NewDesc("reckon_pod_unscheduled_since_seconds", metric.Gauge, metric.Seconds, chargedLabels("run", "reason",
@@ -28,16 +28,15 @@ var (
 	containerRunning = metric.NewDesc("reckon_container_running", metric.Gauge, metric.None, chargedLabels(),
 		"1 while the kubelet reports that the container runs, else 0.")
 	containerReady = metric.NewDesc("reckon_container_ready", metric.Gauge, metric.None, chargedLabels(),
-		"1 while the container takes requests by its readiness probe, else 0; 1 for an init container that ended well.")
+		"1 while the readiness probe of the container succeeds, else 0. An init container that succeeded has 1.")
 	containerUsage = metric.NewDesc("reckon_container_memory_usage_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"All memory that is charged to the container's control group: page cache and memory of the kernel are in it.")
+		"All memory charged to the container's control group, including page cache and kernel memory.")
 	containerWorking = metric.NewDesc("reckon_container_memory_working_set_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
-		"Memory that is charged to the container less the page cache that was not used lately: what kubectl top shows and the kubelet "+
-			"evicts by.")
+		"Memory charged to the container without inactive page cache. kubectl top shows this value, and the kubelet evicts by it.")
 	containerPeriods = metric.NewDesc("reckon_container_cpu_periods_total", metric.Counter, metric.None, chargedLabels(),
 		"Periods of the CPU limit in which the container ran, since it started.")
 	containerThrottled = metric.NewDesc("reckon_container_cpu_throttled_periods_total", metric.Counter, metric.None, chargedLabels(),
-		"Periods of the CPU limit in which the container was held back, since it started.")
+		"Periods of the CPU limit in which the container was throttled, since it started.")
 )
 
 // podSeries are the series at a sandbox.

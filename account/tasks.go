@@ -8,8 +8,8 @@ var (
 	taskCount = metric.NewDesc("reckon_workload_tasks", metric.Gauge, metric.None, chargedLabels(),
 		"Tasks that the batch system started in the part on the node; absent where it has fewer than two, or they cannot be distinguished.")
 	busiestTask = metric.NewDesc("reckon_workload_busiest_task_cpu_seconds_total", metric.Counter, metric.Seconds, chargedLabels(),
-		"CPU time of the task of the part that has used most on the node, at least; tasks that work evenly have used "+
-			"reckon_workload_cpu_seconds_total / reckon_workload_tasks each.")
+		"CPU time of the part's busiest task on the node; a lower bound. Tasks with equal work use reckon_workload_cpu_seconds_total "+
+			"/ reckon_workload_tasks each.")
 )
 
 // maxTasks is the maximum number of tasks of a part that are distinguished. A part with more exports no task series.

@@ -12,7 +12,7 @@ import (
 const zombieAfter = uint64(time.Minute)
 
 var zombies = metric.NewDesc("reckon_zombie_processes", metric.Gauge, metric.None, []string{"owner"},
-	"Processes of the owner that ended at least a minute ago and were not waited for by their parent; absent if there are none.")
+	"Processes of the owner that ended at least a minute ago and that their parent did not wait for. Absent if there are none.")
 
 // dead is the number of zombies of an owner.
 type dead struct {

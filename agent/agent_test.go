@@ -278,7 +278,7 @@ func TestDamagedState(t *testing.T) {
 			if got := total(b); got != 0 {
 				t.Errorf("the accounts hold %d ns, want a fresh start", got)
 			}
-			if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "accounts begin anew") || !strings.Contains(s, "damaged") {
+			if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, "accounts start from zero") || !strings.Contains(s, "damaged") {
 				t.Errorf("logged:\n%s", s)
 			}
 			if _, err := os.Stat(state + ".damaged"); err != nil {

@@ -138,7 +138,7 @@ var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []s
 	"Whether the sensor works on this node; reason has the cause if not.")
 
 var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", metric.Counter, metric.None, []string{"sensor"},
-	"Readings that the device or the group can not have, by the limits that it states: they are left out, and named in the log.")
+	"Readings beyond the limits of the device or the control group. They are left out, and the log names them.")
 
 // add registers a sensor. err is nil if the sensor is available, and otherwise the reason why it is not.
 func (a *Agent) add(name string, s sensor.Sensor, err error) {

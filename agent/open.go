@@ -229,17 +229,16 @@ func (a *Agent) restore() {
 	case errors.Is(err, account.ErrDamaged):
 		aside := a.config.State + ".damaged"
 		a.log.Warn(
-			"accounts begin anew: counters of workloads start at zero, and what they used since the last export before the agent "+
-				"stopped is lost; "+
+			"accounts start from zero: the saved ones are damaged, and the usage since the last export is lost; "+
 				"the file was set aside and may be deleted", "file", a.config.State, "aside", aside, "reason", err.Error())
 		if err := os.Rename(a.config.State, aside); err != nil {
 			a.log.Warn("the damaged file could not be set aside", "err", err)
 		}
 	case errors.Is(err, fs.ErrPermission):
-		a.log.Warn("accounts begin anew: the saved ones may not be read; give the file to the user that the agent runs as, or delete it",
+		a.log.Warn("accounts start from zero: the saved ones cannot be read; give the file to the agent's user, or delete it",
 			"file", a.config.State, "err", err)
 	default:
-		a.log.Info("accounts begin anew", "file", a.config.State, "reason", err.Error())
+		a.log.Info("accounts start from zero", "file", a.config.State, "reason", err.Error())
 	}
 	a.ledger.SetBooted(a.btime)
 }
@@ -253,7 +252,7 @@ func (a *Agent) save() {
 	err := a.replaceState(a.config.State + ".new")
 	switch {
 	case err != nil && !a.self.saveFailed:
-		a.log.Warn("the accounts could not be saved; a restart of the agent will lose what was used meanwhile", "err", err)
+		a.log.Warn("the accounts could not be saved; a restart of the agent will lose the usage since the last save", "err", err)
 		a.self.saveFailed = true
 	case err == nil:
 		a.self.saveFailed = false

@@ -18,7 +18,7 @@ import (
 
 var (
 	ownInput = metric.NewDesc("reckon_own_input_up", metric.Gauge, metric.None, []string{"sensor", "input", "reason"},
-		"Whether everything was taken of a file or address with figures of its own; reason has what was not, and why.")
+		"1 if every figure of an own file or address was taken, else 0. The reason names what was not taken, and why.")
 	ownSeries = metric.NewDesc("reckon_own_series", metric.Gauge, metric.None, []string{"sensor"},
 		"Series with figures of others that the last export carried.")
 	ownPushes = metric.NewDesc("reckon_own_pushes_total", metric.Counter, metric.None, []string{"result"},

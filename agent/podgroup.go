@@ -23,7 +23,7 @@ var (
 		"Memory by type (anon, file with shared memory, swap), and as the kubelet counts it (usage, working_set)", "type")
 	podPeak = podGroupDesc("memory_peak_bytes", metric.Gauge, metric.Bytes, "Highest memory with page cache")
 	podIO   = podGroupDesc("io_bytes_total", metric.Counter, metric.Bytes, "Bytes read and written (direction read, write)", "direction")
-	podProc = podGroupDesc("processes", metric.Gauge, metric.None, "Processes and threads that are charged to the controller pids")
+	podProc = podGroupDesc("processes", metric.Gauge, metric.None, "Processes and threads that the pids controller counts")
 )
 
 // podGroups reads the control groups of pods, for the view that shows them.

@@ -13,9 +13,9 @@ var podNetworkLabels = []string{"workload", "kind", "part", "owner", "device", "
 
 var (
 	podNetwork = metric.NewDesc("reckon_pod_network_bytes_total", metric.Counter, metric.Bytes, podNetworkLabels,
-		"Bytes that passed the network devices of a pod, headers included and loopback left out, by device and direction (receive, "+
-			"transmit), since its sandbox was made. Pods in the network of the machine have none. What passes sockets is in "+
-			"reckon_workload_network_bytes_total.")
+		"Bytes through the network devices of a pod since its sandbox was made, by device and direction (receive, transmit). Headers "+
+			"are included, loopback is not. Pods in the host's network have no series. reckon_workload_network_bytes_total counts "+
+			"payload at sockets.")
 	podPackets = metric.NewDesc("reckon_pod_network_packets_total", metric.Counter, metric.None, podNetworkLabels,
 		"Packets that passed the network devices of a pod; shown on /metrics with the view cadvisor.")
 	podErrors = metric.NewDesc("reckon_pod_network_errors_total", metric.Counter, metric.None, podNetworkLabels,

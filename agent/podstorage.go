@@ -10,14 +10,14 @@ import (
 var (
 	podVolumeLabels = []string{"workload", "kind", "part", "owner", "volume", "plugin"}
 	podVolumeUsed   = metric.NewDesc("reckon_pod_volume_used_bytes", metric.Gauge, metric.Bytes, podVolumeLabels,
-		"What a volume of a pod holds: of one with a file system of its own what is used there, of an emptyDir on the node's disk what "+
-			"its files take. The volume is called as the kubelet's folder, a claim as its PersistentVolume.")
+		"Used bytes of a pod's volume: of its file system, or of the files of an emptyDir. The volume has the name of the kubelet's "+
+			"folder; a claim has the name of its PersistentVolume.")
 	podVolumeCapacity = metric.NewDesc("reckon_pod_volume_capacity_bytes", metric.Gauge, metric.Bytes, podVolumeLabels,
 		"Size of the file system of a volume of a pod, where it has one of its own.")
 	containerStorage = metric.NewDesc("reckon_container_storage_bytes", metric.Gauge, metric.Bytes,
 		[]string{"workload", "kind", "part", "owner", "type"},
-		"What a container takes of the node's disk beside volumes, by type: writable_layer, the files that it wrote outside of volumes, "+
-			"and logs. With emptyDirs it is its share of what the kubelet counts as ephemeral storage.")
+		"Disk space of a container outside of volumes, by type: writable_layer (files that it wrote) and logs. The kubelet counts "+
+			"both, and emptyDir volumes, as ephemeral storage.")
 )
 
 // podStorage is a sensor of the pods' storage on this node.

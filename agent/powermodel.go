@@ -16,8 +16,8 @@ import (
 const noModel = "none"
 
 var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.None, []string{"model", "domain", "protocol", "error"},
-	"The power model that stands in for a meter on this node, what it models, how it was validated, and its mean absolute error as a "+
-		"ratio, empty where it was fitted to too little to state one; the value is always 1.")
+	"The power model that replaces a meter on this node: what it models, how it was validated, and its mean absolute error as a "+
+		"ratio. The error is empty where too little data was available. The value is always 1.")
 
 // powerModel estimates the power of a node without a meter.
 type powerModel struct {

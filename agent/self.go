@@ -33,7 +33,7 @@ var (
 		"Events that interrupted a program of the sensor in the kernel and were therefore not counted by it. Kernels before 5.12 do not "+
 			"count them.")
 	agentStrangers = metric.NewDesc("reckon_agent_job_strangers_total", metric.Counter, metric.None, nil,
-		"Processes with an environment that names another user's job, where the batch system makes no control groups. They are charged to "+
+		"Processes whose environment names another user's job, where the batch system makes no control groups. They are charged to "+
 			"their own user.")
 	agentExportErrors = metric.NewDesc("reckon_agent_export_errors_total", metric.Counter, metric.None, nil,
 		"Exports that a sink did not take whole.")

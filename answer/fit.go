@@ -130,7 +130,7 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 	now := f.Clock()
 	var list wire.FitList
 	nodes, at, err := f.Views.NodesAsOf(ctx, now)
-	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and what is free on them", err); err != nil {
+	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and how much is free on them", err); err != nil {
 		return wire.FitList{}, err
 	}
 	present := err == nil

@@ -46,7 +46,7 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	out.Scope = "Each run is one look at its machine at its time: the test shows whether the two runs differ by more than they vary " +
 		"within themselves, not whether another run of the same would. Compare several runs of each to know that."
 	if len(a) > 1 || len(b) > 1 {
-		out.Scope = "Every run counts as one value, so that what differs from run to run is in the spread."
+		out.Scope = "Every run counts as one value, so that the spread includes the differences between runs."
 	}
 	both := pairUp(figuresOf(sides[0]), figuresOf(sides[1]))
 	single, tests := len(a) == 1 && len(b) == 1, 0

@@ -82,7 +82,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 		return list, Invalid("see `reckon docs file of shapes` for its form", err)
 	}
 	err = g.readShapes(ctx, file)
-	if err := m.Outage.degrade(&list.Missing, "what the nodes are like", err); err != nil {
+	if err := m.Outage.degrade(&list.Missing, "the sizes of the nodes", err); err != nil {
 		return list, err
 	}
 	if err := g.readRuns(ctx); err != nil {

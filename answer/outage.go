@@ -56,7 +56,7 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	if err == nil {
 		return missing
 	}
-	text := "what happened lately: "
+	text := "recent events: "
 	at, bad := o.Catalogue.Watermark(ctx)
 	var away interface{ Since() time.Time }
 	if errors.As(err, &away) && away.Since().Before(at) { // the store is queried but accepts no writes
@@ -67,7 +67,7 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	case errors.As(err, &all) && all.All():
 		text = ""
 	case bad == nil && !at.IsZero():
-		text = "what happened after " + at.UTC().Format(time.RFC3339) + ": "
+		text = "events after " + at.UTC().Format(time.RFC3339) + ": "
 	}
 	return append(missing, text+err.Error())
 }

@@ -178,7 +178,7 @@ func (b *Builder) Advance(ctx context.Context) (int, error) {
 
 // handleSetBack continues from the time that the clock was set back to. Data already processed for later times is kept.
 func (b *Builder) handleSetBack(now time.Time) {
-	b.o.Logger.Warn("the clock was set back; workloads keep what is known of them of later times", "seconds", b.at.Sub(now).Seconds())
+	b.o.Logger.Warn("the clock was set back; workloads keep their later facts", "seconds", b.at.Sub(now).Seconds())
 	b.at, b.read, b.saved = now, 0, store.Earlier(b.saved, now)
 }
 

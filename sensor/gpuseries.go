@@ -22,10 +22,10 @@ var (
 		"A graphics processor or accelerator, or a partition of one (then parent and the number of its GPU instance are set); the value "+
 			"is always 1.")
 	gpuBusy = gpuDesc("reckon_gpu_busy_seconds_total", metric.Counter, metric.Seconds,
-		"Time in which the device computed, since the agent began; divide an increase by the time for its utilisation.")
+		"Time in which the device computed, since the agent began. The increase divided by the time is its utilisation.")
 	gpuCounted = gpuDesc("reckon_gpu_busy_counted", metric.Gauge, metric.None,
-		"1 where the busy time is computing by counters of the device, 0 where it is by the driver's samples of use, for "+
-			"which copies are computing: an older device, or one whose counters a profiler holds. Absent where there is no choice.")
+		"1 where the busy time comes from counters of the device. 0 where it comes from the driver's utilisation samples, which "+
+			"count copies as computing: on an older device, or while a profiler holds the counters. Absent where there is no choice.")
 	gpuEngine = gpuDesc("reckon_gpu_engine_busy_seconds_total", metric.Counter, metric.Seconds,
 		"Time in which one engine of the device was busy, since the agent began: memory is its memory interface, graphics any computing, "+
 			"copy use by the driver's samples beyond that, sm its multiprocessors (their mean), occupancy the share of their threads in "+
@@ -42,7 +42,7 @@ var (
 		"place")
 	gpuFan       = gpuDesc("reckon_gpu_fan_ratio", metric.Gauge, metric.Ratio, "Speed of the fan as a share of its highest.")
 	gpuThrottled = gpuDesc("reckon_gpu_throttled_seconds_total", metric.Counter, metric.Seconds,
-		"Time in which something held the clocks of the device down, since the agent began, by reason; reasons overlap.", "reason")
+		"Time in which the clocks of the device were throttled, since the agent began, by reason. Reasons overlap.", "reason")
 	gpuECC = gpuDesc("reckon_gpu_ecc_errors_total", metric.Counter, metric.None,
 		"Memory errors over the life of the device, by type: corrected or uncorrected.", "type")
 	gpuReplays = gpuDesc("reckon_gpu_pcie_replays_total", metric.Counter, metric.None,
@@ -50,7 +50,7 @@ var (
 	gpuPartitions = gpuDesc("reckon_gpu_partitions", metric.Gauge, metric.None,
 		"Partitions (MIG instances) that the device is divided into.")
 	gpuReserved = gpuDesc("reckon_gpu_memory_reserved_bytes", metric.Gauge, metric.Bytes,
-		"Memory of the device that its driver and firmware keep; it is not in reckon_gpu_memory_bytes.")
+		"Memory of the device that its driver and firmware reserve. reckon_gpu_memory_bytes does not include it.")
 	gpuLink = gpuDesc("reckon_gpu_link_bytes_total", metric.Counter, metric.Bytes,
 		"Bytes that the device sent and received over a bus since the agent began: pcie, nvlink or xgmi. The headers of packets count: "+
 			"over "+
@@ -62,9 +62,9 @@ var (
 		"Rows of memory that were replaced by spare ones over the life of the device, by the type of the errors in them: corrected or "+
 			"uncorrected.", "type")
 	gpuRowsPending = gpuDesc("reckon_gpu_remap_pending", metric.Gauge, metric.None,
-		"1 while a row of memory waits to be replaced, which the next reset of the device does, else 0.")
+		"1 while a row of memory waits to be replaced by the next reset of the device, else 0.")
 	gpuRowsFailed = gpuDesc("reckon_gpu_remap_failed", metric.Gauge, metric.None,
-		"1 if a row of memory could not be replaced, for which the vendor exchanges the device, else 0.")
+		"1 if a row of memory could not be replaced, else 0. The vendor exchanges such a device.")
 	gpuXids = gpuDesc("reckon_gpu_xid_errors_total", metric.Counter, metric.None,
 		"Errors that the driver reported by event since the agent began to watch, by their number (Xid) and its meaning. The driver "+
 			"reports the last of several at once, so this is a lower bound.", "xid", "meaning")

@@ -5,12 +5,12 @@ import "reckon/metric"
 // NodeEnergy describes the energy that each meter of a node has counted. All sensors with meters export it with
 // [MeterSeries].
 var NodeEnergy = metric.NewDesc("reckon_node_energy_joules_total", metric.Counter, metric.Joules, []string{"domain", "zone", "method"},
-	"Energy that a meter of the node has counted, by domain and zone; domains overlap and are not to be summed: psys and board hold "+
-		"packages, package holds core and uncore.")
+	"Energy that a meter of the node has counted, by domain and zone. Do not sum domains, because they overlap: psys and board "+
+		"include packages, package includes core and uncore.")
 
 // NodePower is the present power of a meter of the node.
 var NodePower = metric.NewDesc("reckon_node_power_watts", metric.Gauge, metric.Watts, []string{"domain", "zone", "method"},
-	"Power that a meter of the node shows now, by domain and zone; domains overlap as those of reckon_node_energy_joules_total.")
+	"Current power of a meter of the node, by domain and zone. Domains overlap as those of reckon_node_energy_joules_total.")
 
 // MeterDescs lists the series of [MeterSeries].
 func MeterDescs() []*metric.Desc { return []*metric.Desc{NodeEnergy, NodePower} }

@@ -5,10 +5,9 @@ import "reckon/metric"
 // MemoryTraffic is the series of bytes between caches and memory by counting method.
 var MemoryTraffic = &metric.Desc{
 	Name: "reckon_workload_memory_traffic_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-	Help: "Bytes that the workload moved between caches and memory, by method: resctrl (a monitoring group of the kernel counts both " +
-		"directions) or " +
-		"misses (an estimate: cache misses by the size of a line, without what was written back). Both cover different times of one " +
-		"workload, and add up.",
+	Help: "Bytes that the workload moved between caches and memory, by method. Method \"resctrl\" counts both directions in a " +
+		"monitoring group of the kernel. Method \"misses\" is estimated from cache misses and lacks write-backs. They cover different " +
+		"times, so their sum is the total.",
 	Labels: Charged("method"),
 }
 

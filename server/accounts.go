@@ -27,9 +27,8 @@ func (s *Server) noteLostAccounts(state string) {
 	now := time.Now()
 	if measuredSince(local, s.agent.Node(), now.Add(-time.Duration(up.Nano())), now) {
 		s.log.Warn(
-			"accounts begin anew: the saved ones are missing, although this node was measured since it booted; counters of workloads "+
-				"start at zero, "+
-				"and what they used since the last export is lost", "file", state)
+			"accounts start from zero: the saved ones are missing, although this node was measured since it booted; "+
+				"usage since the last export is lost", "file", state)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestLostAccounts(t *testing.T) {
 		must(t, s.close())
 		return log.String()
 	}
-	const words = "accounts begin anew"
+	const words = "accounts start from zero"
 	if log := opened(); strings.Contains(log, words) {
 		t.Errorf("in a new directory: %s", log)
 	}

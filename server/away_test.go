@@ -95,7 +95,7 @@ func askAway(t *testing.T, address string) {
 	job, err := c.Workload(t.Context(), "slurm/1", client.Range{})
 	said("job", job.Missing, err)
 	list, err := c.Workloads(t.Context(), client.Filter{})
-	said("jobs", list.Missing, err, "what happened")
+	said("jobs", list.Missing, err, "recent events")
 	if list.Total != 1 || *job.CPUSeconds != 3600 {
 		t.Errorf("jobs: %+v, job: %+v", list, job)
 	}
@@ -103,13 +103,13 @@ func askAway(t *testing.T, address string) {
 	said("nodes", nodes.Missing, err, "all nodes")
 	for _, by := range [][]string{{"owner"}, {"partition"}, {"node"}} {
 		usage, err := c.Usage(t.Context(), client.UsageQuery{Since: hour.Add(-3 * time.Hour), Until: hour, Span: "whole", By: by})
-		said("usage by "+by[0], usage.Missing, err, "what happened")
+		said("usage by "+by[0], usage.Missing, err, "recent events")
 		if len(usage.Rows) == 0 || usage.Total.CPUSeconds == nil && by[0] != "node" {
 			t.Errorf("usage by %s: %+v", by, usage)
 		}
 	}
 	report, err := c.Report(t.Context(), "week", time.Time{}, false)
-	said("report", report.Missing, err, "what happened")
+	said("report", report.Missing, err, "recent events")
 	if _, err := c.Findings(t.Context(), client.FindingFilter{}); err != nil {
 		t.Errorf("findings: %v", err)
 	}

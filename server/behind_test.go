@@ -33,7 +33,7 @@ func TestBehind(t *testing.T) {
 	if said != 3 {
 		t.Errorf("said %d times in twenty minutes, want 3", said)
 	}
-	if got := o.Missing(t.Context(), time.Time{}, time.Time{}); len(got) != 1 || !strings.HasPrefix(got[0], "what happened") || !strings.Contains(got[0], "no space left") {
+	if got := o.Missing(t.Context(), time.Time{}, time.Time{}); len(got) != 1 || !strings.HasPrefix(got[0], "recent events") || !strings.Contains(got[0], "no space left") {
 		t.Errorf("it says %q", got)
 	}
 	if b.recordUpdate(nil, at) || o.Missing(t.Context(), time.Time{}, time.Time{}) != nil {

@@ -78,7 +78,8 @@ func (p *proofs) Summary(ctx context.Context) string {
 // Prove implements api.Proof.
 func (p *proofs) Prove(ctx context.Context, q client.ProofQuery) (client.Proof, error) {
 	if !p.running.TryLock() {
-		return client.Proof{}, answer.Busy("wait for it; `reckon verify --last` shows it", errors.New("a proof is being made"))
+		return client.Proof{}, answer.Busy("wait for its end; `reckon verify --last` shows the result",
+			errors.New("usage is being verified already"))
 	}
 	defer p.running.Unlock()
 	return p.runProof(ctx, catalogue.ProofOptions{Since: q.Since, Until: q.Until, Mend: q.Mend})
@@ -128,7 +129,7 @@ func (p *proofs) Run(ctx context.Context) error {
 			Pause: func(ctx context.Context, took time.Duration) error { return sleepFor(ctx, proofRest*took) }})
 		p.running.Unlock()
 		if err != nil && ctx.Err() == nil {
-			p.log.Error("usage could not be proven", "err", err)
+			p.log.Error("usage could not be verified", "err", err)
 			if sleepFor(ctx, time.Hour) != nil {
 				return nil
 			}

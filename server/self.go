@@ -48,9 +48,10 @@ var (
 		"How long ago the last hour ended of which usage is settled; an hour is settled ten minutes after its end.")
 	selfDirty = selfDesc("dirty_rollups", metric.Gauge, "", "Hours that got late samples and whose usage waits to be made again.")
 	selfProof = selfDesc("proof_accounted_ratio", metric.Gauge, metric.Ratio,
-		"Share of CPU time that usage held as the counters do, by the last proof.")
-	selfProofTime = selfDesc("proof_time_seconds", metric.Gauge, metric.Seconds, "When usage was last proven, Unix time.")
-	selfDiffers   = selfDesc("proof_differences_total", metric.Counter, "",
+		"CPU time in the usage tables divided by that of the counters, by the last verification.")
+	selfProofTime = selfDesc("proof_time_seconds", metric.Gauge, metric.Seconds, "Time of the last verification of usage, seconds "+
+		"since the Unix epoch.")
+	selfDiffers = selfDesc("proof_differences_total", metric.Counter, "",
 		"Figures of hours that proofs found to differ from the counters, since the start.")
 	selfSenders  = selfDesc("senders", metric.Gauge, "", "Agents that sent within ten minutes and show which machine they are.")
 	selfConflict = selfDesc("name_conflict", metric.Gauge, "",

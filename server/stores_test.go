@@ -79,7 +79,7 @@ func TestStoresElsewhere(t *testing.T) {
 
 	away.Store(true)
 	eventually(t, "nothing says that the store is away", func() bool { return len(list().Missing) == 1 })
-	if m := list().Missing[0]; !strings.Contains(m, "what happened after 20") || !strings.Contains(m, srv.URL) {
+	if m := list().Missing[0]; !strings.Contains(m, "events after 20") || !strings.Contains(m, srv.URL) {
 		t.Errorf("missing %q", m)
 	}
 	if d, err := c.Workload(t.Context(), id, client.Range{}); err != nil || d.ID != id || len(d.Missing) == 0 {

@@ -17,13 +17,13 @@ const WorkloadEnergy = "reckon_workload_energy_joules_total"
 // domain, so that sums over all labels are correct; see package attribution.
 var (
 	workloadEnergy = metric.NewDesc(WorkloadEnergy, metric.Counter, metric.Joules, sensor.Charged("domain", "share", "method"),
-		"Energy caused by the workload: share active by its use, share idle where idle energy is shared too; each joule is in one "+
-			"domain, so sums are right. The method is whether it was measured, and the basis of the split if that is not the use of the "+
-			"component itself.")
+		"Energy used by the workload. The share \"active\" follows its use; the share \"idle\" exists where idle energy is divided too. "+
+			"Each joule is in one domain, so domains can be summed. The method says whether the energy was measured, and by what it "+
+			"was divided.")
 	attributedEnergy = metric.NewDesc("reckon_node_attributed_energy_joules_total", metric.Counter, metric.Joules,
 		[]string{"domain", "share", "method"},
-		"Energy of the node that was split, each joule once: share active went to workloads and other, share idle is what the node "+
-			"draws without work.")
+		"Energy of the node that was divided among workloads, each joule once. The share \"active\" went to workloads and other. The "+
+			"share \"idle\" is what the node draws without work.")
 )
 
 // IdleShare selects the owners of the energy that a node draws without work.

@@ -10,19 +10,19 @@ import (
 var (
 	gpuSeconds = metric.NewDesc("reckon_workload_gpu_seconds_total", metric.Counter, metric.Seconds,
 		sensor.Charged("vendor", "device", "method"),
-		"Time that a device computed for the workload; the sum over all workloads and other is the busy time of the device. The method "+
-			"is measured (only this workload had the device open, or the kernel counts each process), or the basis of an estimated split: "+
-			"the driver's samples, the device memory held, or evenly over the workloads that had the device open.")
+		"Time in which a device computed for the workload. The sum over all workloads and other is the device's busy time. The "+
+			"method is \"measured\" if only this workload had the device open, or if the kernel counts each process. Otherwise the "+
+			"time is estimated by the driver's samples, by device memory, or evenly among the workloads with the device open.")
 	gpuMemory = metric.NewDesc("reckon_workload_gpu_memory_bytes", metric.Gauge, metric.Bytes, sensor.Charged("vendor", "device"),
 		"Memory of a device that the workload holds.")
 	gpuMemoryPeak = metric.NewDesc("reckon_workload_gpu_memory_peak_bytes", metric.Gauge, metric.Bytes, sensor.Charged("vendor", "device"),
-		"Highest memory of a device that the workload has held so far, of readings at every tick.")
+		"Highest memory of a device that the workload has held so far, read at every internal tick.")
 	gpuByteSeconds = metric.NewDesc("reckon_workload_gpu_memory_byte_seconds_total", metric.Counter, metric.ByteSeconds,
 		sensor.Charged("vendor", "device"),
-		"Device memory held integrated over time; divide an increase by the time for the mean.")
+		"Device memory in use, integrated over time. The increase divided by the time is the mean.")
 	nodeGPUSeconds = metric.NewDesc("reckon_node_gpu_seconds_total", metric.Counter, metric.Seconds, []string{"vendor", "device", "state"},
-		"Time of a device by state: busy is what workloads and other were charged, busy and idle together are the time that the device "+
-			"was there and reported.")
+		"Time of a device by state. State \"busy\" was charged to workloads and other. Busy and idle together are the time in which "+
+			"the device reported.")
 )
 
 // Methods are the methods of splitting busy time.

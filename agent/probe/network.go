@@ -120,7 +120,7 @@ func echoMessages(c net.Conn, in io.Reader, size int) error {
 // Network measures every pair of hosts, one after the other so that they do not disturb each other.
 func Network(ctx context.Context, o NetworkOptions) (*client.ProbeResult, error) {
 	if o.Message < 1 || o.Message > maxMessage || o.Trials < 1 || o.Trials > maxTrials || o.Duration <= 0 || o.Duration > maxDuration {
-		return nil, fmt.Errorf("%d trials of %d bytes and %s are outside of what can be measured: up to %d, %d and %s", o.Trials, o.Message,
+		return nil, fmt.Errorf("%d trials of %d bytes and %s are beyond the limits: %d, %d and %s", o.Trials, o.Message,
 			o.Duration, maxTrials, maxMessage, maxDuration)
 	}
 	r := &client.ProbeResult{Metric: "network-probe", From: time.Now(), Figures: map[string]float64{"message_bytes": float64(o.Message)}}

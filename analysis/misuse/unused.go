@@ -163,7 +163,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 				Evidence{Text: "allocated and not used " + periodText(&periods[at]), Value: h.Unused[r], Unit: name,
 					Limit:  limit(least * hour),
 					Wasted: true},
-				Evidence{Text: "share of what was allocated that was not used", Value: min(h.Unused[r]/h.Held[r], 1), Unit: "ratio",
+				Evidence{Text: "unused share of the allocation", Value: min(h.Unused[r]/h.Held[r], 1), Unit: "ratio",
 					Limit: limit(of.rule.Share)})
 			for i := range periods {
 				if o := sums[i][of]; i != at && o != nil {

@@ -62,7 +62,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	rows, err = k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
-		return nil, fmt.Errorf("read what nodes have: %w", err)
+		return nil, fmt.Errorf("read the sizes of nodes: %w", err)
 	}
 	for i := range rows {
 		if u := &rows[i]; u.NodeMemoryByteSeconds != nil && u.UpSeconds != nil && *u.UpSeconds > 0 {

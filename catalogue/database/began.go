@@ -28,7 +28,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 	}
 	rows, err := c.db.QueryContext(ctx, text+" ORDER BY start_ms, key", w.args...)
 	if err != nil {
-		return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
+		return fmt.Errorf("list started runs: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
 	var run store.Workload
@@ -38,7 +38,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		&submit, &run.CPUSeconds, &run.RequestCores, &key}
 	for rows.Next() {
 		if err := rows.Scan(dest...); err != nil {
-			return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
+			return fmt.Errorf("list started runs: %w", c.translateError(ctx, err))
 		}
 		run.Start, run.Seen, run.Submit, run.End = time.UnixMilli(start).UTC(), time.UnixMilli(seen).UTC(), time.Time{}, time.Time{}
 		if submit.Valid {
@@ -51,7 +51,7 @@ func (c *Catalogue) Began(ctx context.Context, from, to time.Time, kinds []strin
 		f(&run)
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("list what began: %w", c.translateError(ctx, err))
+		return fmt.Errorf("list started runs: %w", c.translateError(ctx, err))
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func salvageGroups() []tableGroup {
 		{"findings", []string{"findings"}, "findings are made again, marks on them are in backups only"},
 		{"forecasts", []string{"forecasts"}, "forecasts are made again, marks on them are in backups only"},
 		{"the knowledge graph", []string{"graph_terms", "graph_subgraphs", "graph_quads", "graph_state"},
-			"the knowledge graph is made again, what others wrote to it is in backups only"},
+			"the knowledge graph is made again; only backups have the statements that other programs wrote"},
 		{"runs of MetricSets", []string{"metric_runs", "metric_run_pods", "metric_run_samples"}, "runs of MetricSets are in backups only"},
 	}
 }

@@ -55,7 +55,7 @@ func TestSalvage(t *testing.T) {
 	}{
 		{"a row of runs", last("version 1"), []string{"workloads", "state"}, []string{"taken over: findings, forecasts, the knowledge graph, runs of MetricSets", "Lost: runs and hours"}},
 		{"behind the first page of a run of a MetricSet", last("mark of a person"), []string{"metric_runs"}, []string{"taken over: runs and hours, findings, forecasts, the knowledge graph. Lost", "runs of MetricSets are in backups only"}},
-		{"a term", last("urn:someone:wrote:"), []string{"graph_terms"}, []string{"taken over: runs and hours, findings, forecasts, runs of MetricSets", "what others wrote to it"}},
+		{"a term", last("urn:someone:wrote:"), []string{"graph_terms"}, []string{"taken over: runs and hours, findings, forecasts, runs of MetricSets", "only backups have the statements that other programs wrote"}},
 		{"the list of tables", last("\trule TEXT NOT NULL") + 1, []string{"workloads", "state", "metric_runs", "graph_terms"}, []string{"list of tables is damaged", "Lost: runs and hours"}},
 	} {
 		t.Run(d.name, func(t *testing.T) {

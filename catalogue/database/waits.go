@@ -59,7 +59,7 @@ func (c *Catalogue) Waits(ctx context.Context, q store.WaitQuery, f func(*store.
 		return f(&x)
 	})
 	if err != nil {
-		return fmt.Errorf("read what workloads waited: %w", err)
+		return fmt.Errorf("read the waits of workloads: %w", err)
 	}
 	return nil
 }

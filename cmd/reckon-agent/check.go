@@ -45,8 +45,8 @@ compares the charged with the measured use.`,
 	cmd.Flags().SortFlags = false
 	o.set.Attach(cmd, asUsageError)
 	cmd.Flags().BoolVar(&gpus, "gpu-report", false,
-		"compute on the first GPU for half a minute and print what is charged for it, a line for the table of the guide")
-	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
+		"compute on the first GPU for half a minute and print its charges as a line for the table in the guide")
+	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file and their meaning")
 	return cmd
 }
 

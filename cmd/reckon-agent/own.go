@@ -59,7 +59,7 @@ func systemdSocket(pid int, getenv func(string) string) (net.Listener, error) {
 	}
 	if _, ok := ln.(*net.UnixListener); !ok {
 		_ = ln.Close()
-		return nil, fmt.Errorf("the socket that systemd hands over is %s: it should be a unix socket, whose other end the kernel names",
+		return nil, fmt.Errorf("the socket from systemd is %s: it should be a unix socket, because the kernel identifies its other end",
 			ln.Addr())
 	}
 	return ln, nil

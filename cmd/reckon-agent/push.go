@@ -42,7 +42,7 @@ func (o *pushOptions) register(s *settings.Set) {
 	f.StringArrayVar(&o.urls, "push", nil, "address that takes Prometheus remote write, such as http://server:9870; can be given again")
 	f.StringVar(&o.tokenFile, "push-token-file", "", "file with the bearer token to send to every --push")
 	k.StringVar(&o.caFile, "push-ca", "", "file with the certificates of the authorities to trust for every --push")
-	k.StringVar(&o.queue, "push-queue", "", "directory for what waits to be sent (default: "+defaultQueue()+")")
+	k.StringVar(&o.queue, "push-queue", "", "directory for samples that wait to be sent (default:  "+defaultQueue()+")")
 	k.StringVar(&o.file, "push-config", "", "YAML file with endpoints, each with its own filter, labels and limits")
 	f.StringVar(&o.site, "site", "", "name of the site, a label on every series")
 }

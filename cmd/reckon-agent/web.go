@@ -30,7 +30,7 @@ func (o *webOptions) register(s *settings.Set) {
 	s.Flags.StringVar(&o.config, "web-config", "",
 		"file with TLS certificates and users of /metrics, in the form of Prometheus's web configuration; read again while the agent runs")
 	s.Keys.StringSliceVar(&o.users, "metrics-users", nil,
-		"users of this machine who see the work of all at /metrics, besides root and accounts of the system")
+		"users of this machine who see everyone's work at /metrics, in addition to root and system accounts")
 	s.Flags.BoolVar(&o.insecure, "insecure", false, "let everybody who reaches the address read /metrics")
 }
 

@@ -62,7 +62,7 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 			client.DefaultServer+")")
 	f.StringVar(&c.tokenFile, "token-file", "",
 		"file with a token for it (default RECKON_TOKEN_FILE, else reckon/token in the configuration of the user)")
-	f.StringVar(&c.caFile, "ca-file", "", "certificates to trust besides the system's (default RECKON_CA_FILE)")
+	f.StringVar(&c.caFile, "ca-file", "", "more certificates to trust (default RECKON_CA_FILE)")
 }
 
 // clientOptions returns the client options for authentication.

@@ -44,7 +44,7 @@ run in the column workload. Rows between runs are "idle"; rows on the edge of a 
 left out.
 
 Without columns: or select: in the plan the columns are the power of the node, or of
-the --domain, and what explains it, ready for ` + "`reckon power fit`" + `.
+the --domain, and the series that explain it, ready for ` + "`reckon power fit`" + `.
 
 The folder of --output holds data.csv (or .parquet) with its data dictionary, marks.csv,
 the plan, and the output of each run. A load writes its target and the achieved amounts.

@@ -30,8 +30,8 @@ func newExport(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Export measurements in another program's format",
-		Long: `export writes history in the form of another program, so that what reads that form goes
-on working.`,
+		Long: `export writes history in the format of another program, so that tools for that
+format continue to work.`,
 		Example: `  reckon export sonar --since 1d`,
 		Args:    cobra.NoArgs,
 	}
@@ -44,10 +44,10 @@ func newExportSonar(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sonar",
 		Short: "Write the JSON that sonar writes",
-		Long: `sonar writes JSON as sonar does, a document on each line, for sonalyze and what else reads
-it. --type sample has one for each node and step, with a process for each program of a
-job: reckon keeps programs, not processes. sysinfo has one for each node, job those of
-the batch system.
+		Long: `sonar writes JSON as sonar does, a document on each line, for sonalyze and other
+programs that read it. --type sample has a document for each node and step, with a process
+for each program of a job, because reckon keeps programs, not processes. --type sysinfo has
+a document for each node, and job those of the batch system.
 
 Workloads that are neither jobs nor process groups get a number that no process has.
 Without --since it writes the last hour. A time is a duration before now (30m, 2h,
@@ -60,7 +60,7 @@ Without --since it writes the last hour. A time is a duration before now (30m, 2
 	o.since = "1h"
 	f := cmd.Flags()
 	o.kind = &choice{value: "sample", words: []string{"sample", "sysinfo", "job"}}
-	f.Var(o.kind, "type", "what to write: sample, sysinfo, job")
+	f.Var(o.kind, "type", "kind of record to write: sample, sysinfo, job")
 	completeWords(cmd, "type", o.kind.words...)
 	g.shared.addFlag(cmd, "since", &o.since)
 	g.shared.addFlag(cmd, "until", &o.until)

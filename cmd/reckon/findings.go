@@ -77,7 +77,7 @@ of that. The thresholds are a policy:
 	f.BoolVar(&o.all, "all", false, "in every state, those that are muted too")
 	f.IntVar(&o.filter.Limit, "limit", 0, "at most this many (default 1000)")
 	f.StringVar(&o.explain, "explain", "", "explain a finding by its id, or a rule by its name")
-	f.StringVar(&o.whatIf, "what-if", "", "policy file to try: print what it would have found, without storing it")
+	f.StringVar(&o.whatIf, "what-if", "", "policy file to try: print its findings without storing them")
 	o.by = &choice{words: []string{"owner"}}
 	f.Var(o.by, "by", "owner: one line for each owner, with what was wasted")
 	completeWords(cmd, "by", o.by.words...)

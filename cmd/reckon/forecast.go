@@ -54,7 +54,7 @@ made on demand, as with --now. Kept forecasts need two days of history.`,
 	g.shared.addFlag(cmd, "node", &q.Node)
 	g.shared.addFlag(cmd, "owner", &q.Owner)
 	g.shared.addFlag(cmd, "site", &q.Site)
-	f.BoolVar(&q.Now, "now", false, "forecast from what there is at this moment")
+	f.BoolVar(&q.Now, "now", false, "forecast from the data of this moment")
 	f.IntVar(&q.Hours, "hours", 0, "how far ahead, 1 to 336; forecast at this moment, as with --now")
 	f.BoolVar(&steps, "steps", false, "a line for each hour")
 	format = g.shared.addFormatFlag(cmd, "table", "json", "csv")

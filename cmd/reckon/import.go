@@ -41,7 +41,7 @@ cannot be parsed are counted and listed; the rest is imported.`,
 	}
 	site := pflag.NewFlagSet("", pflag.ContinueOnError) // flags that all imports take
 	site.String("site", "", "site (cluster) of input that names none")
-	site.Bool("force-site", false, "take --site for all input, also for what names a cluster")
+	site.Bool("force-site", false, "use --site for all input, even where it names a cluster")
 	cmd.AddCommand(newImportSonar(g, site), newImportSacct(g, site), newImportWaggle(g, site), newImportMetricSet(g))
 	return cmd
 }
@@ -70,7 +70,7 @@ func addImportFlags(g *globals, shared *pflag.FlagSet, name string, cmd *cobra.C
 func newImportSonar(g *globals, site *pflag.FlagSet) *cobra.Command {
 	cmd, f := addImportFlags(g, site, "sonar", &cobra.Command{
 		Use:   "sonar PATH...",
-		Short: "Import what sonar wrote: CSV of every release, JSON, trees of them",
+		Short: "Import data of sonar: CSV of every release, JSON, or trees of both",
 		Long: `sonar takes files and directories of sonar, plain or gzip: CSV, tagged or untagged as of
 the first releases, and JSON of types sample, sysinfo, job and cluster. "-" is standard
 input. Files are taken in the order of their names.

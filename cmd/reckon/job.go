@@ -34,7 +34,7 @@ func newJob(g *globals) *cobra.Command {
 		Use:   "job [ID]",
 		Short: "Show what happened with one workload",
 		Long: `Show what happened to one workload: its total and peak use,
-a verdict in words, what of its request it used, its profile over time, and which
+a verdict in words, how much of its request it used, its profile over time, and which
 programs and nodes did the work.
 
 For a workload on several nodes it shows how the work was spread over them, and at
@@ -295,7 +295,7 @@ func fetchLastRuns(ctx context.Context, c *client.Client, f client.Filter, site 
 		began = wait
 	}
 	if len(began) == 0 {
-		return nil, errors.New("no job matches; `reckon jobs --since 30d` lists what there is")
+		return nil, errors.New("no job matches; `reckon jobs --since 30d` lists the jobs of 30 days")
 	}
 	return began[:min(want, len(began))], nil
 }

@@ -15,7 +15,7 @@ import (
 func writeTrace(g *globals, d client.WorkloadDetail, format string) error {
 	p, gaps := traceOf(d)
 	if len(p.Steps) == 0 {
-		return fmt.Errorf("no profile of %s is kept: there is nothing to record; `reckon job %s` shows what is recorded", term.Safe(d.ID),
+		return fmt.Errorf("no profile of %s is kept; `reckon job %s` shows its figures", term.Safe(d.ID),
 			term.Safe(d.ID))
 	}
 	if gaps > 0 {

@@ -130,7 +130,7 @@ func registerAccess(s *settings.Set, a *server.Access) {
 	k.StringVar(&a.OIDC, "oidc-config", "", "configuration file for sign-in by OpenID Connect")
 	k.StringVar(&a.Kubernetes, "kubernetes-config", "",
 		"file that names the service accounts of a Kubernetes cluster that are let in, see reckon docs access")
-	k.StringVar(&a.Limits, "limits", "", "file that bounds what senders, sites and viewers take, see reckon docs access")
+	k.StringVar(&a.Limits, "limits", "", "file with limits of senders, sites and viewers, see reckon docs access")
 	k.StringSliceVar(&a.Proxies, "trusted-proxy", nil,
 		"address or network of a reverse proxy that is believed about whom a request comes from "+
 			"(X-Forwarded-For, X-Forwarded-Proto); can be given again")
@@ -213,7 +213,7 @@ lists all settings, as a file in which each is a comment.`,
 		},
 	}
 	set.Attach(cmd, usageErrorOf)
-	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file, with what they mean")
+	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file and their meaning")
 	return cmd
 }
 

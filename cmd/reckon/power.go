@@ -79,7 +79,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	cmd.Flags().AddFlagSet(o.in.flags)
 	f := cmd.Flags()
 	f.StringSliceVar(&o.families, "family", nil, "try only these families (default: all)")
-	f.StringVar(&o.name, "name", "", "short description of what the model covers")
+	f.StringVar(&o.name, "name", "", "short description of the modelled hardware")
 	g.shared.addFlag(cmd, "domain", &o.in.domain)
 	f.StringVar(&o.licence, "licence", "", "licence of the data, kept in the model")
 	f.StringVar(&o.machine.CPU, "cpu", "", "model name of the CPU that was measured: other machines then refuse the model")
@@ -264,7 +264,7 @@ func newPowerEval(g *globals, in *powerInput) *cobra.Command {
 		Use:   "eval MODEL [FILE]",
 		Short: "Evaluate a model on measurements that it was not fitted to",
 		Long: `Judge a model by measurements that it was not made from: of a data set, or without a
-file of what the server has measured. The mean power is judged beside it, and rows
+file of the server's measurements. The mean power is judged beside it, and rows
 outside the range that the model was trained on are counted.`,
 		Example: `  reckon power eval node.json other-day.csv
   reckon power eval n1.json --node n1 --from 1d`,

@@ -45,7 +45,7 @@ func newPowerInput() *powerInput {
 	f.SortFlags = false
 	f.StringVar(&in.power, "power", "",
 		"column that holds watts (default: watts, power_watts, power, or the one in watts); from the store: a PromQL expression")
-	f.StringVar(&in.workload, "workload", "", "column that names what ran in each row (default: workload)")
+	f.StringVar(&in.workload, "workload", "", "column with the name of the workload in each row (default: workload)")
 	f.StringArrayVar(&in.features, "feature", nil,
 		"column to use as a feature, repeatable (default: all that hold numbers); from the store: NAME=PROMQL")
 	f.StringVar(&in.node, "node", "", "from the store: the node (default: the only one that has a meter)")

@@ -41,7 +41,7 @@ without recent data. With --explain, nodes without room come last.`,
 	g.shared.addFlag(cmd, "memory", &memory)
 	f.Float64Var(&q.GPUs, "gpus", 0, "GPUs requested")
 	f.Float64Var(&q.UseCores, "use", 0, "cores that it is expected to use, if not all")
-	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default what a busy GPU adds on the node")
+	f.Float64Var(&q.GPUWatts, "gpu-watts", 0, "watts of each GPU that it keeps busy; by default the power that a busy GPU adds on the node")
 	g.shared.addFlag(cmd, "time", &length)
 	g.shared.addFlag(cmd, "site", &q.Site)
 	g.shared.addListFlag(cmd, "node", &q.Nodes)

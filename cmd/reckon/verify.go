@@ -47,7 +47,7 @@ With --data it reads the directory of a server that is stopped.`,
 	f := cmd.Flags()
 	g.shared.addFlag(cmd, "since", &o.since)
 	g.shared.addFlag(cmd, "until", &o.until)
-	f.BoolVar(&o.last, "last", false, "show the last proof of the server")
+	f.BoolVar(&o.last, "last", false, "show the server's last verification")
 	f.BoolVar(&o.look, "dry-run", false, "make no hour again")
 	f.AddFlag(g.serving.Flags.Lookup("data"))
 	f.AddFlagSet(g.stores.flags)

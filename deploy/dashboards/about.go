@@ -113,7 +113,7 @@ var emptyReasons = []struct{ metric, why string }{
 	{`agent_push`, "Agents here are scraped, or run in the server itself."},
 	{`sensor_up`, "All sensors work."},
 	{`agent_(cpu|memory|tick)`, "No agent reports, or all are simulated: what those take shows nothing of a machine."},
-	{`server_proof`, "The first proof is made when a whole hour was measured."},
+	{`server_proof`, "The first verification follows the first whole hour."},
 	{`ingest_refused`, "No sample was refused."},
 	{`server_ingest`, "No agent sends to this server by network."},
 	{`store_queue`, "The store is inside the server."},

@@ -19,8 +19,8 @@ var (
 // Series that only a batch system can provide.
 var (
 	workloadState = metric.NewDesc("reckon_workload_state", metric.Gauge, metric.None, workloadLabels("state", "reason"),
-		"State in the words of the batch system, in lower case, and why it is in it; the value is always 1, the series with the newest "+
-			"sample counts.")
+		"State of the workload as the batch system names it, in lower case, with its reason. The value is always 1. The series with "+
+			"the newest sample is the current state.")
 	submitTime = metric.NewDesc("reckon_workload_submit_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
 		"Submit time of the workload, seconds since the Unix epoch.")
 	allocatedCores = metric.NewDesc("reckon_workload_allocated_cores", metric.Gauge, metric.Cores, workloadLabels(),
@@ -32,9 +32,9 @@ var (
 	allocatedNodes = metric.NewDesc("reckon_workload_allocated_nodes", metric.Gauge, metric.None, workloadLabels(),
 		"Nodes that the batch system gave to the workload.")
 	allocationTime = metric.NewDesc("reckon_workload_allocation_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),
-		"Time of the last resize of a workload, seconds since the Unix epoch; absent for one that was not.")
+		"Time of the last resize of the workload, seconds since the Unix epoch. Absent if it was never resized.")
 	suspendedTime = metric.NewDesc("reckon_workload_suspended_seconds_total", metric.Counter, metric.Seconds, workloadLabels(),
-		"Time for which the batch system had suspended the workload: it is not counted as allocated.")
+		"Time in which the batch system had suspended the workload. It does not count as allocated.")
 	qosInfo = metric.NewDesc("reckon_workload_qos_info", metric.Gauge, metric.None, workloadLabels("qos"),
 		"Quality of service under which the workload runs; the value is always 1.")
 	endedByInfo = metric.NewDesc("reckon_workload_ended_by_info", metric.Gauge, metric.None, workloadLabels("by", "user"),
@@ -51,7 +51,7 @@ var (
 	requestTasks = metric.NewDesc("reckon_workload_request_tasks", metric.Gauge, metric.None, workloadLabels(),
 		"Requested tasks. Each task has its own cores.")
 	exitCodes = metric.NewDesc("reckon_workload_exit_code", metric.Gauge, metric.None, workloadLabels("by"),
-		"Exit code of the workload; 128 and the number of the signal that ended it. By accounting, 128 may have been taken off it.")
+		"Exit code of the workload. A signal gives 128 plus its number. Accounting may subtract 128 from an exit code.")
 	nodesInfo = metric.NewDesc("reckon_workload_nodes_info", metric.Gauge, metric.None, workloadLabels("nodes"),
 		"Nodes that the batch system gave to the workload, as Slurm writes node lists; the value is always 1.")
 	numberInfo = metric.NewDesc("reckon_slurm_number_info", metric.Gauge, metric.None, workloadLabels("number"),
@@ -59,8 +59,8 @@ var (
 	jobTasks = metric.NewDesc("reckon_slurm_waiting_tasks", metric.Gauge, metric.None, workloadLabels(),
 		"Pending tasks of the array represented by this workload.")
 	jobSteps = metric.NewDesc("reckon_slurm_steps", metric.Gauge, metric.None, workloadLabels(),
-		"Steps that the job had, by accounting, also without a series: of more than 400 the ones with a series failed "+
-			"or used most CPU time.")
+		"Steps of the job by accounting. A job with more than 400 steps has series only for steps that failed or used the most CPU "+
+			"time.")
 	stepInfo = metric.NewDesc("reckon_slurm_step_info", metric.Gauge, metric.None, workloadLabels("name", "state", "nodes"),
 		"A step of a job, by accounting; part is its name in the job. The value is always 1.")
 	stepStart = metric.NewDesc("reckon_slurm_step_start_time_seconds", metric.Gauge, metric.Seconds, workloadLabels(),

@@ -43,7 +43,7 @@ var (
 	layer = &metric.Desc{Name: "reckon_infiniband_port_info", Kind: metric.Gauge, Labels: []string{"device", "port", "link_layer"},
 		Help: "Link layer of the port: InfiniBand (Omni-Path too), or Ethernet where it is RoCE or iWARP; the value is always 1."}
 	saturated = &metric.Desc{Name: "reckon_infiniband_saturated", Kind: metric.Gauge, Labels: []string{"device", "port", "counter"},
-		Help: "1 for a counter of the port that is saturated until it is cleared; its own series is absent then."}
+		Help: "1 for a saturated counter of the port, until it is cleared. Its own series is absent meanwhile."}
 
 	received = portDesc("port_data_received_bytes_total", "Octets of data received by the port.", metric.Bytes)
 	sent     = portDesc("port_data_transmitted_bytes_total", "Octets of data sent by the port.", metric.Bytes)

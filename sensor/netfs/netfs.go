@@ -75,9 +75,10 @@ var (
 		metric.Bytes, "direction")
 	opsDesc = desc("operations_total", "Operations on a network file system: read, write, or metadata for all others.", metric.None,
 		"operation")
-	timeDesc = desc("operation_seconds_total", "Time of operations on a network file system from the call until the answer, added up.",
+	timeDesc = desc("operation_seconds_total", "Time of all operations on a network file system, from the call until the answer.",
 		metric.Seconds, "operation")
-	serverDesc = desc("server_seconds_total", "Time of operations on a network file system from sending until the answer, added up.",
+	serverDesc = desc("server_seconds_total", "Time of all operations on a network file system, from sending the request until the "+
+		"answer.",
 		metric.Seconds, "operation")
 	againDesc = desc("retransmissions_total", "Requests to a network file system that were sent again.", metric.None)
 	lateDesc  = desc("timeouts_total", "Requests to a network file system that ran into their time limit (major timeouts).", metric.None)

@@ -58,8 +58,8 @@ var fsDescs = []*metric.Desc{
 
 // mountsLeft are the mounts without series.
 var mountsLeft = gauge("reckon_node_filesystems_left_out",
-	"File systems that are mounted and have no series, since there are more than 256 of root "+
-		"or 16 of a user. Those that are nearly full have series all the same. Absent when there are none.", metric.None)
+	"Mounted file systems without series, because root has more than 256 or a user more than 16. Nearly full ones always have "+
+		"series. Absent when there are none.", metric.None)
 
 // Filesystem is the capacity and use of each mounted file system.
 type Filesystem struct {

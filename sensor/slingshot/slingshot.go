@@ -41,7 +41,7 @@ var (
 	received = desc("receive_bytes_total", "Octets of good frames that the adapter received.", metric.Counter, metric.Bytes)
 	sent     = desc("transmit_bytes_total", "Octets of good frames that the adapter sent.", metric.Counter, metric.Bytes)
 	words    = desc("codewords_total",
-		"Codewords that the link received, by what error correction made of them: good, corrected or uncorrected.", metric.Counter,
+		"Codewords that the link received, by the result of error correction: good, corrected or uncorrected.", metric.Counter,
 		metric.None, "result")
 	link = desc("link_up", "1 while the link is up, else 0.", metric.Gauge, metric.None)
 	rate = desc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)

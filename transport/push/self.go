@@ -27,8 +27,7 @@ var (
 	pushOldest = metric.NewDesc("reckon_agent_push_oldest_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
 		"Age of the oldest sample that waits to be sent; 0 when none does.")
 	pushBehind = metric.NewDesc("reckon_agent_push_clock_behind_seconds", metric.Gauge, metric.Seconds, []string{"endpoint"},
-		"How far the clock of the machine was behind that of the endpoint, if the times of sent samples were corrected by it; 0 if it "+
-			"was right.")
+		"How far the machine's clock was behind the endpoint's clock, if the times of sent samples were corrected; else 0.")
 	pushQueue = metric.NewDesc("reckon_agent_push_queue_bytes", metric.Gauge, metric.Bytes, []string{"endpoint"},
 		"Size on disk of the queue of the endpoint.")
 )

@@ -19,8 +19,8 @@ import (
 
 // Refused is the number of samples of a scrape that were not stored. It has the labels of the target.
 var Refused = metric.NewDesc("reckon_scrape_samples_refused", metric.Gauge, metric.None, nil,
-	"Samples of the last scrape of a target that were refused, being of new series beyond a bound, or having labels that are too long; "+
-		"absent when none were.")
+	"Refused samples of the target's last scrape. They belong to new series beyond a limit, or have labels that are too long. Absent "+
+		"when there are none.")
 
 // Descs returns every series that this package writes.
 func Descs() []*metric.Desc { return []*metric.Desc{Refused} }

@@ -143,14 +143,14 @@ func field(t *testing.T, file, name string) float64 {
 // counters report, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
 // is nobody's. No run may have more page faults than the group. Processor time of the group leaves out interrupts
 // and what the host of a virtual machine took, so that ours may have as much more; what a host takes without saying so stretches
-// either clock between two readings. One run of five therefore has to agree, or to lack no more than what is nobody's.
+// either clock between two readings. One run of ten therefore has to agree, or to lack no more than what is nobody's.
 func TestAgainstCgroup(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")
 	cpu, cpuFile, unit := group(t, "cpuacct.usage", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/memory"), "cpuacct.usage", 1.0
 	var p sensor.TallyPass
 	explained := false
-	for range 5 {
+	for range 10 {
 		read(t, s, &p)
 		p.Reset()
 		faults, used := field(t, memory+"/memory.stat", "pgfault"), field(t, filepath.Join(cpu, cpuFile), "")*unit
@@ -181,7 +181,7 @@ func TestAgainstCgroup(t *testing.T) {
 		explained = explained || missed && events+restFaults > 0.99*faults && clock+restClock > 0.99*used
 	}
 	if !explained {
-		t.Error("no run of five agrees to 1 %, or lacks no more than what is nobody's")
+		t.Error("no run of ten agrees to 1 %, or lacks no more than what is nobody's")
 	}
 }
 

@@ -33,22 +33,19 @@ var (
 		"Cycles of processors that ran the workload.")
 	instructionsTotal = &metric.Desc{
 		Name: "reckon_workload_instructions_total", Kind: metric.Counter,
-		Help: "Instructions executed by the workload, including those of the kernel on its behalf; per cycle they show how well the " +
-			"processors were used.",
+		Help: "Instructions executed by the workload, including those of the kernel on its behalf. Instructions per cycle show how " +
+			"well the processors were used.",
 		Labels: sensor.Charged(),
 	}
 	branchMisses = metric.NewDesc("reckon_workload_branch_misses_total", metric.Counter, metric.None, sensor.Charged(),
 		"Branches of the workload that the processor predicted wrongly.")
 	cacheMisses = &metric.Desc{
 		Name: "reckon_workload_cache_misses_total", Kind: metric.Counter,
-		Help: "Cache lines that cores fetched from beyond the last level of the cache while they ran the workload; how many of the " +
-			"prefetches are " +
-			"among them depends on the processor.",
+		Help:   "Last-level cache misses of the cores that ran the workload. How many prefetches are included depends on the processor.",
 		Labels: sensor.Charged(),
 	}
 	fpInstructions = metric.NewDesc("reckon_workload_fp_instructions_total", metric.Counter, metric.None, sensor.Charged("width"),
-		"Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits; on processors of AMD they are internal "+
-			"operations.")
+		"Floating-point instructions of the workload by width: scalar, 128, 256 or 512 bits. AMD processors count internal operations.")
 )
 
 // Spec describes the counts.

@@ -9,20 +9,19 @@ import (
 var (
 	mountBytes = &metric.Desc{
 		Name: "reckon_workload_mount_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help: "Bytes that the workload read from and wrote to a file system across the network, by direction (read, write), in calls " +
-			"(NFS, Lustre, CephFS, FUSE); the page cache may have served them.",
+		Help: "Bytes that the workload read from and wrote to a network file system (NFS, Lustre, CephFS, FUSE), by direction, as " +
+			"its calls requested. The page cache may have served them.",
 		Labels: sensor.Charged("type", "source", "direction"),
 	}
 	mountOperations = &metric.Desc{
 		Name: "reckon_workload_mount_operations_total", Kind: metric.Counter,
-		Help: "Calls of the workload on a file system across the network (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all " +
-			"others; " +
-			"caches may have served them.",
+		Help: "Calls of the workload on a network file system (NFS, Lustre, CephFS, FUSE): read, write, or metadata for all others. " +
+			"Caches may have served them.",
 		Labels: sensor.Charged("type", "source", "operation"),
 	}
 	mountSeconds = metric.NewDesc("reckon_workload_mount_operation_seconds_total", metric.Counter, metric.Seconds,
 		sensor.Charged("type", "source", "operation"),
-		"Time of these calls of the workload until they returned, added up.")
+		"Time that calls of the workload on a network file system took, summed over threads.")
 	nodeMountBytes = metric.NewDesc("reckon_node_mount_bytes_total", metric.Counter, metric.Bytes, []string{"direction"},
 		"Bytes that all processes of the node read from and wrote to file systems across the network since the agent began, by direction "+
 			"(read, write): workloads, short work and other together.")
@@ -30,15 +29,14 @@ var (
 		"Calls of all processes of the node on file systems across the network since the agent began: read, write, or metadata.")
 	fileBytes = &metric.Desc{
 		Name: "reckon_workload_file_bytes_total", Kind: metric.Counter, Unit: metric.Bytes,
-		Help: "Bytes that the workload read from and wrote to a file system of the machine by read(2) and write(2), by direction (read, " +
-			"write), " +
-			"the page cache included (agent with the setting files: all).",
+		Help: "Bytes that the workload read from and wrote to a local file system by read(2) and write(2), by direction. The page " +
+			"cache is included. Needs the agent's setting files: all.",
 		Labels: sensor.Charged("type", "source", "direction"),
 	}
 	fileOperations = &metric.Desc{
 		Name: "reckon_workload_file_operations_total", Kind: metric.Counter,
-		Help: "Calls of the workload on a file system of the machine: read, write, or metadata for opens, stats, listings and changes " +
-			"(agent with the setting files: all).",
+		Help: "Calls of the workload on a local file system: read, write, or metadata for opens, stats, listings and changes. Needs " +
+			"the agent's setting files: all.",
 		Labels: sensor.Charged("type", "source", "operation"),
 	}
 )

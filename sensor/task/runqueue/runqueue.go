@@ -26,9 +26,8 @@ import (
 var Spec = &sensor.TallySpec{Name: "runqueue", Sets: []sensor.TallySet{{Series: []sensor.TallySeries{{
 	Desc: &metric.Desc{
 		Name: "reckon_workload_run_queue_seconds", Kind: metric.NativeHistogram, Unit: metric.Seconds,
-		Help: "How long threads of the workload waited for a processor, one observation each time that one got it; the response time of " +
-			"interactive work " +
-			"is the upper end of this distribution.",
+		Help: "How long threads of the workload waited for a processor, one observation for each wait. The upper end of the " +
+			"distribution is the delay of interactive work.",
 		Labels: sensor.Charged(),
 	},
 	Figure: &sensor.TallyFigure{Name: "run_queue_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},

@@ -206,7 +206,7 @@ func explainDenied(err error, uidMap string, nameless bool) error {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		return sensor.Unavailable("no permission to receive exit records (taskstats)", "run as root or grant CAP_NET_ADMIN", err)
 	case errors.Is(err, unix.EINVAL):
-		return sensor.Unavailable("exit records (taskstats) are told in the first user and pid namespace only",
+		return sensor.Unavailable("exit records (taskstats) are sent in the initial user and pid namespace only",
 			"run the agent in the pid namespace of the machine (hostPID)", err)
 	}
 	return fmt.Errorf("register for exit records: %w", err)

@@ -51,14 +51,14 @@ var (
 			"protocol.")
 	networkMessages = metric.NewDesc("reckon_workload_network_messages_total", metric.Counter, metric.None,
 		sensor.Charged("direction", "protocol"),
-		"Calls that moved payload at sockets, by direction and protocol; of UDP they are datagrams.")
+		"Calls that moved payload at sockets, by direction and protocol. For UDP these are datagrams.")
 	networkConnections = metric.NewDesc("reckon_workload_network_connections_total", metric.Counter, metric.None, sensor.Charged("role"),
-		"TCP connections that the workload tried to open (role client) or took (server).")
+		"TCP connections that the workload tried to open (role client) or accepted (server).")
 	networkRetransmits = metric.NewDesc("reckon_workload_network_retransmits_total", metric.Counter, metric.None, sensor.Charged(),
 		"TCP segments of the workload's connections that were sent again.")
 	nodeConnections = metric.NewDesc("reckon_node_network_connections_total", metric.Counter, metric.None, []string{"role"},
-		"TCP connections that processes of the node tried to open (role client) or took (server) since the agent began: workloads, short "+
-			"work and other together.")
+		"TCP connections that processes of the node tried to open (role client) or accepted (server) since the agent began: "+
+			"workloads, short work and other together.")
 	nodeNetworkBytes = metric.NewDesc("reckon_node_network_payload_bytes_total", metric.Counter, metric.Bytes,
 		[]string{"direction", "protocol", "scope"},
 		"Payload at all sockets of the node since the agent began, by direction, protocol and scope: workloads, short work and other "+

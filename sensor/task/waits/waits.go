@@ -39,22 +39,20 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 	{Series: []sensor.TallySeries{{
 		Desc: &metric.Desc{
 			Name: "reckon_workload_io_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-			Help: "Time that threads of the workload slept until storage (disks, network file systems, swap) had answered, added up " +
-				"over threads; " +
-				"the kernel's mark of waiting for I/O decides what counts.",
+			Help: "Time that threads of the workload slept for storage (disks, network file systems, swap), summed over threads. It " +
+				"counts what the kernel marks as waiting for I/O.",
 			Labels: sensor.Charged(),
 		},
 		Always: true, Weight: sensor.WeightActive,
 		Total: metric.NewDesc("reckon_node_io_wait_seconds_total", metric.Counter, metric.Seconds, nil,
-			"Time that threads of all processes of the node slept until storage had answered, since the agent began: workloads, short "+
-				"work and other together."),
+			"Time that threads of the node slept for storage since the agent began: workloads, short work and other together."),
 		Figure: &sensor.TallyFigure{Name: "io_wait_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
 	}}},
 	disks: {Labels: 1, Most: 8, Series: []sensor.TallySeries{{
 		Desc: &metric.Desc{
 			Name: "reckon_workload_disk_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
-			Help: "Time that threads of the workload slept until a disk had answered, added up over threads: the part of " +
-				"reckon_workload_io_wait_seconds_total for which the disk is known.",
+			Help: "Time that threads of the workload slept for a disk, summed over threads. This is the part of " +
+				"reckon_workload_io_wait_seconds_total with a known disk.",
 			Labels: sensor.Charged("device"),
 		},
 		Always: true,
