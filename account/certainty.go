@@ -35,14 +35,16 @@ type certainty struct {
 	source origin
 }
 
-// lacking returns the certainty of a figure if its source does not see all of it.
-func lacking(what sensor.Lack, from origin) certainty { return certainty{what.Exactness(), from} }
+// certaintyOfLack returns the certainty of a figure with a source that does not see all activity.
+func certaintyOfLack(lack sensor.Lack, from origin) certainty {
+	return certainty{lack.Exactness(), from}
+}
 
-// worse returns the less exact one. A lower and an upper bound are an estimate.
-func (c certainty) worse(o certainty) certainty {
-	degree := c.degree.Worse(o.degree)
-	if c.source == fromNothing || o.degree > c.degree {
-		c = o
+// worse returns the less exact of two certainties. A lower bound together with an upper bound gives an estimate.
+func (c certainty) worse(other certainty) certainty {
+	degree := c.degree.Worse(other.degree)
+	if c.source == fromNothing || other.degree > c.degree {
+		c = other
 	}
 	c.degree = degree
 	return c

@@ -2,19 +2,19 @@ package account
 
 import "reckon/sensor"
 
-// charge adds the use of a process since it was last read.
-func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
+// chargeUsage adds the use of a process since it was last read.
+func (p *Part) chargeUsage(increase usage, proc *sensor.Process, task int16, initial bool) {
 	if initial {
-		p.total.add(d)
-		if past := d.reducedCounters(); past != (usage{}) {
-			p.separate().before.add(past)
+		p.total.add(increase)
+		if past := increase.reducedCounters(); past != (usage{}) {
+			p.ensureSeparate().before.add(past)
 		}
-		p.tasks += d.user + d.system
+		p.tasks += increase.user + increase.system
 	} else {
-		p.now.used.add(d)
+		p.now.used.add(increase)
 	}
 	p.have |= proc.Have
-	if cpu := d.user + d.system; cpu > 0 {
+	if cpu := increase.user + increase.system; cpu > 0 {
 		if task > 0 {
 			p.byTask.nanos[task-1] += cpu
 		}
@@ -22,7 +22,7 @@ func (p *Part) charge(d usage, proc *sensor.Process, task int16, initial bool) {
 		if proc.Kernel {
 			comm = commonName(comm)
 		}
-		p.commands.add(comm, cpu)
+		p.commands.addTime(comm, cpu)
 	}
 }
 
@@ -36,20 +36,20 @@ func (p *Part) countProcess(proc *sensor.Process) {
 	p.now.memory[2] += proc.Shmem
 	p.now.swap += proc.Swap
 	p.now.sharing = p.now.sharing || p.now.huge > 0 && proc.Huge > 0
-	p.now.huge += uint32(proc.Huge / hugeUnit)
+	p.now.huge += uint32(proc.Huge / minHugePage)
 }
 
-// hugeUnit is the size of the smallest huge pages (arm64), bytes.
-const hugeUnit = 64 << 10
+// minHugePage is the size of the smallest huge pages (arm64), in bytes.
+const minHugePage = 64 << 10
 
-// highWater records the peak resident size of a process, minus its file pages as far as they were observed.
-func (p *Part) highWater(e *process, proc *sensor.Process) {
+// recordPeakMemory records the peak resident size of a process, minus the file pages that readings observed.
+func (p *Part) recordPeakMemory(e *process, proc *sensor.Process) {
 	seen := proc.Have&sensor.FieldMemory != 0
 	if seen {
 		e.file, e.sized = max(e.file, proc.File), true
 	}
 	if p.cg.Have&sensor.CgroupMemory != 0 || p.group != nil && p.group.whole != nil {
-		p.memory.ensureBounds().now.count(proc)
+		p.memory.ensureBounds().now.addProcess(proc)
 	}
 	if proc.Have&sensor.FieldPeak == 0 {
 		return
@@ -58,6 +58,6 @@ func (p *Part) highWater(e *process, proc *sensor.Process) {
 		p.memory.peak = max(p.memory.peak, proc.PeakBytes)
 	}
 	if e.sized || p.cg.Have&sensor.CgroupMemory == 0 {
-		p.memory.neededPeak = max(p.memory.neededPeak, increase(e.file, proc.PeakBytes))
+		p.memory.neededPeak = max(p.memory.neededPeak, counterIncrease(e.file, proc.PeakBytes))
 	}
 }

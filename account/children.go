@@ -23,12 +23,12 @@ import (
 //   - The rest goes to the parent's part or, if its known children are process groups of their own,
 //     to the short work of their owner. So does an exit record without a process group (taskstats) of
 //     a child that no reading saw. With both kinds of children it is divided; see unseen.go.
-//   - Uncertainty about this is recorded; see doubt.go.
+//   - Uncertainty about this is recorded; see uncertainty.go.
 //   - Nothing is taken from process 1 or a process that adopts orphans, because the owner of the
 //     orphans is unknown. Nothing goes to a part charged by its control group, and nothing is taken
 //     while children are in one.
 
-// childTimes is the record of a process's children, kept for processes that have had some, or several threads.
+// childTimes holds the facts about the children of a process. It is kept for processes with children or with several threads.
 type childTimes struct {
 	user, system uint64  // child times as last reported, nanoseconds
 	known        uint64  // accounted part: charged, owed earlier, or older than the ledger
@@ -42,8 +42,8 @@ type childTimes struct {
 	reaper   bool   // it was seen to adopt an orphan
 	threaded bool   // it was seen with several threads
 	counted  uint64 // tick at which a child was last seen in a part with a control group, 0 for never
-	whereabouts
-	waking
+	childPlaces
+	wakeups
 
 	open uint64 // not accounted for in this tick
 	// crossed is the last tick in which a living descendant was read before this process. The
@@ -55,7 +55,7 @@ type childTimes struct {
 	inUser, inSystem uint64 // and its parts, in the last tick in which they grew
 }
 
-// childRecord returns the record of the process's children and creates it if needed.
+// childRecord returns the childTimes of a process, and creates them if needed.
 func (e *process) childRecord() *childTimes {
 	if e.children == nil {
 		e.children = new(childTimes)
@@ -63,7 +63,7 @@ func (e *process) childRecord() *childTimes {
 	return e.children
 }
 
-// futureChildTime returns the charged CPU time that the process adds to its parent's child times.
+// futureChildTime returns the CPU time charged to the process that its parent's child times will show when it exits.
 func (e *process) futureChildTime() uint64 {
 	v := e.last.user + e.last.system
 	if e.children != nil {
@@ -72,9 +72,9 @@ func (e *process) futureChildTime() uint64 {
 	return v
 }
 
-// owedFor is the number of ticks for which an exited child's CPU time may be missing from its parent's child times. The
+// owedTicks is the number of ticks for which an exited child's CPU time may be missing from its parent's child times. The
 // parent may call wait late. If the parent ignores SIGCHLD, the kernel never adds that time.
-const owedFor = 3
+const owedTicks = 3
 
 // rememberTicks is the number of ticks for which the ledger remembers that a parent had children in a control group, or
 // children that no reading saw.
@@ -88,19 +88,19 @@ func (o *childTimes) hasCgroupChild(tick uint64) bool {
 // clockTick is the resolution of start and child times in procfs, ns: USER_HZ is 100 on every architecture that Go runs on.
 const clockTick = uint64(10 * time.Millisecond)
 
-// clockStep is the possible lag of child times: both figures are cut to clock ticks.
+// clockStep is the possible lag of child times, because two figures are both rounded down to clock ticks.
 const clockStep = 2 * clockTick
 
 // tailSlack is added to the estimate of a child's use after its last reading.
 const tailSlack = uint64(20 * time.Millisecond)
 
-// lineage is the working state of one tick.
-type lineage struct {
+// reconciliation is the state of one tick for matching the CPU time of exited processes with the child times of their parents.
+type reconciliation struct {
 	leaving []*process // gone since the last tick
 	left    []*process // gone in the last tick
 	parents []*process // with grown child times, or with time owed
 	gap     bool       // the ledger was restored: exit records from the time between are missing
-	missed  missed
+	missed  missedExits
 	// CPU time in this tick of processes that no reading saw, that had no process group, and whose parent ended first. By short work.
 	orphans map[*Part]uint64
 	settled bool   // every exit is recorded in this tick: nothing is left to reconcile
@@ -108,9 +108,9 @@ type lineage struct {
 	held    uint64 // by offspring, in this tick
 	elapsed uint64 // between the last two ticks
 
-	beforeLast uint64             // time of the pass before l.before
-	sights     map[int32]sighting // by process without a child that was seen before
-	newThreads uint64             // threads of the processes that this tick was the first to see
+	beforeLast uint64                // time of the pass before l.before
+	sights     map[int32]newChildren // by process without a child that was seen before
+	newThreads uint64                // threads of the processes that this tick was the first to see
 	// unseenForks: more processes and threads began than readings saw, since the last tick and between the two before; false if unknown.
 	unseenForks [2]bool
 
@@ -121,15 +121,15 @@ type lineage struct {
 	rest   uint64 // charged to other in the last tick, nanoseconds
 
 	live   []sensor.Process
-	tails  []lastMoments // of one call
-	claims []claim       // of one payer
+	tails  []exitTail  // of one call
+	claims []tailClaim // of one payer
 }
 
 // countForks records whether processes or threads that no reading saw were created since the last reading of the
 // machine.
 func (tab *table) countForks(m *sensor.Machine) {
 	t := &tab.line
-	unseen := m != nil && tab.machine.Forks != 0 && increase(tab.machine.Forks, m.Forks) > t.newThreads
+	unseen := m != nil && tab.machine.Forks != 0 && counterIncrease(tab.machine.Forks, m.Forks) > t.newThreads
 	t.unseenForks = [2]bool{unseen, t.unseenForks[0]}
 }
 
@@ -159,9 +159,9 @@ func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool)
 		if !e.based {
 			o.known = now // from before the ledger, or of a process that could not be read
 		}
-		o.open, o.fresh = increase(o.known, now), increase(o.user+o.system, now)
+		o.open, o.fresh = counterIncrease(o.known, now), counterIncrease(o.user+o.system, now)
 		if o.fresh > 0 {
-			o.inUser, o.inSystem = increase(o.user, p.ChildUserNanos), increase(o.system, p.ChildSystemNanos)
+			o.inUser, o.inSystem = counterIncrease(o.user, p.ChildUserNanos), counterIncrease(o.system, p.ChildSystemNanos)
 		}
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
@@ -197,29 +197,29 @@ func (tab *table) placeChild(e *process, parent int32) {
 		o.countChild(e.part, q)
 	default:
 		o.countChild(e.part, q)
-		for a, n := q, 0; a != nil && a.part == q.part && n < maxLineage; a, n = tab.byID[a.ppid], n+1 {
-			tab.doubtMerged(a, e.part)
+		for a, n := q, 0; a != nil && a.part == q.part && n < maxAncestors; a, n = tab.byID[a.ppid], n+1 {
+			tab.markMergedUncertain(a, e.part)
 		}
 	}
 }
 
-// doubtMerged records that a process may have been charged with CPU time of its descendants in another part. The doubt
-// shrinks with the number of children seen in the process's own part.
-func (tab *table) doubtMerged(q *process, part *Part) {
+// markMergedUncertain records that a process may have been charged with CPU time of its descendants in another part.
+// The error bound shrinks with the number of children seen in the process's own part.
+func (tab *table) markMergedUncertain(q *process, part *Part) {
 	o := q.childRecord()
-	if part.foldable() {
-		tab.doubtOwn(q.part, part, o.merged/uint64(1+o.same/4))
+	if part.isFoldable() {
+		tab.markOwnUncertain(q.part, part, o.merged/uint64(1+o.same/4))
 		o.beneath = part
 	}
 	o.merged = 0
 }
 
-// doubtOwn records that part of the time charged to a part may belong to the short work of another part's owner.
-func (tab *table) doubtOwn(part, other *Part, nanos uint64) {
+// markOwnUncertain records that part of the time charged to a part may belong to the short work of another part's owner.
+func (tab *table) markOwnUncertain(part, other *Part, nanos uint64) {
 	if nanos > 0 {
 		short := tab.parts.shortWork(other.owner)
-		tab.doubts.addDoubt(part, short, uncertain{over: nanos})
-		tab.doubts.addDoubt(short, part, uncertain{lack: nanos})
+		tab.doubts.addErrorBounds(part, short, errorBounds{over: nanos})
+		tab.doubts.addErrorBounds(short, part, errorBounds{lack: nanos})
 	}
 }
 
@@ -236,7 +236,7 @@ func (tab *table) highestAncestorID(e *process) int32 {
 // their ids, so the process was still alive when these ancestors were read.
 func (tab *table) markAncestors(e *process) {
 	at := e
-	for range maxLineage {
+	for range maxAncestors {
 		q := tab.byID[at.ppid]
 		if q == nil || q == at {
 			return
@@ -265,8 +265,8 @@ func (tab *table) recordExit(e *process) {
 	}
 }
 
-// recordOwed records that nanos, the CPU time charged to an exited process, will appear later in the child times of an
-// ancestor. That is its parent or, if the parent is gone, the nearest living ancestor.
+// recordOwed records that nanos, the CPU time charged to an exited process, will appear later in the child times of
+// an ancestor. That is its parent or, if the parent is gone, the nearest living ancestor.
 func (tab *table) recordOwed(e *process, nanos uint64) {
 	if q := tab.livingAncestor(e); q != nil {
 		o := q.childRecord()
@@ -275,8 +275,8 @@ func (tab *table) recordOwed(e *process, nanos uint64) {
 	}
 }
 
-// stillOwed keeps the child times of an ended process, because its parent has not reaped it yet.
-func (tab *table) stillOwed(e *process) {
+// keepOwed keeps the owed time of an ended process, because its parent has not reaped it yet.
+func (tab *table) keepOwed(e *process) {
 	if tab.line.settled || !e.passed {
 		return
 	}
@@ -287,7 +287,7 @@ func (tab *table) stillOwed(e *process) {
 
 // livingAncestor returns the nearest ancestor of a process that is still alive, or nil.
 func (tab *table) livingAncestor(e *process) *process {
-	for range maxLineage {
+	for range maxAncestors {
 		q := tab.byID[e.ppid]
 		if q == nil || q.start > e.start+uint64(time.Second) {
 			return nil
@@ -300,13 +300,13 @@ func (tab *table) livingAncestor(e *process) *process {
 	return nil
 }
 
-// maxLineage bounds a walk through ancestors.
-const maxLineage = 64
+// maxAncestors limits the length of a walk through the ancestors of a process.
+const maxAncestors = 64
 
 // closeTick closes the tick for parents and children. reading is the time that the pass took, in nanoseconds; m may be nil.
 func (tab *table) closeTick(elapsed, reading uint64, m *sensor.Machine) {
 	tab.countForks(m)
-	tab.reconcile(elapsed, reading, capacity(elapsed+tab.line.elapsed, tab.now, m)) // part of it was held in the previous tick
+	tab.reconcile(elapsed, reading, cpuCapacity(elapsed+tab.line.elapsed, tab.now, m)) // part of it was held in the previous tick
 	tab.line.elapsed = elapsed
 }
 
@@ -325,11 +325,11 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	}
 	for _, e := range t.parents {
 		o := e.children
-		o.settleOwed(t.settled, o.crossed == tab.tick && !t.settled && !t.gap, tab.tick)
+		o.subtractOwed(t.settled, o.crossed == tab.tick && !t.settled && !t.gap, tab.tick)
 		t.held += o.held
 	}
 	if !t.settled {
-		spans := spans{elapsed, elapsed + reading, capacity}
+		spans := tickSpans{elapsed, elapsed + reading, capacity}
 		tab.chargeTails(t.left, true, spans)
 		t.behind = [2][]*process{t.behind[1], t.behind[0][:0]}
 		tab.chargeTails(append(t.leaving, t.behind[0]...), false, spans)
@@ -337,12 +337,12 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 			tab.chargeUnseen(e, elapsed, capacity)
 		}
 	}
-	tab.noteUnpaid()
-	tab.doubtOrphans()
+	tab.collectUnpaid()
+	tab.markOrphansUncertain()
 	if t.gap {
 		t.missed.at = tab.tick
 		for _, e := range t.leaving {
-			tab.lackWaits(e)
+			tab.markWaitMissing(e)
 			if !e.gone && !e.part.hasCgroupCPU() {
 				t.missed.parts = append(t.missed.parts, e.part)
 			}
@@ -360,35 +360,35 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t.parents, t.gap = t.parents[:0], false
 }
 
-// settleOwed subtracts owed time from the open child time and leaves the chargeable rest in o.open. Set settled if exit
-// records are complete: nothing is left then. Set hold to keep time that opened in this tick for the next one.
-func (o *childTimes) settleOwed(settled, hold bool, tick uint64) {
+// subtractOwed subtracts owed time from the open child time and leaves the chargeable rest in o.open. Set complete if
+// exit records are complete: nothing is left then. Set hold to keep time that opened in this tick for the next one.
+func (o *childTimes) subtractOwed(complete, hold bool, tick uint64) {
 	covered := min(o.open, o.owed)
 	o.owed -= covered
 	o.open -= covered
 	o.known += covered
-	ripe := min(increase(covered, o.held), o.open) // children that are gone used the older time first
+	ripe := min(counterIncrease(covered, o.held), o.open) // children that are gone used the older time first
 	o.ripe = ripe > 0
 	if o.held = 0; hold {
 		o.held = o.open - ripe
 		o.open = ripe
 	}
 	o.known += o.open
-	if settled {
+	if complete {
 		o.known += o.owed
 		o.open, o.owed = 0, 0
 		return
 	}
-	if o.owed > 0 && tick > o.owedAt+owedFor {
+	if o.owed > 0 && tick > o.owedAt+owedTicks {
 		o.owed = min(o.owed, clockStep)
 	}
 }
 
-// payer returns the process that has the CPU time of the exited process e in its child times: the parent, or the
+// findPayer returns the process that has the CPU time of the exited process e in its child times: the parent, or the
 // nearest living ancestor. It returns nil if one of these ancestors adopts orphans, because the parent of those
 // children is unknown. usual is the number of cores that unseen children of these ancestors used recently.
-func (tab *table) payer(e *process) (q *process, usual float64) {
-	for range maxLineage {
+func (tab *table) findPayer(e *process) (q *process, usual float64) {
+	for range maxAncestors {
 		q := tab.byID[e.ppid]
 		if q == nil || q.pid == 1 || q.start > e.start+uint64(time.Second) {
 			break
@@ -409,9 +409,9 @@ func (tab *table) payer(e *process) (q *process, usual float64) {
 	return nil, 0
 }
 
-// noteUnpaid collects the parts with exited processes that appear in no child times. Process 1 or another adopter of
-// orphans reaped them, or their parent ignores SIGCHLD.
-func (tab *table) noteUnpaid() {
+// collectUnpaid collects the parts with exited processes that appear in no child times. Process 1 or another adopter
+// of orphans reaped them, or their parent ignores SIGCHLD.
+func (tab *table) collectUnpaid() {
 	t := &tab.line
 	t.unpaid[0], t.unpaid[1] = t.unpaid[1][:0], t.unpaid[0]
 	rest := t.rest
@@ -419,36 +419,37 @@ func (tab *table) noteUnpaid() {
 		return
 	}
 	for i, e := range append(t.leaving, t.behind[0]...) {
-		q, _ := tab.payer(e)
+		q, _ := tab.findPayer(e)
 		late := i >= len(t.leaving)
 		switch {
 		case e.gone || e.dead != 0 || e.part.hasCgroupCPU():
 		case q != nil && (q.children == nil || q.children.fresh > 0 || e.futureChildTime() <= clockStep || slices.Contains(t.behind[1], e)):
 		case late && rest > clockStep/2:
-			tab.doubts.addDoubt(e.part, tab.parts.other, uncertain{lack: rest})
+			tab.doubts.addErrorBounds(e.part, tab.parts.other, errorBounds{lack: rest})
 		case !late && !slices.Contains(t.unpaid[0], e.part):
 			t.unpaid[0] = append(t.unpaid[0], e.part)
 		}
 	}
 }
 
-// lackWaits notes that a process ended while no ledger ran: nothing shows what it waited since it was saved.
-func (tab *table) lackWaits(e *process) {
+// markWaitMissing records that the CPU wait of a process is incomplete. It ended while no agent ran, so its wait since the last
+// save is unknown.
+func (tab *table) markWaitMissing(e *process) {
 	if tab.line.gap && !e.gone && e.dead == 0 {
 		e.part.lost |= lackWait
 	}
 }
 
-// missed holds the time and the parts of processes that ended before a restored ledger first read the machine.
-type missed struct {
+// missedExits holds the time and the parts of processes that ended before a restored ledger first read the machine.
+type missedExits struct {
 	at    uint64  // tick of the first reading, 0 for none
 	parts []*Part // of those that were known
 	nanos uint64  // that those or others used: charged to parents by their child times, or to other
 }
 
-// doubtMissed records the uncertainty after a restart of the agent. nanos is CPU time charged to other. Processes that
-// ended before the restart may have used it, or the time that only the child times of their parents show.
-func (tab *table) doubtMissed(nanos uint64) {
+// markMissedUncertain records the uncertainty after a restart of the agent. nanos is CPU time charged to other. Processes
+// that ended before the restart may have used it, or the time that only the child times of their parents show.
+func (tab *table) markMissedUncertain(nanos uint64) {
 	m := &tab.line.missed
 	m.nanos += nanos
 	for _, p := range tab.parts.order {
@@ -460,29 +461,29 @@ func (tab *table) doubtMissed(nanos uint64) {
 		}
 	}
 	for _, p := range m.parts {
-		tab.doubts.addDoubt(p, tab.parts.other, uncertain{lack: m.nanos})
+		tab.doubts.addErrorBounds(p, tab.parts.other, errorBounds{lack: m.nanos})
 	}
 	m.parts = nil
 }
 
-// doubtUnpaid records that the parts collected by noteUnpaid may lack some of the nanos charged to other. Their last
+// markUnpaidUncertain records that the parts collected by collectUnpaid may lack some of the nanos charged to other. Their last
 // moments appear in no child times. Child times are cut to clock ticks, so up to one tick more may be missing.
-func (tab *table) doubtUnpaid(nanos uint64) {
+func (tab *table) markUnpaidUncertain(nanos uint64) {
 	if tab.line.rest = nanos; nanos <= clockStep/2 {
 		return
 	}
 	for i, parts := range tab.line.unpaid {
 		for _, p := range parts {
 			if i == 0 || !slices.Contains(tab.line.unpaid[0], p) {
-				tab.doubts.addDoubt(p, tab.parts.other, uncertain{lack: nanos + clockStep/2})
+				tab.doubts.addErrorBounds(p, tab.parts.other, errorBounds{lack: nanos + clockStep/2})
 			}
 		}
 	}
 }
 
-// chargeOpen charges nanos of open child time to the part. It only subtracts the time if the part still has a control
+// chargeOpenTime charges nanos of open child time to the part. It only subtracts the time if the part still has a control
 // group with a CPU counter, because that counter includes it.
-func (tab *table) chargeOpen(o *childTimes, nanos uint64, part *Part) {
+func (tab *table) chargeOpenTime(o *childTimes, nanos uint64, part *Part) {
 	o.open -= nanos
 	if tab.line.gap && nanos > clockStep {
 		part.lost |= lackWait
@@ -492,10 +493,10 @@ func (tab *table) chargeOpen(o *childTimes, nanos uint64, part *Part) {
 	}
 	if tab.line.gap {
 		tab.line.missed.nanos += nanos
-		tab.doubts.addDoubt(part, tab.parts.other, uncertain{over: nanos})
+		tab.doubts.addErrorBounds(part, tab.parts.other, errorBounds{over: nanos})
 	}
 	var u usage
-	u.user = split(nanos, o.inUser, o.inSystem)
+	u.user = shareOf(nanos, o.inUser, o.inSystem)
 	u.system = nanos - u.user
 	part.now.used.add(u)
 	part.now.late += nanos

@@ -209,7 +209,7 @@ func TestReconcileRules(t *testing.T) {
 		r.step(k, 0, tt.exited...)
 		r.step(k, 0)
 		about(t, name, r.group(shell), tt.group)
-		r.want(name+": sum", seconds(total(r.l)), seconds(k.used))
+		r.want(name+": sum", toSeconds(total(r.l)), toSeconds(k.used))
 	}
 }
 
@@ -527,7 +527,7 @@ func TestConservationOfChildren(t *testing.T) {
 		r.export()
 		for _, root := range roots {
 			got := r.cpu(fmt.Sprintf("group/n1/%d", root), "", "alice")
-			want := seconds(k.truth[root])
+			want := toSeconds(k.truth[root])
 			// A clock tick for each process that waits, and 1 %.
 			if slack := 0.02*float64(len(k.procs)) + 0.01*want; got < want-slack || got > want+slack {
 				t.Fatalf("group %d: %.3f s, want %.3f", root, got, want)

@@ -36,7 +36,7 @@ type command struct {
 	series *metric.Series // nil until it is named
 }
 
-func (c *commands) add(comm sensor.Comm, nanos uint64) {
+func (c *commands) addTime(comm sensor.Comm, nanos uint64) {
 	if c.last != nil && c.last.comm == comm {
 		c.last.nanos += nanos
 		return
@@ -59,7 +59,7 @@ func (c *commands) add(comm sensor.Comm, nanos uint64) {
 			c.byName = make(map[sensor.Comm]*command)
 		}
 		if len(c.byName) >= trackedCommands {
-			c.evict()
+			c.evictUnnamed()
 		}
 		e = &command{comm: comm}
 		c.byName[comm] = e
@@ -68,9 +68,9 @@ func (c *commands) add(comm sensor.Comm, nanos uint64) {
 	c.last = e
 }
 
-// evict makes room by moving the smaller half of the unnamed programs to other.
-func (c *commands) evict() {
-	unnamed := c.unnamed()
+// evictUnnamed makes room by adding the smaller half of the programs without a series to other.
+func (c *commands) evictUnnamed() {
+	unnamed := c.unnamedBySize()
 	for _, e := range unnamed[len(unnamed)/2:] {
 		c.other += e.nanos
 		delete(c.byName, e.comm)
@@ -78,8 +78,8 @@ func (c *commands) evict() {
 	c.last = nil
 }
 
-// unnamed returns the programs without a series, the largest first.
-func (c *commands) unnamed() []*command {
+// unnamedBySize returns the programs without a series, the largest first.
+func (c *commands) unnamedBySize() []*command {
 	var list []*command
 	for _, e := range c.byName {
 		if e.series == nil {
@@ -109,7 +109,7 @@ func (c *commands) createSeries(part *Part, total uint64, end bool) {
 	if !waiting {
 		return
 	}
-	for _, e := range c.unnamed() {
+	for _, e := range c.unnamedBySize() {
 		switch {
 		case len(c.named) < namedCommands && (end || e.nanos >= threshold):
 			e.series = part.newSeries(commandSeconds, e.comm.String())
@@ -124,22 +124,22 @@ func (c *commands) createSeries(part *Part, total uint64, end bool) {
 
 func (c *commands) export(part *Part, b *metric.Batch) {
 	for _, e := range c.named {
-		b.Add(e.series, seconds(e.nanos))
+		b.Add(e.series, toSeconds(e.nanos))
 	}
 	if c.other > 0 {
 		if c.rest == nil {
 			c.rest = part.newSeries(commandSeconds, "other")
 		}
-		b.Add(c.rest, seconds(c.other))
+		b.Add(c.rest, toSeconds(c.other))
 	}
 }
 
 // merge adds the programs of o to c.
-func (c *commands) merge(o *commands) {
-	for comm, e := range o.byName {
-		c.add(comm, e.nanos)
+func (c *commands) merge(other *commands) {
+	for comm, e := range other.byName {
+		c.addTime(comm, e.nanos)
 	}
-	c.other += o.other
+	c.other += other.other
 }
 
 // needsMainProgram reports whether the main program of a part has to be determined again. It does so at the end of the part and

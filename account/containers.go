@@ -38,7 +38,7 @@ var containerDevice = metric.NewDesc("reckon_container_device_info", metric.Gaug
 	"A device that the kubelet allocated to the container, such as a GPU, with the name of the requested resource. The value is "+
 		"always 1.")
 
-// sandbox is the container type that holds the namespaces of a pod.
+// sandbox is the type of the container that holds the namespaces of a pod.
 const sandbox = "sandbox"
 
 // container is the reported state of a part.
@@ -64,7 +64,7 @@ func (r *registry) readReports() {
 		return
 	}
 	for _, p := range r.order {
-		if p.place == "" || p.closed() {
+		if p.place == "" || p.rejectsCharges() {
 			continue
 		}
 		if f := r.config.Container(p.place, p.end != 0); f != nil {
@@ -140,8 +140,8 @@ func (p *Part) exportReport(b *metric.Batch) {
 		}
 		return
 	}
-	b.Add(p.seriesOnce(&c.running, containerRunning), number(f.Running))
-	b.Add(p.seriesOnce(&c.ready, containerReady), number(f.Ready))
+	b.Add(p.seriesOnce(&c.running, containerRunning), boolValue(f.Running))
+	b.Add(p.seriesOnce(&c.ready, containerReady), boolValue(f.Ready))
 	b.Add(p.seriesOnce(&c.restarts, containerRestarts), float64(f.Restarts))
 	if f.Waiting != "" {
 		replace(&c.waiting, f.Waiting == was.Waiting, func() *metric.Series { return p.newSeries(containerWaiting, f.Waiting) })
@@ -164,7 +164,7 @@ func (p *Part) exportReport(b *metric.Batch) {
 	}
 }
 
-// exportDevices appends the devices allocated to the container; was is the state at the last export.
+// exportDevices appends the devices allocated to the container. was holds the devices of the last export.
 func (p *Part) exportDevices(was []workload.Device, b *metric.Batch) {
 	c := p.container
 	if !slices.Equal(was, c.seriesFacts.Devices) {
@@ -190,9 +190,9 @@ type podSum struct {
 	completes      bool
 }
 
-// bounds holds the requests and limits of a workload on this node. For pods they come from the kubelet's report, for
+// resourceBounds holds the requests and limits of a workload on this node. For pods they come from the kubelet's report, for
 // other workloads from the control group.
-type bounds struct {
+type resourceBounds struct {
 	request workload.Amounts
 	limit   workload.Amounts // maximum so far
 	free    workload.Amounts // not 0: a pod has no limit
@@ -202,14 +202,14 @@ type bounds struct {
 	limitCores, limitMemory      *metric.Series
 }
 
-// boundPods sums the requests and limits of each workload over its running pods. It keeps the current requests of a
+// sumPodBounds sums the requests and limits of each workload over its running pods. It keeps the current requests of a
 // service and the highest requests of a workload that completes. For limits it keeps the highest values, because they
 // bound the peak use.
-func (r *registry) boundPods() {
+func (r *registry) sumPodBounds() {
 	seen := map[string]bool{}
 	for _, ended := range [...]bool{false, true} { // a pod runs as long as one of its containers does
 		for _, p := range r.order {
-			if p.container == nil || p.closed() || p.end != 0 != ended || seen[p.run] {
+			if p.container == nil || p.rejectsCharges() || p.end != 0 != ended || seen[p.run] {
 				continue
 			}
 			seen[p.run] = true
@@ -217,7 +217,7 @@ func (r *registry) boundPods() {
 		}
 	}
 	for _, g := range r.groups {
-		x := &g.bounds
+		x := &g.resourceBounds
 		if !x.asked || g.sum.export != r.exports {
 			continue
 		}
@@ -228,9 +228,9 @@ func (r *registry) boundPods() {
 	}
 }
 
-// addPod adds a pod to the sum of an export.
+// addPod adds the requests and limits of a pod to the sums for an export.
 func (g *group) addPod(f *workload.ContainerFacts, ended bool, export uint64) {
-	x := &g.bounds
+	x := &g.resourceBounds
 	if g.sum.export != export {
 		g.sum = podSum{export: export}
 	}
@@ -259,7 +259,7 @@ func maxAmounts(a, b workload.Amounts) workload.Amounts {
 // hardLimits returns the hard limits of the workload on this node, 0 for no limit. They come from its pods, from the
 // control group of the whole workload, or from the control group of its only part. p is the leading part.
 func (g *group) hardLimits(p *Part) (l workload.Amounts) {
-	x := &g.bounds
+	x := &g.resourceBounds
 	switch {
 	case x.asked:
 		if l = x.limit; x.free.Cores != 0 {
@@ -270,15 +270,15 @@ func (g *group) hardLimits(p *Part) (l workload.Amounts) {
 		}
 		return l
 	case g.whole != nil && g.whole.cg.Have&(sensor.CgroupMemoryMax|sensor.CgroupCPUMax) != 0:
-		return limitsOf(&g.whole.cg)
+		return cgroupLimits(&g.whole.cg)
 	case p.part == "" && g.parts == 1:
-		return limitsOf(&p.cg)
+		return cgroupLimits(&p.cg)
 	}
 	return l
 }
 
-// limitsOf returns the limits of a control group.
-func limitsOf(c *sensor.Cgroup) (l workload.Amounts) {
+// cgroupLimits returns the limits of a control group.
+func cgroupLimits(c *sensor.Cgroup) (l workload.Amounts) {
 	if c.Have&sensor.CgroupCPUMax != 0 {
 		l.Cores = c.CPUMax
 	}
@@ -288,9 +288,9 @@ func limitsOf(c *sensor.Cgroup) (l workload.Amounts) {
 	return l
 }
 
-// exportBounds appends the requests and limits of the workload. p leads it.
+// exportBounds appends the requests and limits of the workload. p is the leading part of the workload.
 func (g *group) exportBounds(p *Part, b *metric.Batch) {
-	x := &g.bounds
+	x := &g.resourceBounds
 	add := func(s **metric.Series, d *metric.Desc, v float64) {
 		if v <= 0 || math.IsInf(v, 0) {
 			return

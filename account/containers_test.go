@@ -314,7 +314,7 @@ func TestRestartBetweenTicks(t *testing.T) {
 	first := brief(11)
 	*b = box{uid: "a", id: "d", workload: b.workload, part: b.part}
 	if again := brief(12); again < first+3*second {
-		t.Errorf("it ended %v s after it had ended first", seconds(again-first))
+		t.Errorf("it ended %v s after it had ended first", toSeconds(again-first))
 	}
 	r.want("both", r.cpu("deployment/shop/cart", "cart-a/app", "shop"), 0.2)
 }

@@ -13,50 +13,50 @@ var cancelledBytes = metric.NewDesc("reckon_workload_io_cancelled_bytes_total", 
 	"Written bytes that the workload deleted or truncated before they reached storage. reckon_workload_io_bytes_total of the writer, "+
 		"usually the same workload, includes them.")
 
-// deletes counts the bytes that did not reach storage, by the deleting part.
-type deletes struct {
-	last   map[deleter]uint64 // of processes, as last read
+// deletedBytes counts written bytes that did not reach storage, by the part that deleted them.
+type deletedBytes struct {
+	last   map[deleterKey]uint64 // of processes, as last read
 	of     map[*Part]uint64
-	recent map[*Part]*writes
+	recent map[*Part]*recentWrites
 }
 
-// writes counts the recent writes and deletions of a part. Written data stays in memory for at most half a minute.
-type writes struct {
+// recentWrites counts the recent writes and deletions of a part. Written data stays in memory for at most half a minute.
+type recentWrites struct {
 	written, deleted uint64 // at the last export
 	recent           uint64 // written before that may not have reached storage yet
 	doubted          uint64 // bytes of its writes that another part may have deleted
 }
 
-// deleter is a process.
-type deleter struct {
+// deleterKey identifies a process.
+type deleterKey struct {
 	pid   int32
 	start uint64
 }
 
-// charge charges the bytes that a process deleted. known means that an unknown part of them was charged before.
-func (d *deletes) charge(e *process, p *sensor.Process, known bool) {
+// chargeDeleted charges the bytes that a process deleted. known is true if a part of them was charged before.
+func (d *deletedBytes) chargeDeleted(e *process, p *sensor.Process, known bool) {
 	if p.CancelledBytes == 0 || p.Have&sensor.FieldIO == 0 {
 		return
 	}
-	who := deleter{e.pid, e.start}
-	if grew := increase(d.last[who], p.CancelledBytes); grew > 0 {
+	who := deleterKey{e.pid, e.start}
+	if grew := counterIncrease(d.last[who], p.CancelledBytes); grew > 0 {
 		if d.last[who] = p.CancelledBytes; !known {
 			d.of[e.part] += grew
 		}
 	}
 }
 
-func (d *deletes) mergePart(p, o *Part) {
-	if n := d.of[o]; n > 0 {
+func (d *deletedBytes) mergePart(p, other *Part) {
+	if n := d.of[other]; n > 0 {
 		d.of[p] += n
-		if delete(d.of, o); d.recent[o] != nil {
-			d.recent[o].deleted = 0
+		if delete(d.of, other); d.recent[other] != nil {
+			d.recent[other].deleted = 0
 		}
 	}
 }
 
 // export appends the bytes that a part deleted.
-func (d *deletes) export(p *Part, b *metric.Batch) {
+func (d *deletedBytes) export(p *Part, b *metric.Batch) {
 	if n := d.of[p]; n > 0 {
 		b.Add(p.seriesOnce(&p.rows.cancelled, cancelledBytes), float64(n))
 	}
@@ -64,7 +64,7 @@ func (d *deletes) export(p *Part, b *metric.Batch) {
 
 // closeInterval ends an export interval of the counts of deleted bytes. If parts deleted more bytes than they recently
 // wrote, other parts wrote the rest. Those are parts of the same owner, or of any owner if root deleted the bytes.
-func (d *deletes) closeInterval(parts []*Part) {
+func (d *deletedBytes) closeInterval(parts []*Part) {
 	strange := map[string]uint64{}
 	for _, p := range parts {
 		w := d.recent[p]
@@ -72,11 +72,11 @@ func (d *deletes) closeInterval(parts []*Part) {
 			continue
 		}
 		if w == nil {
-			w = new(writes)
+			w = new(recentWrites)
 			d.recent[p] = w
 		}
-		w.recent = w.recent/2 + increase(w.written, p.total.write)
-		if beyond := increase(w.recent, increase(w.deleted, d.of[p])); beyond > 0 {
+		w.recent = w.recent/2 + counterIncrease(w.written, p.total.write)
+		if beyond := counterIncrease(w.recent, counterIncrease(w.deleted, d.of[p])); beyond > 0 {
 			strange[p.owner] += beyond
 		}
 		w.written, w.deleted = p.total.write, d.of[p]
@@ -92,22 +92,22 @@ func (d *deletes) closeInterval(parts []*Part) {
 // reachedCertainty returns how certain the written bytes of p are as a measure of the bytes that reached storage. They are an
 // upper bound if more than 1 % was, or may have been, deleted first. They are an estimate if some writes may be missing
 // as well.
-func (d *deletes) reachedCertainty(p *Part, c certainty) certainty {
+func (d *deletedBytes) reachedCertainty(p *Part, c certainty) certainty {
 	gone := d.of[p]
 	if w := d.recent[p]; w != nil {
 		gone = max(gone, w.doubted)
 	}
-	if gone > p.total.write/bearableUse && p.total.write > 0 {
+	if gone > p.total.write/useTolerance && p.total.write > 0 {
 		if c.degree != figure.Exact {
-			return c.worse(lacking(sensor.LackReachedSome, fromDeletes))
+			return c.worse(certaintyOfLack(sensor.LackReachedSome, fromDeletes))
 		}
-		return c.worse(lacking(sensor.LackReached, fromDeletes))
+		return c.worse(certaintyOfLack(sensor.LackReached, fromDeletes))
 	}
 	return c
 }
 
 // state returns the saved state of a part.
-func (d *deletes) state(p *Part) [2]uint64 {
+func (d *deletedBytes) state(p *Part) [2]uint64 {
 	s := [2]uint64{d.of[p]}
 	if w := d.recent[p]; w != nil {
 		s[1] = w.doubted
@@ -116,12 +116,12 @@ func (d *deletes) state(p *Part) [2]uint64 {
 }
 
 // restore restores the saved counts of a part with restored counters.
-func (d *deletes) restore(p *Part, saved [2]uint64) {
+func (d *deletedBytes) restore(p *Part, saved [2]uint64) {
 	if p.total.write == 0 && saved == [2]uint64{} {
 		return
 	}
 	if saved[0] > 0 {
 		d.of[p] = saved[0]
 	}
-	d.recent[p] = &writes{written: p.total.write, deleted: saved[0], doubted: saved[1]}
+	d.recent[p] = &recentWrites{written: p.total.write, deleted: saved[0], doubted: saved[1]}
 }

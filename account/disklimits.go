@@ -16,7 +16,7 @@ var (
 			"where there is no limit.")
 )
 
-// diskLimit is the series of the limits on a device.
+// diskLimit holds the series of the limits on one device.
 type diskLimit struct {
 	device string
 	rows   [2][2]*metric.Series // by direction, of bytes and of operations

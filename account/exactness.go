@@ -18,11 +18,11 @@ var figureExactness = metric.NewDesc("reckon_figure_exactness", metric.Gauge, me
 		"most; the worst since the last export. Where only one workload is concerned, as by memory that its processes share, the series "+
 		"names it and its owner. A run takes the worst of its time.")
 
-// judgedFigure is a figure with a degree of exactness.
-type judgedFigure uint8
+// figureIndex identifies a figure that has a degree of exactness.
+type figureIndex uint8
 
 const (
-	figCPU judgedFigure = iota
+	figCPU figureIndex = iota
 	figCores
 	figMean
 	figWait
@@ -36,46 +36,46 @@ const (
 	figEnergy
 	figGPU
 	figTraffic
-	figures // the figures of tallies follow
+	figureCount // the figures of tallies follow
 )
 
-// maxFigures is the largest number of figures, tallies' included.
+// maxFigures is the maximum number of figures, including the figures of tallies.
 const maxFigures = 40
 
 // figureNames are the names of the figures in the API.
-var figureNames = [figures]string{
+var figureNames = [figureCount]string{
 	"cpu_seconds", "cores_p95", "cores_mean", "cpu_wait_seconds", "processes", "memory_bytes", "memory_peak_bytes", "memory_needed_bytes",
 	"memory_needed_peak_bytes", "io_read_bytes", "io_write_bytes", "energy_joules", "gpu_seconds", "memory_traffic_bytes",
 }
 
 // endedThreads is the certainty of figures that lack ended threads.
-var endedThreads = lacking(sensor.LackEndedThreads, fromThreads)
+var endedThreads = certaintyOfLack(sensor.LackEndedThreads, fromThreads)
 
-// judge determines the exactness of the figures of a ledger.
-type judge struct {
+// assessor determines the exactness of the figures of a ledger.
+type assessor struct {
 	parts    *registry
-	doubts   *doubts
+	doubts   *uncertainties
 	kinds    []*exactness // of all workloads of a kind
 	evidence evidence
 }
 
 // figureName returns the name of a figure in the API.
-func (j *judge) figureName(f judgedFigure) string {
-	if f < figures {
+func (j *assessor) figureName(f figureIndex) string {
+	if f < figureCount {
 		return figureNames[f]
 	}
-	return j.parts.tallies.Figure(int(f - figures))
+	return j.parts.tallies.Figure(int(f - figureCount))
 }
 
 // degrees is the exactness of all figures, three bits each.
 type degrees [maxFigures / 20]uint64
 
-func (d *degrees) exactness(f judgedFigure) figure.Exactness {
+func (d *degrees) exactness(f figureIndex) figure.Exactness {
 	return figure.Exactness(d[f/20] >> (3 * (f % 20)) & 7)
 }
 
-// raise limits the exactness of a figure: the figure becomes no more exact than e.
-func (d *degrees) raise(f judgedFigure, e figure.Exactness) {
+// limitTo makes a figure no more exact than e.
+func (d *degrees) limitTo(f figureIndex, e figure.Exactness) {
 	d[f/20] ^= uint64(d.exactness(f)^d.exactness(f).Worse(e)) << (3 * (f % 20))
 }
 
@@ -96,17 +96,17 @@ type evidence struct {
 	late, before uint64
 }
 
-// CPU times are lower bounds if the unattributed time exceeds two limits: 1/bearableUse of the time used and
-// 1/bearableTime of all processor time. Smaller amounts are normal, because not all clocks are read at the same
+// CPU times are lower bounds if the unattributed time exceeds two limits: 1/useTolerance of the time used and
+// 1/timeTolerance of all processor time. Smaller amounts are normal, because not all clocks are read at the same
 // instant.
 const (
-	bearableUse  = 100
-	bearableTime = 200
+	useTolerance  = 100
+	timeTolerance = 200
 )
 
-// bearableLate limits the CPU time that arrives late through the child times of parents. Above 1/bearableLate of the
+// lateTolerance limits the CPU time that arrives late through the child times of parents. Above 1/lateTolerance of the
 // CPU time, the distribution of cores in use is an estimate. One tick then lacks time that the next one has in excess.
-const bearableLate = 50
+const lateTolerance = 50
 
 // evidenceSpan is the shortest time, in nanoseconds, over which unattributed time is judged. Clocks
 // are read at different instants, and over a shorter time the difference would weigh too much.
@@ -140,16 +140,16 @@ func (v *evidence) nextInterval() evidence {
 
 // cpuCertainty returns the exactness of CPU times that no control group counts.
 func (v *evidence) cpuCertainty() certainty {
-	bearable := max(int64(v.busy/bearableUse), int64(v.time/bearableTime))
+	bearable := max(int64(v.busy/useTolerance), int64(v.time/timeTolerance))
 	switch {
 	case !v.unsettled:
 		return certainty{figure.Exact, fromRecords}
 	case v.childless:
-		return lacking(sensor.LackChildTimes, fromReadings)
+		return certaintyOfLack(sensor.LackChildTimes, fromReadings)
 	case v.lost-int64(v.late) > bearable:
-		return lacking(sensor.LackOrphans, fromChildren)
+		return certaintyOfLack(sensor.LackOrphans, fromChildren)
 	case -v.lost-int64(v.before) > bearable:
-		return lacking(sensor.LackLate, fromChildren) // more than the machine's busy time, so a part is from earlier ticks
+		return certaintyOfLack(sensor.LackLate, fromChildren) // more than the machine's busy time, so a part is from earlier ticks
 	}
 	return certainty{figure.Exact, fromChildren}
 }
@@ -157,12 +157,12 @@ func (v *evidence) cpuCertainty() certainty {
 // endsCertainty returns the exactness of figures that come from readings and exit records alone.
 func (v *evidence) endsCertainty() certainty {
 	if v.unsettled {
-		return lacking(sensor.LackEndedProcesses, fromReadings)
+		return certaintyOfLack(sensor.LackEndedProcesses, fromReadings)
 	}
 	return certainty{figure.Exact, fromRecords}
 }
 
-// exactRow is one series.
+// exactRow is the exactness of a figure from one source, with its series.
 type exactRow struct {
 	source origin
 	worst  figure.Exactness
@@ -199,7 +199,7 @@ func (p *Part) exactness() *exactness {
 	return g.exact
 }
 
-func (j *judge) kindExactness(kind workload.Kind) *exactness {
+func (j *assessor) exactnessOfKind(kind workload.Kind) *exactness {
 	for _, x := range j.kinds {
 		if x.kind == kind {
 			return x
@@ -211,7 +211,7 @@ func (j *judge) kindExactness(kind workload.Kind) *exactness {
 }
 
 // record records the exactness of a figure. name is its name in the API.
-func (x *exactness) record(f judgedFigure, name string, c certainty) {
+func (x *exactness) record(f figureIndex, name string, c certainty) {
 	for len(x.rows) <= int(f) {
 		x.rows = append(x.rows, nil)
 	}
@@ -248,13 +248,13 @@ func (x *exactness) export(b *metric.Batch) {
 }
 
 // export appends the exactness of the exported figures. modelled reports that energy comes from a model.
-func (j *judge) export(modelled bool, b *metric.Batch) {
+func (j *assessor) export(modelled bool, b *metric.Batch) {
 	j.parts.deletes.closeInterval(j.parts.order)
 	for _, p := range j.parts.order {
 		if p.kind.System() || p.phase == absorbed || p.phase == heldBack && p.place != "" {
 			continue
 		}
-		j.recordPart(p, j.kindExactness(p.kind), modelled)
+		j.recordPart(p, j.exactnessOfKind(p.kind), modelled)
 		p.sure = memoryCertainty{}
 	}
 	for _, p := range j.parts.order {
@@ -272,22 +272,22 @@ func (j *judge) export(modelled bool, b *metric.Batch) {
 	j.evidence = j.evidence.nextInterval()
 }
 
-// judgeCores records the reasons why the cores in use are less exact than the CPU time.
-func (p *Part) judgeCores(note func(judgedFigure, certainty)) {
-	if late := p.unseen; late > p.CPU()/bearableLate && late > clockStep {
-		note(figCores, lacking(sensor.LackLate, fromSeen))
+// assessCores records the reasons why the cores in use are less exact than the CPU time.
+func (p *Part) assessCores(note func(figureIndex, certainty)) {
+	if late := p.unseen; late > p.CPU()/lateTolerance && late > clockStep {
+		note(figCores, certaintyOfLack(sensor.LackLate, fromSeen))
 	}
 	if p.hasVagueEnd() && p.group.parts == 1 && p.place == "" {
-		note(figMean, lacking(sensor.LackEnd, fromSeen))
+		note(figMean, certaintyOfLack(sensor.LackEnd, fromSeen))
 	}
 }
 
 // recordPart records the exactness of the figures of a part.
-func (j *judge) recordPart(p *Part, x *exactness, modelled bool) {
+func (j *assessor) recordPart(p *Part, x *exactness, modelled bool) {
 	v := &j.evidence
 	cpu, ends := v.cpuCertainty(), v.endsCertainty()
 	if v.first && p.created == 0 {
-		cpu = lacking(sensor.LackHistory, fromStart)
+		cpu = certaintyOfLack(sensor.LackHistory, fromStart)
 		ends = cpu
 	}
 	if p.hasCgroupCPU() {
@@ -297,8 +297,8 @@ func (j *judge) recordPart(p *Part, x *exactness, modelled bool) {
 	}
 	p.degrees = degrees{}
 	lost := p.lost | p.now.lacks
-	note := func(f judgedFigure, c certainty) {
-		p.degrees.raise(f, c.degree)
+	note := func(f figureIndex, c certainty) {
+		p.degrees.limitTo(f, c.degree)
 		own := c.source == fromThreads || c.source == fromDeletes || c.source == fromReduced
 		if c.isOwnEvidence() && (own || f != figRead && f != figWrite) {
 			p.exactness().record(f, j.figureName(f), c)
@@ -307,7 +307,7 @@ func (j *judge) recordPart(p *Part, x *exactness, modelled bool) {
 		x.record(f, j.figureName(f), c)
 	}
 	note(figCPU, cpu)
-	p.judgeCores(note)
+	p.assessCores(note)
 	if p.have&sensor.FieldWait != 0 && p.full {
 		wait := p.waitCertainty(ends)
 		if lost&lackWait != 0 {
@@ -324,20 +324,20 @@ func (j *judge) recordPart(p *Part, x *exactness, modelled bool) {
 		note(figRead, io)
 		note(figWrite, j.parts.deletes.reachedCertainty(p, io))
 	}
-	p.judgeMemory(ends, note)
-	p.judgeDevices(cpu, modelled, note)
+	p.assessMemory(ends, note)
+	p.assessDevices(cpu, modelled, note)
 	if p.monitored != nil {
 		note(figTraffic, p.monitored.certainty())
 	}
-	p.judgeHanded(j.parts.tallies, note)
+	p.assessHandedOver(j.parts.tallies, note)
 	j.parts.tallies.Judge(&p.tally, p.start, func(f int, degree figure.Exactness, source string) {
-		note(figures+judgedFigure(f), certainty{degree, origin(source)})
+		note(figureCount+figureIndex(f), certainty{degree, origin(source)})
 	})
 }
 
-// judgeHanded records the figures that lack amounts handed over before the part got all series.
-func (p *Part) judgeHanded(books *tally.Books, note func(judgedFigure, certainty)) {
-	lack, handed := lacking(sensor.LackQuiet, fromReduced), p.handedOver()
+// assessHandedOver records the figures that lack amounts handed over before the part got all series.
+func (p *Part) assessHandedOver(books *tally.Tallies, note func(figureIndex, certainty)) {
+	lack, handed := certaintyOfLack(sensor.LackQuiet, fromReduced), p.handedOver()
 	if p.set != nil && lacksHanded(p.set.heldCPU, p.CPU()+p.set.heldCPU) {
 		note(figCPU, lack)
 	}
@@ -353,7 +353,7 @@ func (p *Part) judgeHanded(books *tally.Books, note func(judgedFigure, certainty
 	if lacksHanded(handed.write, p.total.write) {
 		note(figWrite, lack)
 	}
-	books.Handed(&p.tally, func(f int) { note(figures+judgedFigure(f), lack) })
+	books.Handed(&p.tally, func(f int) { note(figureCount+figureIndex(f), lack) })
 }
 
 // ioCertainty returns the exactness of reads and writes: ends, unless a control group counts them.
@@ -362,13 +362,13 @@ func (p *Part) ioCertainty(ends certainty) certainty {
 	case p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO == 0:
 		return ends
 	case p.cg.Have&sensor.CgroupKernelBound != 0: // version 1 counts no buffered writes
-		return lacking(sensor.LackBuffered, fromCgroup)
+		return certaintyOfLack(sensor.LackBuffered, fromCgroup)
 	}
 	return certainty{figure.Exact, fromCgroup}
 }
 
-// judgeMemory records the exactness of memory and its peaks.
-func (p *Part) judgeMemory(ends certainty, note func(judgedFigure, certainty)) {
+// assessMemory records the exactness of memory and its peaks.
+func (p *Part) assessMemory(ends certainty, note func(figureIndex, certainty)) {
 	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
@@ -387,12 +387,12 @@ func (p *Part) judgeMemory(ends certainty, note func(judgedFigure, certainty)) {
 	}
 }
 
-// judgeDevices records the exactness of energy, which is the CPU time's at best, and of GPU time.
-func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judgedFigure, certainty)) {
+// assessDevices records the exactness of GPU time, and of energy, which is at best as exact as the CPU time.
+func (p *Part) assessDevices(cpu certainty, modelled bool, note func(figureIndex, certainty)) {
 	if p.energy.Metered() {
 		switch {
 		case modelled:
-			cpu = lacking(sensor.LackMeter, fromModel)
+			cpu = certaintyOfLack(sensor.LackMeter, fromModel)
 		case cpu.degree == figure.Exact:
 			cpu.source = fromMeter
 		}
@@ -403,7 +403,7 @@ func (p *Part) judgeDevices(cpu certainty, modelled bool, note func(judgedFigure
 		case charged && k == 0:
 			note(figGPU, certainty{figure.Exact, origin(energy.Methods[k])})
 		case charged:
-			note(figGPU, lacking(sensor.LackSplit, origin(energy.Methods[k])))
+			note(figGPU, certaintyOfLack(sensor.LackSplit, origin(energy.Methods[k])))
 		}
 	}
 }
@@ -415,16 +415,16 @@ func (p *Part) waitCertainty(ends certainty) certainty {
 	switch missing := used - min(used, p.tasks-min(p.tasks, p.unseen)); {
 	case ends.degree == figure.Exact, ends.source == fromStart:
 		return ends
-	case missing > used/bearableUse && missing > clockStep:
-		return lacking(sensor.LackUnread, fromSeen)
+	case missing > used/useTolerance && missing > clockStep:
+		return certaintyOfLack(sensor.LackUnread, fromSeen)
 	}
 	return certainty{figure.Exact, fromSeen}
 }
 
-// inexact returns the exactness of those figures of the part that were not exact in the last export, by their API
-// names. It returns nil if all were exact.
-func (j *judge) inexact(p *Part) (d figure.Degrees) {
-	for f := range figures + judgedFigure(j.parts.tallies.Figures()) {
+// inexactFigures returns the exactness of those figures of the part that were not exact in the last export, by their
+// API names. It returns nil if all were exact.
+func (j *assessor) inexactFigures(p *Part) (d figure.Degrees) {
+	for f := range figureCount + figureIndex(j.parts.tallies.Figures()) {
 		d.Add(j.figureName(f), p.degrees.exactness(f))
 	}
 	return d

@@ -11,27 +11,27 @@ import (
 	"reckon/workload"
 )
 
-// mostLive and mostBusy limit the accounts of one login. A user can start any number of process groups, scopes,
-// containers, or jobs named by a variable, and each would have its series. Beyond mostLive live workloads, a new one
+// maxLiveGroups and maxBusyGroups limit the accounts of one login. A user can start any number of process groups, scopes,
+// containers, or jobs named by a variable, and each would have its series. Beyond maxLiveGroups live workloads, a new one
 // gets no account until it becomes busy; until then it is charged to the short work of its owner. Busy ones get
-// accounts up to mostBusy. Batch jobs, pods, system units and root are not limited.
+// accounts up to maxBusyGroups. Batch jobs, pods, system units and root are not limited.
 const (
-	mostLive = 200
-	mostBusy = 1000
-	// A held group is busy from reducedCPU, reducedIO or quietMemory on.
+	maxLiveGroups = 200
+	maxBusyGroups = 1000
+	// A pending group is busy from maxReducedCPU, maxReducedIO or maxIdleMemory on.
 )
 
-// loginLimits holds the process groups beyond the limits of a login, which have no account.
+// loginLimits holds the workloads that have no account because their login exceeds its limit.
 type loginLimits struct {
-	live   map[string]int             // bounded parts by login, at the last count, and those since
-	at     map[string]uint64          // tick of that count
-	groups map[workload.ID]*heldGroup // without an account
-	of     map[*process]*heldGroup    // their processes
-	rows   map[string]*metric.Series  // by owner, for shortLive
+	live   map[string]int                // bounded parts by login, at the last count, and those since
+	at     map[string]uint64             // tick of that count
+	groups map[workload.ID]*pendingGroup // without an account
+	of     map[*process]*pendingGroup    // their processes
+	rows   map[string]*metric.Series     // by owner, for shortLive
 }
 
-// heldGroup is the use of a workload without an account.
-type heldGroup struct {
+// pendingGroup is the use of a workload that has no account yet.
+type pendingGroup struct {
 	owner, login string
 	used         usage
 	tally        tally.Account // handed over to the short work of the owner at each export
@@ -40,9 +40,9 @@ type heldGroup struct {
 	busy         bool
 }
 
-func newExcess() loginLimits {
-	return loginLimits{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*heldGroup{}, of: map[*process]*heldGroup{},
-		rows: map[string]*metric.Series{}}
+func newLoginLimits() loginLimits {
+	return loginLimits{live: map[string]int{}, at: map[string]uint64{}, groups: map[workload.ID]*pendingGroup{},
+		of: map[*process]*pendingGroup{}, rows: map[string]*metric.Series{}}
 }
 
 // hasNumberLimit reports whether the number of workloads of a kind is limited. A user's unit has the user in its name.
@@ -72,13 +72,13 @@ func (x *loginLimits) countRunning(login string, tick uint64, parts []*Part) {
 
 // limitGroups charges a process to the short work of its owner if its workload is over the limit. was holds the earlier use of a workload
 // that gets an account only now. late reports whether the account starts to be charged with this tick.
-func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, login string, late bool) {
+func (tab *table) limitGroups(e *process, found *Identified) (was *pendingGroup, login string, late bool) {
 	x := &tab.excess
 	delete(x.of, e)
 	if !hasNumberLimit(found.Workload, found.Cgroup != "", found.Owner) {
 		return nil, "", false
 	}
-	if p := tab.parts.byKey[key{found.Workload, found.Part, found.Owner}]; p != nil && !p.closed() {
+	if p := tab.parts.byKey[partKey{found.Workload, found.Part, found.Owner}]; p != nil && !p.rejectsCharges() {
 		return nil, p.limitedUser(), false
 	}
 	login = found.Owner
@@ -86,9 +86,9 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 		login = cmp.Or(tab.config.Login(e.pid), login)
 	}
 	h := x.groups[found.Workload]
-	most := mostLive
+	most := maxLiveGroups
 	if h != nil && h.busy {
-		most = mostBusy
+		most = maxBusyGroups
 	}
 	if at, counted := x.at[login]; !counted || x.live[login] >= most && at != tab.tick { // after a restart accounts are there
 		x.countRunning(login, tab.tick, tab.parts.order)
@@ -97,7 +97,7 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 		x.live[login]++
 		delete(x.groups, found.Workload)
 		if h != nil {
-			maps.DeleteFunc(x.of, func(q *process, of *heldGroup) bool {
+			maps.DeleteFunc(x.of, func(q *process, of *pendingGroup) bool {
 				q.retry = q.retry || of == h // its other processes follow
 				return of == h
 			})
@@ -105,7 +105,7 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 		return h, login, h != nil
 	}
 	if h == nil {
-		h = &heldGroup{owner: found.Owner, login: login}
+		h = &pendingGroup{owner: found.Owner, login: login}
 		x.groups[found.Workload] = h
 	}
 	x.of[e], h.tick = h, tab.tick
@@ -117,8 +117,8 @@ func (tab *table) limitGroups(e *process, found *Identified) (was *heldGroup, lo
 	return nil, "", true
 }
 
-// add adds the use of a process in a held group. A busy group is identified again in the next tick.
-func (x *loginLimits) add(e *process, p *sensor.Process, d usage, tick uint64) {
+// addUse adds the use of a process to the pending group of its workload. A busy group is identified again in the next tick.
+func (x *loginLimits) addUse(e *process, p *sensor.Process, d usage, tick uint64) {
 	h := x.of[e]
 	if h == nil {
 		return
@@ -128,25 +128,25 @@ func (x *loginLimits) add(e *process, p *sensor.Process, d usage, tick uint64) {
 	}
 	h.used.add(d)
 	h.memory += p.Anon + p.File + p.Shmem
-	h.busy = h.busy || h.used.user+h.used.system >= reducedCPU || h.used.read+h.used.write >= reducedIO || h.memory >= quietMemory ||
-		exceedsIdle(&h.tally, sensor.WeightActive)
-	e.retry = e.retry || h.busy && x.live[h.login] < mostBusy
+	h.busy = h.busy || h.used.user+h.used.system >= maxReducedCPU || h.used.read+h.used.write >= maxReducedIO ||
+		h.memory >= maxIdleMemory || exceedsIdle(&h.tally, sensor.WeightActive)
+	e.retry = e.retry || h.busy && x.live[h.login] < maxBusyGroups
 }
 
-// beginHeld begins the account of a held workload. As with reduced parts, its counters lack the amounts in short work.
-func (p *Part) beginHeld(h *heldGroup) {
+// startFromPending starts an account with the use of a pending group. As with reduced parts, its counters lack the amounts in short work.
+func (p *Part) startFromPending(h *pendingGroup) {
 	p.total.add(h.used.reducedCounters())
-	p.separate().handed.add(h.used.reducedCounters())
+	p.ensureSeparate().handed.add(h.used.reducedCounters())
 	p.set.heldCPU = h.used.user + h.used.system
 	p.tally = h.tally
 	p.cgBase += int64(p.cg.UsageNanos)
-	for i, v := range countersOf(&p.cg) {
+	for i, v := range cgroupCounters(&p.cg) {
 		p.past[i] -= int64(v)
 	}
 }
 
-// handOverHeld moves the counts of held workloads to the short work of their owners.
-func (tab *table) handOverHeld() {
+// handOverPending adds the counts of pending groups to the short work of their owners.
+func (tab *table) handOverPending() {
 	for _, h := range tab.excess.groups {
 		if !h.tally.Empty() {
 			tab.parts.tallies.HandOver(&h.tally, &tab.parts.shortWork(h.owner).tally)
@@ -154,8 +154,8 @@ func (tab *table) handOverHeld() {
 	}
 }
 
-// Excess calls f with each owner of process groups without an account.
-func (l *Ledger) Excess(f func(owner string)) {
+// EachExcessOwner calls f with each owner of workloads that have no account because of a limit.
+func (l *Ledger) EachExcessOwner(f func(owner string)) {
 	for owner := range l.table.excess.rows {
 		f(owner)
 	}

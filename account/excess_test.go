@@ -60,7 +60,7 @@ func TestGroupsBeyondTheBound(t *testing.T) {
 				sum += v
 			}
 		}
-		if groups < mostLive || groups > mostLive+2 {
+		if groups < maxLiveGroups || groups > maxLiveGroups+2 {
 			t.Errorf("%s: %d groups of the one have rows", what, groups)
 		}
 		if rows["group/n1/9000"] < 0.29 {
@@ -172,7 +172,7 @@ func TestScopesAndContainersOfOneLogin(t *testing.T) {
 				own++
 			}
 		}
-		if own < mostLive || own > mostLive+1 {
+		if own < maxLiveGroups || own > maxLiveGroups+1 {
 			t.Errorf("%s: %d have rows of their own", what, own)
 		}
 		if sum < want-1e-6 || sum > want+1e-6 {

@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// rows are the series of a part, made once it is exported for the first time.
-type rows struct {
+// partSeries holds the series of a part. It is created at the first export of the part.
+type partSeries struct {
 	// shown is the time of the last export that included the part, in milliseconds since the Unix epoch, or 0 for none
 	// by this agent. reduced reports that some export had the reduced series set.
 	shown                            int64
@@ -31,7 +31,7 @@ type rows struct {
 	reqCores, reqMem, reqGPU, reqSec *metric.Series
 }
 
-// Series returns a series of d with the labels of the part, followed by others.
+// Series returns a series of d with the labels of the part, followed by the given label values.
 func (p *Part) Series(d *metric.Desc, values ...string) *metric.Series {
 	return p.newSeries(d, values...)
 }
@@ -54,10 +54,10 @@ func (l *Ledger) Export(b *metric.Batch) {
 	boot := l.at.lastAt
 	l.at.exports++
 	l.parts.dropFlushed()
-	l.Name() // the last tick may have seen the part run the program that identifies it
+	l.RenameParts() // the last tick may have seen the part run the program that identifies it
 	l.parts.mergeShort()
 	l.parts.readReports()
-	l.parts.boundPods()
+	l.parts.sumPodBounds()
 	grace := l.parts.nameGrace()
 	for _, p := range l.parts.order { // before any part is exported for the last time
 		if p.phase < exported {
@@ -68,18 +68,18 @@ func (l *Ledger) Export(b *metric.Batch) {
 		}
 	}
 	l.parts.handOver()
-	l.table.handOverHeld()
+	l.table.handOverPending()
 	for _, p := range l.parts.order {
 		if p.phase == absorbed || p.phase == heldBack {
 			continue
 		}
 		from := len(b.Samples)
 		l.exportPart(p, b)
-		p.rows.shown = l.at.millis()
+		p.rows.shown = l.at.unixMillis()
 		p.phase = max(p.phase, exported)
-		if p.end != 0 && !p.lingers(boot, l.config.Linger) && p.isEndReported(boot) && !l.power.Awaits(&p.energy) {
+		if p.end != 0 && !p.mustLinger(boot, l.config.Linger) && p.isEndReported(boot) && !l.power.Awaits(&p.energy) {
 			p.phase = flushed
-			if l.parts.reportsOn(p) {
+			if l.parts.mustExportReport(p) {
 				p.phase = reported
 			}
 			for i := range b.Samples[from:] {
@@ -100,30 +100,30 @@ func (l *Ledger) Export(b *metric.Batch) {
 	}
 	l.table.exportExcess(b)
 	l.table.exportZombies(b)
-	l.table.settleDoubts()
+	l.table.resolveUncertainties()
 	l.judge.export(l.EnergyModelled(), b)
 	l.power.ExportNode(b)
 	l.power.ExportDevices(b)
-	l.table.exportCounted(b)
+	l.table.exportNodeTotals(b)
 	l.parts.tallies.ExportTotals(b)
 	l.at.exported = l.at.lastAt
 }
 
-func (p *Part) lingers(boot uint64, linger time.Duration) bool {
-	return !p.superseded && increase(p.end, boot) < uint64(max(linger, 0))
+func (p *Part) mustLinger(boot uint64, linger time.Duration) bool {
+	return !p.superseded && counterIncrease(p.end, boot) < uint64(max(linger, 0))
 }
 
 // Close closes the control groups of the ledger, which must not be used afterwards.
 func (l *Ledger) Close() {
 	for _, p := range l.parts.order {
-		p.leaveCgroup()
+		p.closeCgroup()
 		if g := p.group; g != nil && g.whole != nil {
 			g.whole.close()
 		}
 	}
 }
 
-func (p *Part) leaveCgroup() {
+func (p *Part) closeCgroup() {
 	if p.cgroup != nil {
 		_ = p.cgroup.Close()
 		p.cgroup = nil
@@ -139,11 +139,11 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 		p.rows = p.newRows()
 	}
 	r := p.rows
-	b.Add(r.user, seconds(p.total.user))
-	b.Add(r.system, seconds(p.total.system))
+	b.Add(r.user, toSeconds(p.total.user))
+	b.Add(r.system, toSeconds(p.total.system))
 	p.exportMemory(b)
 	if p.group.lead == p {
-		p.group.exportWhole(p, b)
+		p.group.exportJobGroup(p, b)
 		p.group.exportBounds(p, b)
 	}
 	b.Add(r.processes, float64(p.live))
@@ -160,15 +160,15 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 	}
 	p.exportMemoryPressure(b)
 	if p.have&sensor.FieldWait != 0 {
-		b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.ownUsage().wait))
+		b.Add(p.addOmittedSeries(&r.wait, waitSeconds), toSeconds(p.ownUsage().wait))
 	}
-	if p.have&sensor.FieldSwap != 0 && !p.isClosed() {
+	if p.have&sensor.FieldSwap != 0 && !p.countsOnlyEnded() {
 		b.Add(p.seriesOnce(&r.swap, swapBytes), float64(p.memory.swap))
 	}
 	p.exportCounts(b)
 	l.parts.deletes.export(p, b)
 	p.exportControlGroup(b)
-	if !p.isClosed() {
+	if !p.countsOnlyEnded() {
 		b.Add(p.seriesOnce(&r.threads, threads), float64(p.thread))
 	}
 	l.power.ExportGPUs(&p.energy, p, p.end != 0, b)
@@ -190,7 +190,7 @@ func (l *Ledger) exportPart(p *Part, b *metric.Batch) {
 func (p *Part) exportControlGroup(b *metric.Batch) {
 	r := p.rows
 	if p.cg.Have&sensor.CgroupThrottle != 0 {
-		b.Add(p.seriesOnce(&r.throttled, throttledSeconds), seconds(p.counterSum(cgThrottled)))
+		b.Add(p.seriesOnce(&r.throttled, throttledSeconds), toSeconds(p.counterSum(cgThrottled)))
 	}
 	p.exportDiskLimits(b)
 	kills := p.oomKills()
@@ -198,9 +198,9 @@ func (p *Part) exportControlGroup(b *metric.Batch) {
 		b.Add(p.seriesOnce(&r.oom, oomKills), float64(kills))
 	}
 	if p.cg.Have&sensor.CgroupPressure != 0 {
-		b.Add(p.seriesOnce(&r.pressure[0], pressureSeconds, "cpu"), seconds(p.counterSum(cgCPUWait)))
-		b.Add(p.seriesOnce(&r.pressure[1], pressureSeconds, "memory"), seconds(p.counterSum(cgMemoryStall)))
-		b.Add(p.seriesOnce(&r.pressure[2], pressureSeconds, "io"), seconds(p.counterSum(cgIOStall)))
+		b.Add(p.seriesOnce(&r.pressure[0], pressureSeconds, "cpu"), toSeconds(p.counterSum(cgCPUWait)))
+		b.Add(p.seriesOnce(&r.pressure[1], pressureSeconds, "memory"), toSeconds(p.counterSum(cgMemoryStall)))
+		b.Add(p.seriesOnce(&r.pressure[2], pressureSeconds, "io"), toSeconds(p.counterSum(cgIOStall)))
 	}
 }
 
@@ -231,9 +231,9 @@ func (p *Part) exportFacts(at *times, b *metric.Batch) {
 		f.changed = false
 	}
 	b.Add(r.info, 1)
-	b.Add(r.start, at.unix(p.start))
+	b.Add(r.start, at.unixSeconds(p.start))
 	if p.end != 0 && !p.kind.Folded() {
-		b.Add(p.seriesOnce(&r.end, endTime), at.unix(p.end))
+		b.Add(p.seriesOnce(&r.end, endTime), at.unixSeconds(p.end))
 	}
 	if f.RequestCores > 0 {
 		b.Add(p.seriesOnce(&r.reqCores, requestCores), f.RequestCores)
@@ -249,8 +249,8 @@ func (p *Part) exportFacts(at *times, b *metric.Batch) {
 	}
 }
 
-func (p *Part) newRows() *rows {
-	r := &rows{
+func (p *Part) newRows() *partSeries {
+	r := &partSeries{
 		user: p.newSeries(cpuSeconds, "user"), system: p.newSeries(cpuSeconds, "system"),
 		processes: p.newSeries(processes), started: p.newSeries(processesStarted),
 	}
@@ -264,15 +264,15 @@ func (p *Part) newRows() *rows {
 func (p *Part) exportCounts(b *metric.Batch) {
 	r, own := p.rows, p.ownUsage()
 	if p.have&sensor.FieldIO != 0 || p.cg.Have&sensor.CgroupIO != 0 {
-		b.Add(p.addSeries(&r.read, ioBytes, "read"), float64(own.read))
-		b.Add(p.addSeries(&r.write, ioBytes, "write"), float64(own.write))
+		b.Add(p.addOmittedSeries(&r.read, ioBytes, "read"), float64(own.read))
+		b.Add(p.addOmittedSeries(&r.write, ioBytes, "write"), float64(own.write))
 	}
 	if p.have&sensor.FieldFaults != 0 {
-		b.Add(p.addSeries(&r.faults, majorFaults), float64(own.majorFaults))
+		b.Add(p.addOmittedSeries(&r.faults, majorFaults), float64(own.majorFaults))
 	}
 	if p.have&sensor.FieldSwitches != 0 {
-		b.Add(p.addSeries(&r.vol, contextSwitches, "voluntary"), float64(own.voluntary))
-		b.Add(p.addSeries(&r.invol, contextSwitches, "involuntary"), float64(own.involun))
+		b.Add(p.addOmittedSeries(&r.vol, contextSwitches, "voluntary"), float64(own.voluntary))
+		b.Add(p.addOmittedSeries(&r.invol, contextSwitches, "involuntary"), float64(own.involun))
 	}
 }
 
@@ -284,9 +284,9 @@ func (p *Part) seriesOnce(s **metric.Series, d *metric.Desc, values ...string) *
 	return *s
 }
 
-// addSeries creates a series that the reduced set omits. The series starts with a zero at the last export if the part
+// addOmittedSeries creates a series that the reduced set omits. The series starts with a zero at the last export if the part
 // had the reduced set then.
-func (p *Part) addSeries(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
+func (p *Part) addOmittedSeries(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 	if *s == nil {
 		if *s = p.newSeries(d, values...); p.rows.reduced {
 			(*s).Created = p.rows.shown
@@ -295,4 +295,4 @@ func (p *Part) addSeries(s **metric.Series, d *metric.Desc, values ...string) *m
 	return *s
 }
 
-func seconds(nanos uint64) float64 { return float64(nanos) / 1e9 }
+func toSeconds(nanos uint64) float64 { return float64(nanos) / 1e9 }

@@ -15,15 +15,15 @@ func (l *Ledger) ExportFast(b *metric.Batch, want func(*workload.ContainerFacts)
 			continue
 		}
 		r := p.rows
-		b.Add(r.user, seconds(p.total.user))
-		b.Add(r.system, seconds(p.total.system))
+		b.Add(r.user, toSeconds(p.total.user))
+		b.Add(r.system, toSeconds(p.total.system))
 		if p.have&sensor.FieldMemory != 0 {
 			for i, t := range [...]string{"anon", "file", "shmem"} {
 				b.Add(p.seriesOnce(&r.memory[i], memoryBytes, t), float64(p.memory.types[i]))
 			}
 		}
 		if p.have&sensor.FieldWait != 0 {
-			b.Add(p.addSeries(&r.wait, waitSeconds), seconds(p.total.wait))
+			b.Add(p.addOmittedSeries(&r.wait, waitSeconds), toSeconds(p.total.wait))
 		}
 		p.exportCounts(b)
 		b.Add(p.seriesOnce(&r.threads, threads), float64(p.thread))

@@ -18,10 +18,10 @@ const (
 	Shown
 )
 
-// Stands returns the standing of a part. Call it after [Ledger.Export].
-func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
-	switch p := l.parts.byKey[key{id, part, owner}]; {
-	case p == nil || p.closed():
+// StandingOf returns the standing of a part. Call it after [Ledger.Export].
+func (l *Ledger) StandingOf(id workload.ID, part, owner string) Standing {
+	switch p := l.parts.byKey[partKey{id, part, owner}]; {
+	case p == nil || p.rejectsCharges():
 		return Unknown
 	case p.phase == exported:
 		return Shown
@@ -33,9 +33,9 @@ func (l *Ledger) Stands(id workload.ID, part, owner string) Standing {
 // yet, it does so only if may returns true. known is false if no reading has seen the part. own is false if the part is
 // short work, exceeds the limit of its owner, or may refused.
 func (l *Ledger) ReserveSeries(id workload.ID, part, owner string, may func() bool) (known, own bool) {
-	p := l.parts.byKey[key{id, part, owner}]
+	p := l.parts.byKey[partKey{id, part, owner}]
 	switch {
-	case p == nil || p.closed():
+	case p == nil || p.rejectsCharges():
 		return l.table.excess.groups[id] != nil, false
 	case !p.pushed && p.phase < exported && !may():
 		return true, false
@@ -44,9 +44,9 @@ func (l *Ledger) ReserveSeries(id workload.ID, part, owner string, may func() bo
 	return true, true
 }
 
-// Holds reports whether there is an account of the part, even one that the last export included for the last time.
+// Holds reports whether the ledger has an account of the part. That includes a part that the last export included for the last time.
 func (l *Ledger) Holds(id *workload.Identity) bool {
-	return l.parts.byKey[key{id.Workload, id.Part, id.Owner}] != nil
+	return l.parts.byKey[partKey{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // OwnerOf returns the owner of a workload that runs on this node, or false if it does not run here.

@@ -83,7 +83,7 @@ func TestShortWorkInAGap(t *testing.T) {
 		r.export()
 		r.export()
 		if got := r.worst("cpu_wait_seconds", "short/alice/n1"); got != want {
-			t.Errorf("%.0f s of nobody: the wait of short work is %v, want %v", seconds(busy), got, want)
+			t.Errorf("%.0f s of nobody: the wait of short work is %v, want %v", toSeconds(busy), got, want)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestZombieOfAnEndedGroup(t *testing.T) {
 				r.step(k, 0)
 			}
 			r.export()
-			about(t, "all", seconds(r.l.Total()), seconds(used))
+			about(t, "all", toSeconds(r.l.Total()), toSeconds(used))
 			r.want("short work", r.values["reckon_short_workloads_total|alice"], shorts)
 			if got := r.group(daemon); got != 0 {
 				t.Errorf("its parent was charged with %.3f s", got)

@@ -93,9 +93,9 @@ func loads() map[sensor.Lack]limited {
 			}
 			for range 13 {
 				r.tick(0, live)
-				for i, s := range r.l.Crowded(nil) {
+				for i, s := range r.l.AppendSharers(nil) {
 					if i < measured || measured == 0 { // the others are not reached, or may not be read
-						r.l.Share(s, sensor.SharedMemory{Resident: s.RSS, Proportional: s.RSS / 10}, measured > 0)
+						r.l.RecordSharing(s, sensor.SharedMemory{Resident: s.RSS, Proportional: s.RSS / 10}, measured > 0)
 					}
 				}
 			}

@@ -53,7 +53,7 @@ func TestLastSamples(t *testing.T) {
 			r.tick(0, []sensor.Process{a}) // found empty, which counts as its end
 			ended := r.boot
 			r.tick(0, []sensor.Process{a})
-			if p := r.l.parts.byKey[key{id: gone, owner: "alice"}]; p == nil || p.end != ended {
+			if p := r.l.parts.byKey[partKey{id: gone, owner: "alice"}]; p == nil || p.end != ended {
 				t.Fatalf("it ends at %d, want %d", p.end, ended)
 			}
 			for i := range c.shown {
@@ -66,12 +66,12 @@ func TestLastSamples(t *testing.T) {
 			if shown != 0 || last < 10 || kinds < 10 {
 				t.Errorf("the last export: %d samples, and %d last ones of %d names", shown, last, kinds)
 			}
-			if r.l.parts.byKey[key{id: gone, owner: "alice"}] == nil {
+			if r.l.parts.byKey[partKey{id: gone, owner: "alice"}] == nil {
 				t.Error("it is forgotten before its last export can be saved")
 			}
 			for range 2 {
 				r.tick(0, []sensor.Process{a})
-				if r.l.parts.byKey[key{id: gone, owner: "alice"}] != nil {
+				if r.l.parts.byKey[partKey{id: gone, owner: "alice"}] != nil {
 					t.Error("it is kept after the next tick")
 				}
 				if shown, last, _ := export(); shown+last != 0 {
@@ -114,7 +114,7 @@ func TestLastSamplesOfAReportedContainer(t *testing.T) {
 
 // TestGraces: the ends of the times for which an ended part waits belong to what comes after them.
 func TestGraces(t *testing.T) {
-	p := &Part{names: names{place: "a/c"}, container: &container{facts: new(workload.ContainerFacts)}, end: 100 * second}
+	p := &Part{partNames: partNames{place: "a/c"}, container: &container{facts: new(workload.ContainerFacts)}, end: 100 * second}
 	for at, want := range map[uint64]bool{p.end + nameGrace - 1: false, p.end + nameGrace: true} {
 		if p.isEndReported(at) != want {
 			t.Errorf("%d ns after its end a container without a report of that is settled: %v", at-p.end, !want)

@@ -58,7 +58,7 @@ type Config struct {
 	Tallies []*sensor.TallySpec
 }
 
-// Identified is the result of Config.Identify.
+// Identified is the result of Config.Identify: the workload and the control groups of a process.
 type Identified struct {
 	workload.Identity
 	// Handle reads the control group named by Identity.Cgroup. The ledger closes it. It may be nil.
@@ -76,7 +76,7 @@ type Ledger struct {
 	parts    *registry
 	table    *table
 	node     node
-	judge    *judge
+	judge    *assessor
 	power    power
 	links    map[string]linkUse // by adapter, the last look
 	monitors monitoring
@@ -102,8 +102,8 @@ func New(c Config) *Ledger {
 	}
 	l := &Ledger{config: c, at: new(times)}
 	l.parts = newRegistry(&l.config, l.at)
-	l.parts.tallies = tally.New(append(slices.Clone(c.Tallies), adapters)...)
-	l.judge = &judge{parts: l.parts}
+	l.parts.tallies = tally.New(append(slices.Clone(c.Tallies), adapterSpec)...)
+	l.judge = &assessor{parts: l.parts}
 	l.table = newTable(&l.config, l.at, l.parts, &l.node.machine, &l.judge.evidence)
 	l.judge.doubts = &l.table.doubts
 	l.parts.repoint = l.table.moveProcesses
@@ -125,20 +125,20 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 	}
 	l.at.tick++
 	l.at.now = pass.Boot
-	elapsed := increase(l.at.lastAt, pass.Boot)
+	elapsed := counterIncrease(l.at.lastAt, pass.Boot)
 	l.node.lost += pass.Lost
 	l.power.Opens = append(l.power.Opens[:0], pass.Opens...)
 
 	for _, p := range l.parts.order {
-		p.now = tick{}
+		p.now = tickUse{}
 	}
-	l.Name()
-	l.table.takePass(pass, first)
+	l.RenameParts()
+	l.table.recordPass(pass, first)
 	l.parts.countShared(l.table.seen.last, pass.Live)
 	l.readCgroups(pass)
 	reading := uint64(0)
 	if m != nil {
-		reading = increase(pass.Boot, m.Boot)
+		reading = counterIncrease(pass.Boot, m.Boot)
 	}
 	l.table.closeTick(elapsed, reading, m)
 	l.closeTick(pass.Boot, elapsed, m, first)
@@ -149,11 +149,13 @@ func (l *Ledger) Tick(wall time.Time, pass *sensor.Pass, m *sensor.Machine) {
 // are then remembered longer, because up to three ticks may be skipped.
 func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 
-// Crowded appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
-func (l *Ledger) Crowded(list []Sharer) []Sharer { return l.table.appendUnmeasured(list) }
+// AppendSharers appends the processes with shared memory that should be measured; see [Sharer]. Call it after [Ledger.Tick].
+func (l *Ledger) AppendSharers(list []Sharer) []Sharer { return l.table.appendUnmeasured(list) }
 
-// Wanted reports whether a process should still be measured after others of the list were measured.
-func (l *Ledger) Wanted(of Sharer) bool { return l.table.needsSample(of) }
+// NeedsMeasurement reports whether a process should still be measured, after others of the list were measured.
+func (l *Ledger) NeedsMeasurement(of Sharer) bool { return l.table.needsSample(of) }
 
-// Share records the measured sharing of a process; ok is false if it may not be measured.
-func (l *Ledger) Share(of Sharer, m sensor.SharedMemory, ok bool) { l.table.recordSharing(of, m, ok) }
+// RecordSharing records the measured memory sharing of a process. ok is false if the agent may not measure the process.
+func (l *Ledger) RecordSharing(of Sharer, m sensor.SharedMemory, ok bool) {
+	l.table.recordSharing(of, m, ok)
+}

@@ -15,8 +15,8 @@ var interconnectBytes = &metric.Desc{
 // maxAdapters is the number of adapters of a workload with their own series.
 const maxAdapters = 64
 
-// adapters describes the charges for RDMA adapters, with a set of series for each.
-var adapters = func() *sensor.TallySpec {
+// adapterSpec describes the charges for RDMA adapters, with a set of series for each.
+var adapterSpec = func() *sensor.TallySpec {
 	figure := &sensor.TallyFigure{Name: "interconnect_bytes", Source: "sole_user", Lacks: []sensor.Lack{sensor.LackShared}}
 	var all []sensor.TallySeries
 	for d := range sensor.Direction(sensor.Directions) {
@@ -37,17 +37,17 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	if l.parts.other == nil || len(pass.Links) == 0 {
 		return
 	}
-	l.parts.tallies.Begin(l.at.lastTick(), adapters)
+	l.parts.tallies.Begin(l.at.lastTick(), adapterSpec)
 	now := make(map[string]linkUse, len(pass.Links))
 	for i := range pass.Links {
 		d := &pass.Links[i]
-		use := linkUse{d.Octets, l.table.onlyUser(d)}
+		use := linkUse{d.Octets, l.table.soleUser(d)}
 		was, ok := l.links[d.Device]
 		alone := ok && use.sole != nil && was.sole != nil && was.sole.id == use.sole.id
 		if alone && d.Octets[0] >= was.octets[0] && d.Octets[1] >= was.octets[1] {
 			for k := range d.Octets {
 				name := sensor.TallyName{Set: 1, Labels: [2]string{d.Device}}
-				l.parts.tallies.Charge(&use.sole.tally, adapters, name, k, d.Octets[k]-was.octets[k])
+				l.parts.tallies.Charge(&use.sole.tally, adapterSpec, name, k, d.Octets[k]-was.octets[k])
 			}
 		}
 		now[d.Device] = use
@@ -55,8 +55,8 @@ func (l *Ledger) Links(pass *sensor.LinkPass) {
 	l.links = now
 }
 
-// onlyUser returns the part of the first user of an adapter if all users belong to its workload, else nil.
-func (tab *table) onlyUser(d *sensor.Link) (p *Part) {
+// soleUser returns the part of the first user of an adapter if all users belong to its workload, else nil.
+func (tab *table) soleUser(d *sensor.Link) (p *Part) {
 	if d.Others {
 		return nil
 	}

@@ -12,22 +12,22 @@ type listedSamples struct {
 	b      *metric.Batch
 }
 
-func (l *listedSamples) add(d *metric.Desc, v float64, values ...string) {
+func (l *listedSamples) addValue(d *metric.Desc, v float64, values ...string) {
 	labels := append(make([]string, 0, 16), string(l.id.Workload), string(l.id.Workload.Kind()), l.id.Part, l.id.Owner)
 	l.b.Add(l.series.Get(d, append(labels, values...)...), v)
 }
 
 func (l *listedSamples) addNames(f *workload.ContainerFacts) {
-	l.add(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
+	l.addValue(containerInfo, 1, f.Namespace, f.Pod, f.UID, f.Name, f.Type, f.Image, f.ID, f.QoS)
 }
 
 func (l *listedSamples) addEnds(f *workload.ContainerFacts) {
-	l.add(containerRestarts, float64(f.Restarts))
+	l.addValue(containerRestarts, float64(f.Restarts))
 	if f.Ended {
-		l.add(containerExit, float64(f.ExitCode), f.Reason)
+		l.addValue(containerExit, float64(f.ExitCode), f.Reason)
 	}
 	if f.BeforeReason != "" {
-		l.add(containerExitBefore, float64(f.BeforeExitCode), f.BeforeReason)
+		l.addValue(containerExitBefore, float64(f.BeforeExitCode), f.BeforeReason)
 	}
 }
 
@@ -36,7 +36,7 @@ func (l *listedSamples) addEnds(f *workload.ContainerFacts) {
 func ExportWaiting(id *workload.Identity, f *workload.ContainerFacts, series *metric.Cache, b *metric.Batch) {
 	l := &listedSamples{id, series, b}
 	l.addNames(f)
-	l.add(containerWaiting, 1, f.Waiting)
+	l.addValue(containerWaiting, 1, f.Waiting)
 	l.addEnds(f)
 }
 
@@ -46,16 +46,16 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 	l := &listedSamples{id, series, b}
 	if f.Type == sandbox {
 		l.addNames(f)
-		labels := podLabels(f)
-		l.add(podInfo, 1, labels[:]...)
+		labels := podInfoLabels(f)
+		l.addValue(podInfo, 1, labels[:]...)
 		if isKnownStatus(f.PodReady) {
-			l.add(podReady, number(f.PodReady == "True"))
+			l.addValue(podReady, boolValue(f.PodReady == "True"))
 		}
 		if f.Phase != "" {
-			l.add(podPhase, 1, f.Phase)
+			l.addValue(podPhase, 1, f.Phase)
 		}
 		if f.Created != 0 {
-			l.add(podCreated, float64(f.Created))
+			l.addValue(podCreated, float64(f.Created))
 		}
 		return
 	}
@@ -63,8 +63,8 @@ func ExportListed(id *workload.Identity, f *workload.ContainerFacts, series *met
 		l.addNames(f)
 		l.addEnds(f)
 	}
-	l.add(containerRunning, number(f.Running))
-	l.add(containerReady, number(f.Ready))
+	l.addValue(containerRunning, boolValue(f.Running))
+	l.addValue(containerReady, boolValue(f.Ready))
 	ExportAmounts(id, f, series, b)
 }
 
@@ -79,7 +79,7 @@ func ExportAmounts(id *workload.Identity, f *workload.ContainerFacts, series *me
 		{containerLimitCores, f.Limit.Cores}, {containerLimitMemory, f.Limit.MemoryBytes},
 	} {
 		if x.v > 0 {
-			l.add(x.desc, x.v)
+			l.addValue(x.desc, x.v)
 		}
 	}
 }

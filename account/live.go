@@ -58,7 +58,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 			Workload: p.id, Part: p.part, Owner: p.owner, Name: name, Command: comm.String(),
 			Start:      time.Unix(0, l.at.epoch+int64(p.start)).UTC(),
 			Cores:      float64(p.now.cpu) / 1e9 / l.at.span,
-			CPUSeconds: seconds(p.CPU()),
+			CPUSeconds: toSeconds(p.CPU()),
 			Memory:     p.memory.resident(),
 			Wait:       float64(p.now.used.wait) / 1e9 / l.at.span,
 			ReadRate:   float64(p.now.used.read) / l.at.span,
@@ -67,7 +67,7 @@ func (l *Ledger) Live(rows []Live) []Live {
 			KnowMemory: p.have&sensor.FieldMemory != 0,
 			KnowIO:     p.have&sensor.FieldIO != 0,
 			KnowWait:   p.have&sensor.FieldWait != 0,
-			Exactness:  l.judge.inexact(p),
+			Exactness:  l.judge.inexactFigures(p),
 		})
 		r := &rows[len(rows)-1]
 		r.GPU, r.GPUMemory, r.GPUWatts, r.KnowGPU = p.energy.Now()
@@ -79,8 +79,8 @@ func (l *Ledger) Live(rows []Live) []Live {
 	return rows
 }
 
-// memoryRate returns the bytes per second that a part moves between caches and memory; false if they are not counted.
-func (p *Part) memoryRate(tallies *tally.Books, tick uint64) (rate float64, ok bool) {
+// memoryRate returns the bytes per second that a part moves between caches and memory. ok is false if they are not counted.
+func (p *Part) memoryRate(tallies *tally.Tallies, tick uint64) (rate float64, ok bool) {
 	switch {
 	case p.monitored != nil && p.monitored.now:
 		return p.monitored.rate, true

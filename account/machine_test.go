@@ -394,7 +394,7 @@ func (w *simulated) read(pass *sensor.Pass, lasts uint64, records bool) {
 	}
 	kept := w.ended[:0]
 	for _, e := range w.ended {
-		if livingOf(pass.Live, e.PID) != nil {
+		if findLiving(pass.Live, e.PID) != nil {
 			kept = append(kept, e)
 			continue
 		}

@@ -44,9 +44,9 @@ func (m *memory) readCgroup(c *sensor.Cgroup) {
 	}
 }
 
-// settleMemory closes the tick for the memory of all parts. It reports whether some parts have processes that share
+// closeMemory closes the tick for the memory of all parts. It reports whether some parts have processes that share
 // much memory. Those parts come last, because their upper bound depends on the lower bounds of the others.
-func (r *registry) settleMemory(t *closing) (crowds bool) {
+func (r *registry) closeMemory(t *tickTotals) (crowds bool) {
 	private, rest := uint64(0), false
 	r.bounded = r.bounded[:0]
 	r.other.memory.types[2] -= r.unclaimed
@@ -65,7 +65,7 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 			rest = good
 			continue
 		}
-		if p.settleMemory(t, good); !good && c.crowded && c.bound.RSS != 0 {
+		if p.updatePeaks(t, good); !good && c.crowded && c.bound.RSS != 0 {
 			r.bounded = append(r.bounded, p)
 		}
 	}
@@ -76,9 +76,9 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 		}
 		p.crowd.last = p.crowd.upperBound(t, private, r.config.Within)
 		p.memory.types = p.crowd.last
-		p.memory.types[0] += uint64(p.now.huge) * hugeUnit
+		p.memory.types[0] += uint64(p.now.huge) * minHugePage
 		if p != r.other {
-			p.settleMemory(t, false)
+			p.updatePeaks(t, false)
 		}
 	}
 	before := r.unclaimed
@@ -87,27 +87,27 @@ func (r *registry) settleMemory(t *closing) (crowds bool) {
 	}
 	for _, p := range r.order {
 		if p.end == 0 && p.live > 0 && p.cg.Have&sensor.CgroupMemory == 0 {
-			p.doubtMapped(before, r.unclaimed)
+			p.markMappedUncertain(before, r.unclaimed)
 		}
 	}
 	if r.unclaimed > 0 {
 		r.other.memory.types[2] += r.unclaimed
 		r.other.have |= sensor.FieldMemory
 	}
-	r.other.settleMemory(t, rest)
+	r.other.updatePeaks(t, rest)
 	return crowds
 }
 
-// doubtMapped marks the memory of a part as a lower bound while the machine's unowned shared memory exceeds that before
+// markMappedUncertain marks the memory of a part as a lower bound while the machine's unowned shared memory exceeds that before
 // the part started.
-func (p *Part) doubtMapped(before, now uint64) {
+func (p *Part) markMappedUncertain(before, now uint64) {
 	c, now := &p.crowd, min(before, now) // of two ticks: the machine is read a moment later than its processes
 	if c.unclaimed == 0 {
 		c.unclaimed = 1 + uint32(min(before>>10, math.MaxUint32-1))
 	}
 	c.unclaimed = min(c.unclaimed, 1+uint32(min(now>>10, math.MaxUint32-1)))
 	if now-min(now, uint64(c.unclaimed)<<10) > max(p.memory.resident()/20, unclaimedSlack) {
-		lack := lacking(sensor.LackUnmapped, fromMapped)
+		lack := certaintyOfLack(sensor.LackUnmapped, fromMapped)
 		p.sure.add(lack, lack)
 	}
 }
@@ -139,12 +139,12 @@ func (r *registry) unclaimedShared(held uint64) uint64 {
 	for _, p := range r.order {
 		if w := p.group.whole; w != nil && p.group.lead == p {
 			if w.handle != nil {
-				claimed += increase(w.parts, w.memory.types[2])
+				claimed += counterIncrease(w.parts, w.memory.types[2])
 			}
 			w.parts = 0
 		}
 	}
-	return increase(claimed, held)
+	return counterIncrease(claimed, held)
 }
 
 // privateMemory returns a lower bound of the private memory of a part, in bytes: anonymous memory of its processes that no other part
@@ -153,14 +153,14 @@ func (p *Part) privateMemory() uint64 {
 	switch {
 	case p.cg.Have&sensor.CgroupMemory != 0:
 		return min(p.cg.Anon, p.now.memory[0])
-	case p.crowd.crowded && !p.crowd.forked || p.now.memory[0] >= crowdFloor && !p.crowd.forked:
+	case p.crowd.crowded && !p.crowd.forked || p.now.memory[0] >= minSharedBytes && !p.crowd.forked:
 		return min(p.memory.types[0], p.now.memory[0])
 	}
 	return 0
 }
 
-// measureMemory sets the current memory of the part, and reports whether it is good enough to count as a peak.
-func (p *Part) measureMemory(t *closing) (good bool) {
+// measureMemory sets the current memory of the part. good is true if the value is reliable enough to count as a peak.
+func (p *Part) measureMemory(t *tickTotals) (good bool) {
 	m := &p.memory
 	good = true
 	m.kernel, m.swap = 0, p.now.swap
@@ -168,7 +168,7 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 		p.have |= sensor.FieldMemory
 		resident, needed := certainty{figure.Exact, fromCgroup}, neededOfCgroup(&p.cg, t.total)
 		if p.now.huge > 0 { // which the group counts apart
-			huge := lacking(sensor.LackHuge, fromCgroup)
+			huge := certaintyOfLack(sensor.LackHuge, fromCgroup)
 			resident, needed = resident.worse(huge), needed.worse(huge)
 		}
 		p.sure.add(resident, needed)
@@ -177,9 +177,9 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 	} else {
 		var c certainty
 		m.types, c, good = p.crowd.closeTick(p.now.memory, m.types, p.live, t)
-		m.types[0] += uint64(p.now.huge) * hugeUnit
+		m.types[0] += uint64(p.now.huge) * minHugePage
 		if p.now.sharing {
-			c = c.worse(lacking(sensor.LackSharedPages, fromRSSSum))
+			c = c.worse(certaintyOfLack(sensor.LackSharedPages, fromRSSSum))
 		}
 		if p.live > 0 {
 			p.sure.add(c, c)
@@ -192,54 +192,54 @@ func (p *Part) measureMemory(t *closing) (good bool) {
 	return good
 }
 
-// settleMemory updates the peaks and the integral with the current memory.
-func (p *Part) settleMemory(t *closing, good bool) {
+// updatePeaks updates the peaks and the integral with the current memory.
+func (p *Part) updatePeaks(t *tickTotals, reliable bool) {
 	m := &p.memory
 	if p.have&sensor.FieldMemory == 0 {
 		return
 	}
-	if good {
+	if reliable {
 		if p.cg.Have&sensor.CgroupPeak == 0 {
 			m.peak = max(m.peak, m.resident())
 		}
 		m.neededPeak = max(m.neededPeak, m.needed())
 	}
-	p.crowd.keepPeak(m, good)
-	lived := float64(increase(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
-	if p.start == t.boot {                            // with processes that were another user's
+	p.crowd.keepPeak(m, reliable)
+	lived := float64(counterIncrease(p.start, t.boot)) / 1e9 // less than the tick if the part began in it
+	if p.start == t.boot {                                   // with processes that were another user's
 		lived = t.seconds
 	}
 	m.byteSeconds += float64(m.resident()) * min(t.seconds, lived)
 }
 
 // keepPeak keeps the highest memory of ticks without a measurement, until a measurement replaces it.
-func (c *sharedPages) keepPeak(m *memory, good bool) {
+func (c *sharedPages) keepPeak(m *memory, reliable bool) {
 	switch {
-	case c.era == nil || !c.crowded:
+	case c.measurementPeriod == nil || !c.crowded:
 	case c.bounded:
 		c.keepBound(m.types)
 	case c.since != 0 && !c.guessed: // held as it was before
-		c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness(), true})
+		c.most.add(unmeasuredPeak{m.resident(), m.needed(), c.rss, sensor.LackTogether.Exactness(), true})
 	case c.since == 0 && !c.pending: // by now it is better known
 		c.most.clear(c.rss)
-		if c.bound.clear(c.rss); !good {
-			c.most.add(unmeasured{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness(), false})
+		if c.bound.clear(c.rss); !reliable {
+			c.most.add(unmeasuredPeak{m.resident(), m.needed(), c.rss, sensor.LackScaled.Exactness(), false})
 		}
 	default: // an estimate from before it grew is no measure
-		c.most.add(unmeasured{RSS: c.rss, Degree: sensor.LackTogether.Exactness(), Open: true})
+		c.most.add(unmeasuredPeak{RSS: c.rss, Degree: sensor.LackTogether.Exactness(), Open: true})
 	}
 }
 
 // keepBound keeps the upper bound of the memory in a tick in which the memory was estimated or carried over.
 func (c *sharedPages) keepBound(types [3]uint64) {
-	c.bound.add(unmeasured{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
+	c.bound.add(unmeasuredPeak{types[0] + types[1] + types[2], types[0] + types[2], c.rss, sensor.LackSharedPages.Exactness(), false})
 }
 
 // peaks returns the peak memory and the peak needed memory of the part, and the exactness of estimated peaks. It uses
 // an estimated bound only if no measurement is pending.
 func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 	peak, needed = p.memory.peak, p.memory.neededPeak
-	e := p.crowd.era
+	e := p.crowd.measurementPeriod
 	if e == nil {
 		return peak, needed, degree
 	}
@@ -266,7 +266,7 @@ func (p *Part) peaks() (peak, needed uint64, degree figure.Exactness) {
 func (p *Part) exportMemory(b *metric.Batch) {
 	r, m := p.rows, &p.memory
 	if p.have&sensor.FieldMemory != 0 {
-		if !p.isClosed() {
+		if !p.countsOnlyEnded() {
 			for i, t := range [...]string{"anon", "file", "shmem"} {
 				b.Add(p.seriesOnce(&r.memory[i], memoryBytes, t), float64(m.types[i]))
 			}
@@ -292,7 +292,7 @@ func (p *Part) exportMemory(b *metric.Batch) {
 // exportMemoryPressure appends needed memory and the signs of memory shortage.
 func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	r, c := p.rows, &p.cg
-	if p.have&sensor.FieldMemory != 0 && !p.isClosed() {
+	if p.have&sensor.FieldMemory != 0 && !p.countsOnlyEnded() {
 		b.Add(p.seriesOnce(&r.needed, memoryNeeded), float64(p.memory.needed()))
 	}
 	if c.Have&sensor.CgroupRefaults != 0 {
@@ -301,7 +301,7 @@ func (p *Part) exportMemoryPressure(b *metric.Batch) {
 	}
 	if c.Have&sensor.CgroupFaults != 0 {
 		all, major := p.counterSum(cgFaults), p.counterSum(cgMajorFaults)
-		b.Add(p.seriesOnce(&r.pageFaults[0], pageFaults, "minor"), float64(increase(major, all)))
+		b.Add(p.seriesOnce(&r.pageFaults[0], pageFaults, "minor"), float64(counterIncrease(major, all)))
 		b.Add(p.seriesOnce(&r.pageFaults[1], pageFaults, "major"), float64(major))
 	}
 	if c.Have&sensor.CgroupHuge != 0 && c.Have&sensor.CgroupMemory != 0 {
@@ -349,10 +349,10 @@ func neededOfCgroup(c *sensor.Cgroup, total uint64) certainty {
 		limit = min(limit, c.MemoryMax)
 	}
 	switch {
-	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && increase(known, c.Current) > limit/20:
-		return lacking(sensor.LackShmem, fromCgroup)
+	case c.Have&sensor.CgroupShmem == 0, c.Have&sensor.CgroupKernel == 0 && counterIncrease(known, c.Current) > limit/20:
+		return certaintyOfLack(sensor.LackShmem, fromCgroup)
 	case c.Have&sensor.CgroupKernelBound != 0 && c.Kernel > limit/20:
-		return lacking(sensor.LackReclaimable, fromCgroup)
+		return certaintyOfLack(sensor.LackReclaimable, fromCgroup)
 	}
 	return certainty{figure.Exact, fromCgroup}
 }

@@ -100,9 +100,9 @@ func TestNeededPeakOfProcesses(t *testing.T) {
 
 // share gives the ledger the unshared memory of each process; 0 is denied.
 func (r *rig) share(of func(Sharer) uint64) (asked int) {
-	for _, s := range r.l.Crowded(nil) {
+	for _, s := range r.l.AppendSharers(nil) {
 		v := of(s)
-		r.l.Share(s, sensor.SharedMemory{Resident: s.RSS, Proportional: v}, v != 0)
+		r.l.RecordSharing(s, sensor.SharedMemory{Resident: s.RSS, Proportional: v}, v != 0)
 		asked++
 	}
 	return asked

@@ -11,8 +11,8 @@ import (
 var cacheBytes = metric.NewDesc("reckon_workload_cache_bytes", metric.Gauge, metric.Bytes, chargedLabels(),
 	"Bytes of the last-level caches that the workload occupies. Present where it is in a monitoring group of the kernel (resctrl).")
 
-// monitored is the count of the kernel's monitoring groups (resctrl) for a part.
-type monitored struct {
+// monitorCounts holds the counts of the kernel's monitoring groups (resctrl) for a part.
+type monitorCounts struct {
 	Bytes uint64 `json:"b"`
 	Late  bool   `json:"l,omitempty"` // some of its time, or of its threads, was not in a group
 
@@ -45,7 +45,7 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 	clear(m.held)
 	for i := range pass.Groups {
 		g := &pass.Groups[i]
-		parts, threads := m.holders(g.Tasks, tab)
+		parts, threads := m.partsOfTasks(g.Tasks, tab)
 		if len(parts) == 0 || m.held[parts[0]] {
 			continue
 		}
@@ -53,7 +53,7 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 			m.held[p] = true
 			of := p.recordMonitor(g, m.last, threads)
 			if k == 0 {
-				of.chargeCounts(g, increase(m.last, tab.lastAt), m.last > 0, estimated)
+				of.chargeCounts(g, counterIncrease(m.last, tab.lastAt), m.last > 0, estimated)
 			}
 		}
 	}
@@ -68,20 +68,20 @@ func (m *monitoring) record(pass *sensor.MonitorPass, tab *table, estimated bool
 
 // recordMonitor records that the group g holds the part. threads is the number of threads of the workload, and last is the
 // time of the previous reading in nanoseconds since boot.
-func (p *Part) recordMonitor(g *sensor.Monitored, last uint64, threads int) *monitored {
+func (p *Part) recordMonitor(g *sensor.Monitored, last uint64, threads int) *monitorCounts {
 	if p.monitored == nil {
-		p.monitored = new(monitored)
+		p.monitored = new(monitorCounts)
 	}
 	m := p.monitored
 	m.first = !m.now
 	fromBirth := g.Fresh && p.created != 0 && p.start >= last
-	m.Late = m.Late || g.Gap || m.first && !fromBirth || 15*threads > 16*len(g.Tasks)+churn
+	m.Late = m.Late || g.Gap || m.first && !fromBirth || 15*threads > 16*len(g.Tasks)+threadTolerance
 	m.now, m.occupies, m.rate, p.tally.Monitored = true, false, 0, true
 	return m
 }
 
 // chargeCounts charges the counts of a group over a span in nanoseconds. known is false at the first reading.
-func (m *monitored) chargeCounts(g *sensor.Monitored, span uint64, known, estimated bool) {
+func (m *monitorCounts) chargeCounts(g *sensor.Monitored, span uint64, known, estimated bool) {
 	m.cache, m.occupies = g.Cache, g.Occupies
 	if g.Counted && !(m.first && estimated) { // else cache misses were charged until now
 		m.Bytes += g.Bytes
@@ -91,13 +91,13 @@ func (m *monitored) chargeCounts(g *sensor.Monitored, span uint64, known, estima
 	}
 }
 
-// churn is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
-const churn = 64
+// threadTolerance is the number of threads, in fifteenths, by which two readings may differ in addition to a fifteenth of all threads.
+const threadTolerance = 64
 
-// holders returns the parts of the one workload that all listed threads belong to, and the number of that workload's
-// threads. It returns no parts if the threads belong to several workloads or outnumber the workload's threads. The
-// slice is valid until the next call.
-func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads int) {
+// partsOfTasks returns the parts of the one workload that all listed threads belong to, and the number of that
+// workload's threads. It returns no parts if the threads belong to several workloads or outnumber the workload's
+// threads. The slice is valid until the next call.
+func (m *monitoring) partsOfTasks(tasks []int32, tab *table) (parts []*Part, threads int) {
 	parts = m.parts[:0]
 	for _, t := range tasks {
 		e := tab.byID[t]
@@ -111,7 +111,7 @@ func (m *monitoring) holders(tasks []int32, tab *table) (parts []*Part, threads 
 		threads += int(e.part.thread)
 	}
 	m.parts = parts
-	if 15*len(tasks) > 16*threads+churn {
+	if 15*len(tasks) > 16*threads+threadTolerance {
 		return nil, 0
 	}
 	return parts, threads
@@ -122,7 +122,7 @@ func (p *Part) absorbMonitored(o *Part) {
 		return
 	}
 	if p.monitored == nil {
-		p.monitored = &monitored{Late: true}
+		p.monitored = &monitorCounts{Late: true}
 	}
 	p.monitored.Bytes += o.monitored.Bytes
 }
@@ -138,10 +138,10 @@ func (p *Part) exportMonitored(b *metric.Batch) {
 	}
 }
 
-// certainty returns the certainty of a part's memory traffic as counted by groups.
-func (m *monitored) certainty() certainty {
+// certainty returns the certainty of the memory traffic of a part that monitoring groups count.
+func (m *monitorCounts) certainty() certainty {
 	if m.Late {
-		return lacking(sensor.LackUnread, fromMonitors)
+		return certaintyOfLack(sensor.LackUnread, fromMonitors)
 	}
 	return certainty{figure.Exact, fromMonitors}
 }

@@ -9,13 +9,13 @@ import (
 // Memory may come and go between two readings of a control group, so the need has two bounds. The lower one comes from
 // the readings, the high-water marks of processes and a limit that caused a kill; needBounds is the upper one.
 
-// needBounds is the highest need that a control group can have had since it began.
+// needBounds is the highest needed memory that a control group can have had since it began.
 type needBounds struct {
 	most  uint64 // bytes; the largest number if only the peak bounds it, 0 before the first reading
 	read  groupMemory
-	since span   // the last reading
-	now   span   // in this tick
-	limit uint64 // its own, bytes; 0 for none
+	since processReports // the last reading
+	now   processReports // in this tick
+	limit uint64         // its own, bytes; 0 for none
 }
 
 // groupMemory is the memory of a control group at a reading.
@@ -23,20 +23,20 @@ type groupMemory struct {
 	Filled, Needed, Shmem, Kernel, Current, CPU, Kills, Failures uint64
 }
 
-func groupMemoryOf(c *sensor.Cgroup) groupMemory {
+func readGroupMemory(c *sensor.Cgroup) groupMemory {
 	return groupMemory{c.Filled, c.Needed(), c.Shmem, c.Kernel, c.Current, c.UsageNanos, c.OOMKills, c.OOMEvents}
 }
 
-// span is the time that the processes of a control group report since its last reading.
-type span struct {
+// processReports sums what the processes of a control group report since its last reading.
+type processReports struct {
 	high   uint64 // the sum of their high-water marks, the highest of the ticks, bytes
 	vague  bool   // some have none, or may not have been seen
 	killed bool   // one was chosen by the OOM killer
 	below  uint64 // the lowest limit of a group below that was the cause, bytes; 0 for none
 }
 
-// count adds a process.
-func (s *span) count(proc *sensor.Process) {
+// addProcess adds a process.
+func (s *processReports) addProcess(proc *sensor.Process) {
 	switch {
 	case proc.Have&sensor.FieldPeak != 0:
 		s.high += proc.PeakBytes
@@ -46,14 +46,14 @@ func (s *span) count(proc *sensor.Process) {
 	s.killed = s.killed || proc.OOMKilled
 }
 
-// merge adds the reports of other processes for the same time; later adds reports for a later time.
-func (s *span) merge(o span) {
+// merge adds the reports of other processes for the same time.
+func (s *processReports) merge(o processReports) {
 	high := s.high + o.high
-	s.later(o)
+	s.mergeLater(o)
 	s.high = high
 }
 
-func (s *span) later(o span) {
+func (s *processReports) mergeLater(o processReports) {
 	s.high, s.vague, s.killed = max(s.high, o.high), s.vague || o.vague, s.killed || o.killed
 	if s.below == 0 || o.below != 0 && o.below < s.below {
 		s.below = o.below
@@ -68,9 +68,9 @@ func (s *span) later(o span) {
 // or a parent group lacked memory.
 func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
 	b := m.ensureBounds()
-	b.since.later(b.now)
-	b.now = span{}
-	last, now := b.read, groupMemoryOf(c)
+	b.since.mergeLater(b.now)
+	b.now = processReports{}
+	last, now := b.read, readGroupMemory(c)
 	if c.Have&sensor.CgroupMemoryMax != 0 {
 		b.limit = c.MemoryMax
 	} else if !gone {
@@ -81,8 +81,9 @@ func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
 	}
 	most := uint64(math.MaxUint64)
 	if !gone && c.Have&(sensor.CgroupFilled|sensor.CgroupMemory) == sensor.CgroupFilled|sensor.CgroupMemory {
-		filled := increase(last.Filled, now.Filled)
-		most = last.Needed + filled + filled/tablesOf + increase(last.Shmem, now.Shmem) + increase(last.Kernel, now.Kernel)
+		filled := counterIncrease(last.Filled, now.Filled)
+		most = last.Needed + filled + filled/bytesPerTableByte + counterIncrease(last.Shmem, now.Shmem) + counterIncrease(last.Kernel,
+			now.Kernel)
 		if most < filled {
 			most = math.MaxUint64
 		}
@@ -93,17 +94,17 @@ func (m *memory) boundNeeded(c *sensor.Cgroup, gone bool) (caused bool) {
 	}
 	killed := (b.since.killed || now.Kills > last.Kills) && (b.since.below == 0 || b.since.below >= b.limit)
 	failed := c.Have&sensor.CgroupMemoryEvents == 0 || now.Failures > last.Failures || gone
-	full := c.Have&sensor.CgroupPeak != 0 && c.Peak+batched >= b.limit || gone && !b.since.vague
+	full := c.Have&sensor.CgroupPeak != 0 && c.Peak+countBatch >= b.limit || gone && !b.since.vague
 	if killed && failed && full && b.limit != 0 && (b.since.vague || high+high/8 >= b.limit) {
 		m.neededPeak, m.peak, most, caused = max(m.neededPeak, b.limit), max(m.peak, b.limit), max(most, b.limit), true
 	}
-	b.most, b.read, b.since = max(b.most, most, now.Needed), now, span{}
+	b.most, b.read, b.since = max(b.most, most, now.Needed), now, processReports{}
 	return caused
 }
 
 const (
-	tablesOf = 512     // bytes of small pages that a byte of their tables is for
-	batched  = 1 << 20 // the kernel counts memory of groups in batches, bytes
+	bytesPerTableByte = 512     // bytes of small pages that a byte of their tables is for
+	countBatch        = 1 << 20 // the kernel counts memory of groups in batches, bytes
 )
 
 // needRange returns the lowest and the highest need in bytes that a peak allows. most is 0 if no control group reports the peak.
@@ -139,7 +140,7 @@ func (p *Part) boundMemory(gone, settled bool) {
 	b.now = now // for the whole
 }
 
-// addPart records the report of a part of the whole for this tick and its minimum need. The whole may be nil.
+// addPart adds the processes of a part in this tick, and its minimum needed memory. The job group may be nil.
 func (w *jobGroup) addPart(p *Part) {
 	b := p.memory.bounds
 	if w != nil {
@@ -151,7 +152,7 @@ func (w *jobGroup) addPart(p *Part) {
 	if w != nil {
 		w.memory.ensureBounds().now.merge(b.now)
 	}
-	b.now = span{}
+	b.now = processReports{}
 }
 
 // needState is the saved part of needBounds: its maximum, and the filled and the needed memory at the last reading.
@@ -160,14 +161,14 @@ type needState [3]uint64
 // wholeState is saved of a whole workload: its peak, its needed peak and its needState.
 type wholeState [2 + len(needState{})]uint64
 
-func (b *needBounds) state() (s needState) {
+func (b *needBounds) savedState() (s needState) {
 	if b != nil {
 		s = needState{b.most, b.read.Filled, b.read.Needed}
 	}
 	return s
 }
 
-// restore restores the output of state. The earlier count of kills is lost.
+// restore restores the saved bounds. The earlier number of kills is lost.
 func (m *memory) restore(s needState) {
 	if s == (needState{}) {
 		return

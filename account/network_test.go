@@ -41,7 +41,7 @@ func TestTrafficIsCharged(t *testing.T) {
 	r.want("a process that lives, and one that was not known yet", r.sentBy("group/n1/10", "alice"), 105)
 	r.want("one that ended", r.sentBy("group/n1/20", "alice"), 40)
 	r.want("nobody yet", r.sentBy("other/n1", "root"), 0)
-	for range tally.Patience - 3 {
+	for range tally.MaxWaitTicks - 3 {
 		r.tick(0, []sensor.Process{old})
 		r.traffic()
 	}
@@ -85,7 +85,7 @@ func TestTrafficConserved(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "born") {
 				pid++
 				p := proc(pid, pid, r.boot+uint64(pid), 0)
-				n := rapid.Uint64Range(reducedIO, 1<<40).Draw(t, "bytes")
+				n := rapid.Uint64Range(maxReducedIO, 1<<40).Draw(t, "bytes")
 				total += float64(n)
 				moved = append(moved, sent(pid, p.Start, n)...)
 				if rapid.Bool().Draw(t, "short") {
@@ -110,7 +110,7 @@ func TestTrafficConserved(t *testing.T) {
 			export()
 		}
 		r.tick(0, nil, live...)
-		for range tally.Patience {
+		for range tally.MaxWaitTicks {
 			r.traffic()
 			export()
 			r.tick(0, nil)

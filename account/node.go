@@ -16,14 +16,14 @@ var (
 		"Time that all threads of the node waited for a processor since the agent began: workloads, short work and other together.")
 )
 
-// exportCounted appends the task source's totals over all processes of the node.
-func (tab *table) exportCounted(b *metric.Batch) {
+// exportNodeTotals appends the task source's totals over all processes of the node.
+func (tab *table) exportNodeTotals(b *metric.Batch) {
 	if tab.have&sensor.FieldIO != 0 {
 		b.Add(tab.nodeSeries(0, nodeIO, "read"), float64(tab.counted.read))
 		b.Add(tab.nodeSeries(1, nodeIO, "write"), float64(tab.counted.write))
 	}
 	if tab.have&sensor.FieldWait != 0 {
-		b.Add(tab.nodeSeries(2, nodeWait), seconds(tab.counted.wait))
+		b.Add(tab.nodeSeries(2, nodeWait), toSeconds(tab.counted.wait))
 	}
 }
 

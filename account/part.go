@@ -8,8 +8,8 @@ import (
 	"reckon/workload"
 )
 
-// key distinguishes parts.
-type key struct {
+// partKey identifies a part.
+type partKey struct {
 	id    workload.ID
 	part  string
 	owner string
@@ -18,7 +18,7 @@ type key struct {
 // Part is the account of one part of a workload on this node. Only its [Ledger] creates and changes
 // it; others may read it between ticks.
 type Part struct {
-	key
+	partKey
 	kind   workload.Kind
 	facts  facts
 	group  *group
@@ -33,13 +33,13 @@ type Part struct {
 	// left is the last time that a process was alive: the time of the last reading with one or, as
 	// an odd number, a later exact end from an exit record.
 	left uint64
-	names
+	partNames
 	container *container // as its supervisor reports it, nil while it reports nothing
 	phase     phase
 	full      bool // exports all series, see reduced
 	pushed    bool // it sent its own figures, so it is no short work
 	// lost are the figures that permanently lack some threads or processes.
-	lost lacks
+	lost lackedFigures
 	have sensor.Fields
 
 	total    usage             // since the start
@@ -64,30 +64,30 @@ type Part struct {
 
 	energy    energy.Account
 	tally     tally.Account
-	monitored *monitored // nil while no monitoring group held it
+	monitored *monitorCounts // nil while no monitoring group held it
 
-	now    tick // this tick
-	rows   *rows
+	now    tickUse // this tick
+	rows   *partSeries
 	labels *[4]string // of series without labels of their own, which share them
 }
 
-// tick is the activity of a part in one tick before settling.
-type tick struct {
-	used    usage  // observed per process
-	cpu     uint64 // after comparison with the control group; used by histograms and shares
-	late    uint64 // part used by children before this tick, by their parents' child times
-	fresh   bool   // the control group was read in this tick, after the processes
-	lacks   lacks  // of living processes
-	sharing bool   // several processes have explicit huge pages, which may be the same
-	blank   bool   // memory of a process is missing
+// tickUse is the activity of a part in one tick, before control groups are taken into account.
+type tickUse struct {
+	used    usage         // observed per process
+	cpu     uint64        // after comparison with the control group; used by histograms and shares
+	late    uint64        // part used by children before this tick, by their parents' child times
+	fresh   bool          // the control group was read in this tick, after the processes
+	lacks   lackedFigures // of living processes
+	sharing bool          // several processes have explicit huge pages, which may be the same
+	blank   bool          // memory of a process is missing
 	live    uint32
 	threads uint32
-	huge    uint32 // memory in explicit huge pages, in the least size of such, hugeUnit
+	huge    uint32 // memory in explicit huge pages, in the least size of such, minHugePage
 	memory  [3]uint64
 	swap    uint64
 }
 
-// group is one workload on this node: its parts share the distribution of cores.
+// group is one workload on this node. All its parts together have one distribution of cores.
 type group struct {
 	id     workload.ID
 	parts  int
@@ -100,7 +100,7 @@ type group struct {
 	whole  *jobGroup    // nil while there is no such control group
 	exact  *exactness   // nil while all is as exact as of the kind
 	wanted *wantedCores // nil while its threads have not waited
-	bounds
+	resourceBounds
 	sum podSum
 }
 
@@ -117,9 +117,9 @@ const (
 	absorbed         // its use was folded into another part
 )
 
-// closed reports whether the part accepts no more charges, because its end was exported or it was merged into another
-// part.
-func (p *Part) closed() bool { return p.phase >= endedOnce }
+// rejectsCharges reports whether the part accepts no more charges, because its end was exported or it was merged into
+// another part.
+func (p *Part) rejectsCharges() bool { return p.phase >= endedOnce }
 
 // Workload returns the id of the workload that the part belongs to.
 func (p *Part) Workload() workload.ID { return p.id }
@@ -136,8 +136,8 @@ func (p *Part) TickCPU() uint64 { return p.now.cpu }
 // CPU returns the CPU nanoseconds charged since the part's start.
 func (p *Part) CPU() uint64 { return p.total.user + p.total.system }
 
-// closing holds what the settle methods of all parts need to close a tick.
-type closing struct {
+// tickTotals holds the totals of a tick that all parts need to close it.
+type tickTotals struct {
 	seconds  float64 // since the last tick
 	capacity uint64  // CPU nanoseconds that the machine has in that time
 	used     uint64  // memory that the machine uses, page cache left out, bytes; 0 if unknown
@@ -150,10 +150,10 @@ type closing struct {
 	initial  bool   // use found now is from before the ledger
 }
 
-// settleCPU sets the CPU time of the part to the largest of three values: the previous total, the sum over processes,
-// and the counter of the control group. This counts processes that no reading saw, and it counts a group that is read a
-// moment later only once.
-func (p *Part) settleCPU(capacity uint64, initial bool) {
+// updateCPU sets the CPU time of the part to the largest of three values: the previous total, the sum over processes,
+// and the counter of the control group. This counts processes that no reading saw, and it counts a group that is read
+// a moment later only once.
+func (p *Part) updateCPU(capacity uint64, initial bool) {
 	used := p.now.used
 	p.tasks += used.user + used.system
 	p.unseen += p.now.late
@@ -175,12 +175,12 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 		}
 		after += unseen
 		if unseen > 0 && p.cg.Have&sensor.CgroupCPUSplit != 0 {
-			used.user = max(used.user, increase(p.total.user, p.counterSum(cgUser)))
-			used.system = max(used.system, increase(p.total.system, p.counterSum(cgSystem)))
+			used.user = max(used.user, counterIncrease(p.total.user, p.counterSum(cgUser)))
+			used.system = max(used.system, counterIncrease(p.total.system, p.counterSum(cgSystem)))
 		}
 	}
 	added := after - before
-	u := split(added, used.user, used.system)
+	u := shareOf(added, used.user, used.system)
 	p.total.user += u
 	p.total.system += added - u
 	if !initial {
@@ -190,55 +190,57 @@ func (p *Part) settleCPU(capacity uint64, initial bool) {
 	p.total.add(used)
 }
 
-// settleIO uses the control group's counters if processes could not be read, and returns their excess over the processes.
-func (p *Part) settleIO() (more usage) {
+// updateIO uses the control group's counters if processes could not be read, and returns their excess over the processes.
+func (p *Part) updateIO() (excess usage) {
 	if p.have&sensor.FieldIO == 0 && p.cg.Have&sensor.CgroupIO != 0 {
-		more.read, more.write = increase(p.total.read, p.counterSum(cgRead)), increase(p.total.write, p.counterSum(cgWrite))
-		p.total.add(more)
+		excess.read, excess.write = counterIncrease(p.total.read, p.counterSum(cgRead)), counterIncrease(p.total.write,
+			p.counterSum(cgWrite))
+		p.total.add(excess)
 	}
-	return more
+	return excess
 }
 
-// mergeEnded adds the account of an ended part to this folded one.
-func (r *registry) mergeEnded(p, o *Part) {
-	p.total.add(o.total)
-	if o.set != nil {
-		p.separate().before.add(o.set.before)
+// mergeEnded adds the account of an ended part to the part that it is folded into.
+func (r *registry) mergeEnded(into, ended *Part) {
+	into.total.add(ended.total)
+	if ended.set != nil {
+		into.ensureSeparate().before.add(ended.set.before)
 	}
-	p.have |= o.have
-	p.tasks += o.total.user + o.total.system
-	p.unseen += o.total.user + o.total.system - min(o.total.user+o.total.system, o.tasks-min(o.tasks, o.unseen))
-	p.memory.byteSeconds += o.memory.byteSeconds
-	p.memory.peak = max(p.memory.peak, o.memory.peak)
-	p.memory.neededPeak = max(p.memory.neededPeak, o.memory.neededPeak)
-	if o.memory.bounds != nil {
-		b := p.memory.ensureBounds()
-		b.most = max(b.most, o.memory.bounds.most)
+	into.have |= ended.have
+	into.tasks += ended.total.user + ended.total.system
+	into.unseen += ended.total.user + ended.total.system - min(ended.total.user+ended.total.system, ended.tasks-min(ended.tasks,
+		ended.unseen))
+	into.memory.byteSeconds += ended.memory.byteSeconds
+	into.memory.peak = max(into.memory.peak, ended.memory.peak)
+	into.memory.neededPeak = max(into.memory.neededPeak, ended.memory.neededPeak)
+	if ended.memory.bounds != nil {
+		b := into.memory.ensureBounds()
+		b.most = max(b.most, ended.memory.bounds.most)
 	}
-	if c := &o.crowd; c.era != nil && (c.most != (unmeasured{}) || c.bound != (unmeasured{})) {
-		if p.crowd.era == nil {
-			p.crowd.era = new(era)
+	if c := &ended.crowd; c.measurementPeriod != nil && (c.most != (unmeasuredPeak{}) || c.bound != (unmeasuredPeak{})) {
+		if into.crowd.measurementPeriod == nil {
+			into.crowd.measurementPeriod = new(measurementPeriod)
 		}
-		p.crowd.most.add(c.most)
-		p.crowd.most.add(c.bound)
+		into.crowd.most.add(c.most)
+		into.crowd.most.add(c.bound)
 	}
-	if o.sure.resident.source != fromNothing {
-		p.sure.add(o.sure.resident, o.sure.needed)
+	if ended.sure.resident.source != fromNothing {
+		into.sure.add(ended.sure.resident, ended.sure.needed)
 	}
-	p.started += o.started
-	if s := o.script(); s != nil && p.script() == nil {
+	into.started += ended.started
+	if s := ended.script(); s != nil && into.script() == nil {
 		s.row = nil
-		p.ensureTasks().script = s
+		into.ensureTasks().script = s
 	}
-	p.lost |= o.lost
-	r.deletes.mergePart(p, o)
-	p.folded++
-	p.commands.merge(&o.commands)
-	p.energy.Absorb(&o.energy)
-	r.tallies.Absorb(&p.tally, &o.tally)
-	p.absorbMonitored(o)
-	if p.start == 0 || o.start < p.start {
-		p.start = o.start
+	into.lost |= ended.lost
+	r.deletes.mergePart(into, ended)
+	into.folded++
+	into.commands.merge(&ended.commands)
+	into.energy.Absorb(&ended.energy)
+	r.tallies.Absorb(&into.tally, &ended.tally)
+	into.absorbMonitored(ended)
+	if into.start == 0 || ended.start < into.start {
+		into.start = ended.start
 	}
 }
 
@@ -260,7 +262,7 @@ func (p *Part) readCgroup() {
 	if err := p.cgroup.Read(&p.cg); err != nil {
 		_ = p.cgroup.Close()
 		p.cgroup, p.cg = nil, last
-		p.cg.Have &= sensor.CgroupCPU | leftOver
+		p.cg.Have &= sensor.CgroupCPU | fieldsAfterRemoval
 		return
 	}
 	if last := last.UsageNanos; p.cg.UsageNanos < last { // recreated under the same name: it counts from zero
@@ -287,7 +289,7 @@ func (l *Ledger) readCgroups(pass *sensor.Pass) {
 		}
 		p.group.whole.addPart(p)
 	}
-	l.parts.readWholes(l.table.line.settled)
+	l.parts.readJobGroups(l.table.line.settled)
 }
 
 // isIdleRecent reports whether the last reading of an idle group is recent enough.
@@ -296,9 +298,9 @@ func isIdleRecent(h sensor.CgroupHandle) bool {
 	return ok && r.Rest()
 }
 
-// leftOver is the set of control group figures, besides CPU time, that stay valid after the group is removed.
-const leftOver = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents | sensor.CgroupThrottle |
-	sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
+// fieldsAfterRemoval is the set of control group figures, besides CPU time, that stay valid after the group is removed.
+const fieldsAfterRemoval = sensor.CgroupPeak | sensor.CgroupEvents | sensor.CgroupRefaults | sensor.CgroupMemoryEvents |
+	sensor.CgroupThrottle | sensor.CgroupPressure | sensor.CgroupIO | sensor.CgroupFaults
 
 // facts holds the facts about a part other than its usage. changed is set if they differ from those in its series.
 type facts struct {
@@ -307,17 +309,17 @@ type facts struct {
 }
 
 // merge fills in the fields that were empty before.
-func (f *facts) merge(o workload.Facts) {
+func (f *facts) merge(other workload.Facts) {
 	was := f.Facts
-	setIfZero(&f.Name, o.Name)
-	setIfZero(&f.Account, o.Account)
-	setIfZero(&f.Partition, o.Partition)
-	setIfZero(&f.Command, o.Command)
-	setIfZero(&f.Run, o.Run)
-	setIfZero(&f.RequestCores, o.RequestCores)
-	setIfZero(&f.RequestMemoryBytes, o.RequestMemoryBytes)
-	setIfZero(&f.RequestGPUs, o.RequestGPUs)
-	setIfZero(&f.RequestSeconds, o.RequestSeconds)
+	setIfZero(&f.Name, other.Name)
+	setIfZero(&f.Account, other.Account)
+	setIfZero(&f.Partition, other.Partition)
+	setIfZero(&f.Command, other.Command)
+	setIfZero(&f.Run, other.Run)
+	setIfZero(&f.RequestCores, other.RequestCores)
+	setIfZero(&f.RequestMemoryBytes, other.RequestMemoryBytes)
+	setIfZero(&f.RequestGPUs, other.RequestGPUs)
+	setIfZero(&f.RequestSeconds, other.RequestSeconds)
 	f.changed = f.changed || f.Facts != was
 }
 

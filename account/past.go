@@ -28,7 +28,7 @@ const (
 	cgCounters
 )
 
-func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
+func cgroupCounters(c *sensor.Cgroup) [cgCounters]uint64 {
 	return [...]uint64{
 		cgThrottled: c.ThrottledNanos, cgThrottledPeriods: c.ThrottledPeriods,
 		cgCPUWait: c.CPUWaitNanos, cgMemoryStall: c.MemoryStallNanos, cgIOStall: c.IOStallNanos,
@@ -40,7 +40,7 @@ func countersOf(c *sensor.Cgroup) [cgCounters]uint64 {
 
 // counterSum returns counter i summed over the control groups of the part since the part began.
 func (p *Part) counterSum(i int) uint64 {
-	return uint64(max(0, int64(countersOf(&p.cg)[i])+p.past[i]))
+	return uint64(max(0, int64(cgroupCounters(&p.cg)[i])+p.past[i]))
 }
 
 // replaceCgroup replaces the control group of the part by h. since holds the group's counters at the time when it began to
@@ -58,15 +58,15 @@ func (p *Part) replaceCgroup(h sensor.CgroupHandle, since *sensor.Cgroup) {
 	if p.cg.Have&sensor.CgroupCPU != 0 {
 		counted = max(counted, int64(p.cg.UsageNanos)-p.cgBase)
 	}
-	for i, v := range countersOf(&p.cg) {
+	for i, v := range cgroupCounters(&p.cg) {
 		p.past[i] += int64(v)
 	}
 	p.cg, p.cgroup, p.cgBase = sensor.Cgroup{}, h, -counted
 	p.memory.ensureBounds().read = groupMemory{}
 	if since != nil {
-		p.memory.ensureBounds().read = groupMemoryOf(since)
+		p.memory.ensureBounds().read = readGroupMemory(since)
 		p.cg = *since // so that a group that is already gone adds nothing
-		for i, v := range countersOf(since) {
+		for i, v := range cgroupCounters(since) {
 			p.past[i] -= int64(v)
 		}
 		p.cgBase += int64(since.UsageNanos)

@@ -45,15 +45,15 @@ type podSeries struct{ info, phase, ready, created *metric.Series }
 // cgroupSeries are the series of a control group in the kubelet's terms.
 type cgroupSeries struct{ usage, working, periods, throttled *metric.Series }
 
-func number(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// podLabels returns the labels of podInfo in addition to the workload's.
-func podLabels(f *workload.ContainerFacts) [10]string {
+// podInfoLabels returns the labels of podInfo in addition to the workload's.
+func podInfoLabels(f *workload.ContainerFacts) [10]string {
 	return [...]string{f.Namespace, f.Pod, f.UID, f.OwnerKind, f.OwnerName, f.IP, f.HostIP, f.Priority, strconv.FormatBool(f.HostNetwork),
 		f.QoS}
 }
@@ -64,15 +64,15 @@ func isKnownStatus(status string) bool { return status == "True" || status == "F
 // exportPod appends the reported facts of a whole pod; was is the state at the last export.
 func (p *Part) exportPod(f, was *workload.ContainerFacts, b *metric.Batch) {
 	x := &p.container.pod
-	n := podLabels(f)
-	replaceSeries(&x.info, n == podLabels(was), b, func() *metric.Series { return p.newSeries(podInfo, n[:]...) })
+	n := podInfoLabels(f)
+	replaceSeries(&x.info, n == podInfoLabels(was), b, func() *metric.Series { return p.newSeries(podInfo, n[:]...) })
 	b.Add(x.info, 1)
 	if f.Phase != "" {
 		replaceSeries(&x.phase, f.Phase == was.Phase, b, func() *metric.Series { return p.newSeries(podPhase, f.Phase) })
 		b.Add(x.phase, 1)
 	}
 	if isKnownStatus(f.PodReady) {
-		b.Add(p.seriesOnce(&x.ready, podReady), number(f.PodReady == "True"))
+		b.Add(p.seriesOnce(&x.ready, podReady), boolValue(f.PodReady == "True"))
 	}
 	if f.Created != 0 {
 		b.Add(p.seriesOnce(&x.created, podCreated), float64(f.Created))

@@ -26,7 +26,7 @@ type GPUShare = energy.Share
 
 // power is the ledger's state of energy and GPUs.
 type power struct {
-	energy.Books
+	energy.NodeEnergy
 	parts    []energy.Consumer
 	accounts []*energy.Account
 	find     func(pid int32) (*energy.Account, bool)
@@ -36,7 +36,7 @@ type power struct {
 func (w *power) consumers(parts []*Part) []energy.Consumer {
 	w.parts = w.parts[:0]
 	for _, p := range parts {
-		if p.closed() {
+		if p.rejectsCharges() {
 			continue
 		}
 		w.parts = append(w.parts, energy.Consumer{Account: &p.energy, CPU: p.CPU(), Tick: p.now.cpu})
@@ -67,12 +67,12 @@ func (l *Ledger) Energy(load attribution.Load, sources []attribution.Source, gpu
 		return // no tick yet
 	}
 	parts := l.power.consumers(l.parts.order)
-	l.power.Charge(l.at.millis(), load, sources, gpus, parts, &l.parts.other.energy, l.node.machine.Cores)
+	l.power.Charge(l.at.unixMillis(), load, sources, gpus, parts, &l.parts.other.energy, l.node.machine.Cores)
 }
 
 // GPU records the state of the devices and their use by processes in the last tick, and returns the
 // shares of each part for [Ledger.Energy]. The shares are valid until the next call. See
-// [energy.Books.GPU].
+// [energy.NodeEnergy.GPU].
 func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 	if l.parts.other == nil {
 		return nil // no tick yet
@@ -85,7 +85,7 @@ func (l *Ledger) GPU(pass *sensor.GPUPass) []GPUShare {
 	for _, p := range l.parts.order {
 		w.accounts = append(w.accounts, &p.energy)
 	}
-	return w.Books.GPU(l.at.millis(), pass, w.find, w.accounts, &l.parts.other.energy)
+	return w.NodeEnergy.GPU(l.at.unixMillis(), pass, w.find, w.accounts, &l.parts.other.energy)
 }
 
 // accountOfProcess returns the account of a process that lives or ended a moment ago; nil if no pass has shown it.
@@ -94,7 +94,7 @@ func (l *Ledger) accountOfProcess(pid int32) (of *energy.Account, ended bool) {
 	if e == nil || e.part == nil {
 		return nil, false
 	}
-	if e.part.closed() && e.part.phase != absorbed {
+	if e.part.rejectsCharges() && e.part.phase != absorbed {
 		return &l.parts.other.energy, e.gone
 	}
 	return &e.part.energy, e.gone

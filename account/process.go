@@ -12,10 +12,10 @@ import (
 // process is the ledger's record of a process.
 type process struct {
 	pid    int32
-	ppid   int32 // its parent, at the last reading
-	above  int32 // the highest id among its ancestors
-	task   int16 // number of the task in its part, 0 if it is not identified; see tasks
-	lacks  lacks // of its figures, at the last reading
+	ppid   int32         // its parent, at the last reading
+	above  int32         // the highest id among its ancestors
+	task   int16         // number of the task in its part, 0 if it is not identified; see tasks
+	lacks  lackedFigures // of its figures, at the last reading
 	pgid   int32
 	sid    int32
 	start  uint64
@@ -24,7 +24,7 @@ type process struct {
 	last   usage
 	tick   uint32  // tick of its last reading
 	uid    uint32  // its real user
-	file   uint64  // most resident file pages observed, bytes; see highWater
+	file   uint64  // most resident file pages observed, bytes; see recordPeakMemory
 	rate   float64 // cores used by it and its reaped children, from the last two readings
 	dead   uint64  // boot time at which it was first seen as a zombie, 0 if it is none
 	sized  bool    // file is valid
@@ -53,11 +53,11 @@ type table struct {
 	byID     map[int32]*process
 	free     []*process // reused, so that a steady machine allocates nothing
 	seen     passOrder
-	absent   []*process       // that may not have been in the last pass
-	putOff   uint64           // tick of the last call of Ledger.SkipCounts
-	dead     map[string]*dead // zombies, by owner
-	line     lineage
-	doubts   doubts
+	absent   []*process              // that may not have been in the last pass
+	putOff   uint64                  // tick of the last call of Ledger.SkipCounts
+	dead     map[string]*zombieCount // zombies, by owner
+	line     reconciliation
+	doubts   uncertainties
 	excess   loginLimits
 	crowds   bool // a part has processes that share much memory; see shared.go
 	scripts  bool // this pass has ends of batch scripts, or after them; see script.go
@@ -70,14 +70,14 @@ type table struct {
 
 func newTable(c *Config, at *times, parts *registry, machine *sensor.Machine, v *evidence) *table {
 	return &table{
-		times: at, config: c, parts: parts, machine: machine, evidence: v, byID: make(map[int32]*process), dead: make(map[string]*dead),
-		excess: newExcess(), line: lineage{orphans: make(map[*Part]uint64)},
-		doubts: doubts{noted: make(map[pair]uncertain), about: make(map[*Part]doubt), guessed: make(map[*Part]uint64)},
+		times: at, config: c, parts: parts, machine: machine, evidence: v, byID: make(map[int32]*process),
+		dead: make(map[string]*zombieCount), excess: newLoginLimits(), line: reconciliation{orphans: make(map[*Part]uint64)},
+		doubts: uncertainties{noted: make(map[pair]errorBounds), about: make(map[*Part]uncertainty), guessed: make(map[*Part]uint64)},
 	}
 }
 
-// takePass records a pass over the task table.
-func (tab *table) takePass(pass *sensor.Pass, first bool) {
+// recordPass records all processes of a pass over the task table.
+func (tab *table) recordPass(pass *sensor.Pass, first bool) {
 	for _, d := range tab.dead {
 		d.n = 0
 	}
@@ -88,7 +88,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 	// Parents end after their children, so the last records come first. A child that no reading saw
 	// then finds its parent's part.
 	for i := len(pass.Exited) - 1; i >= 0; i-- {
-		tab.meetParent(&pass.Exited[i], pass.Live)
+		tab.addParent(&pass.Exited[i], pass.Live)
 		tab.handleExit(&pass.Exited[i], pass.Joined)
 	}
 	for i := range pass.Live {
@@ -104,7 +104,7 @@ func (tab *table) takePass(pass *sensor.Pass, first bool) {
 func (tab *table) recordLiving(p *sensor.Process, first bool) {
 	e := tab.seen.find(p)
 	if e == nil {
-		e = tab.find(p)
+		e = tab.findProcess(p)
 	}
 	isNew := e == nil
 	if isNew {
@@ -120,30 +120,30 @@ func (tab *table) recordLiving(p *sensor.Process, first bool) {
 	if e.gone {
 		tab.countZombie(e, p)
 		e.tick = uint32(tab.tick) // a zombie that waits to be reaped
-		tab.stillOwed(e)
+		tab.keepOwed(e)
 		return
 	}
-	if (e.retry || e.changedIdentity(p, true)) && !(isZombie(p) && e.part.closed()) {
+	if (e.retry || e.changedIdentity(p, true)) && !(isZombie(p) && e.part.rejectsCharges()) {
 		was := e.part
 		tab.identify(e, p, false)
-		tab.strayedChild(e, was)
+		tab.correctChildPlace(e, was)
 	}
 	e.tick, e.left, e.passed = uint32(tab.tick), false, false
 	if p.Threads > 1 && !tab.line.settled {
 		e.childRecord().threaded = true
 	}
 	e.lacks = lacksOf(p.Partial)
-	d := e.last.increase(usageOf(p), p.Have, p.Partial)
+	d := e.last.increase(readUsage(p), p.Have, p.Partial)
 	if tab.have |= p.Have; !first {
 		tab.counted.add(d)
 	}
-	e.part.charge(d, p, e.task, first)
+	e.part.chargeUsage(d, p, e.task, first)
 	if e.part.kind.Folded() {
-		tab.excess.add(e, p, d, tab.tick)
+		tab.excess.addUse(e, p, d, tab.tick)
 	}
-	tab.parts.deletes.charge(e, p, tab.line.gap && !isNew)
+	tab.parts.deletes.chargeDeleted(e, p, tab.line.gap && !isNew)
 	e.part.now.lacks |= e.lacks
-	e.part.highWater(e, p)
+	e.part.recordPeakMemory(e, p)
 	tab.recordParent(e, p, isNew, first)
 	watched := float64(max(tab.coveredTime(e), uint64(time.Millisecond)))
 	e.rate = float64(d.user+d.system) / watched
@@ -214,12 +214,12 @@ func (tab *table) countStart(e *process) {
 // handleExit handles the exit record p. Set joined if its control group id comes from the same source as the ids of
 // living processes.
 func (tab *table) handleExit(p *sensor.Process, joined bool) {
-	e := tab.find(p)
+	e := tab.findProcess(p)
 	switch {
 	case e == nil:
 		e = tab.addProcess(p, true)
 		tab.countStart(e)
-		tab.doubtGuessedPart(e, p, p.UserNanos+p.SystemNanos)
+		tab.markGuessedPartUncertain(e, p, p.UserNanos+p.SystemNanos)
 	case e.gone:
 		return
 	case e.endedElsewhere(p, joined):
@@ -231,12 +231,12 @@ func (tab *table) handleExit(p *sensor.Process, joined bool) {
 		e.part.lost |= lackIO // its use since its last reading
 	}
 	e.part.lost |= lacksOf(p.Partial)
-	d := e.last.increase(usageOf(p), p.Have, p.Partial)
+	d := e.last.increase(readUsage(p), p.Have, p.Partial)
 	tab.have |= p.Have
 	tab.counted.add(d)
-	e.part.charge(d, p, e.task, false)
-	tab.parts.deletes.charge(e, p, false)
-	e.part.highWater(e, p)
+	e.part.chargeUsage(d, p, e.task, false)
+	tab.parts.deletes.chargeDeleted(e, p, false)
+	e.part.recordPeakMemory(e, p)
 	if p.Life > 0 {
 		e.part.left = max(e.part.left, (e.start+p.Life)|1)
 	}
@@ -257,10 +257,12 @@ func (tab *table) handleExit(p *sensor.Process, joined bool) {
 }
 
 // coveredTime returns the time covered by the last reading of a process: since the previous tick, or since its start.
-func (tab *table) coveredTime(e *process) uint64 { return increase(max(tab.lastAt, e.start), tab.now) }
+func (tab *table) coveredTime(e *process) uint64 {
+	return counterIncrease(max(tab.lastAt, e.start), tab.now)
+}
 
-// find returns the entry of p. It drops an entry with the same id but another start, because the id was reused.
-func (tab *table) find(p *sensor.Process) *process {
+// findProcess returns the entry of p. It drops an entry with the same id but another start, because the id was reused.
+func (tab *table) findProcess(p *sensor.Process) *process {
 	e := tab.byID[p.PID]
 	if e == nil {
 		return nil
@@ -271,7 +273,7 @@ func (tab *table) find(p *sensor.Process) *process {
 	if p.Start < e.start {
 		return nil // a late record of the earlier process; meet keeps the newer one
 	}
-	tab.lackWaits(e)
+	tab.markWaitMissing(e)
 	if !e.left {
 		tab.recordOwed(e, e.futureChildTime())
 	}
@@ -296,19 +298,19 @@ func (tab *table) addProcess(p *sensor.Process, ended bool) *process {
 	return e
 }
 
-// meetParent adds the parent of the process p to the table if the parent is new. It is needed if the exit record of p
+// addParent adds the parent of the process p to the table if the parent is new. It is needed if the exit record of p
 // has only the parent's id (taskstats). live is ordered by process id.
-func (tab *table) meetParent(p *sensor.Process, live []sensor.Process) {
+func (tab *table) addParent(p *sensor.Process, live []sensor.Process) {
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || tab.byID[p.PPID] != nil || tab.byID[p.PID] != nil {
 		return
 	}
-	if q := livingOf(live, p.PPID); q != nil && q.Start <= p.Start+uint64(time.Second) {
+	if q := findLiving(live, p.PPID); q != nil && q.Start <= p.Start+uint64(time.Second) {
 		tab.addProcess(q, false).fresh = true
 	}
 }
 
-// livingOf returns a process of a pass by its id, nil if there is none. live is in order of ids.
-func livingOf(live []sensor.Process, pid int32) *sensor.Process {
+// findLiving returns the process with the given id, or nil. live must be sorted by id.
+func findLiving(live []sensor.Process, pid int32) *sensor.Process {
 	i, ok := slices.BinarySearchFunc(live, pid, func(q sensor.Process, pid int32) int { return cmp.Compare(q.PID, pid) })
 	if !ok {
 		return nil
@@ -346,7 +348,7 @@ func (tab *table) partOfParent(p *sensor.Process) (*Part, int16) {
 	return nil, 0
 }
 
-// assign charges a process to the part that was found from now on.
+// assign sets the part that a process is charged to from now on.
 func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent *Part, inherited int16) {
 	e.cgroup, e.pgid, e.sid, e.uid, e.retry = p.Cgroup, p.PGID, p.SID, p.UID, found.Retry
 	part, start := parent, p.Start
@@ -357,13 +359,13 @@ func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent
 	if was := e.part; was != nil && was.id == found.Workload && was.owner != found.Owner {
 		start = max(start, tab.now) // it became another user's, and was the first one's until now
 	}
-	if !found.isOf(parent) {
+	if !found.belongsTo(parent) {
 		part = tab.parts.ensurePart(found, start)
 		if login != "" && login != part.owner {
-			part.separate().login = login
+			part.ensureSeparate().login = login
 		}
 		if held != nil {
-			part.beginHeld(held)
+			part.startFromPending(held)
 		}
 	}
 	if e.task = part.taskNumber(found.Task); e.task == 0 && part == parent {
@@ -380,20 +382,20 @@ func (tab *table) assign(e *process, p *sensor.Process, found Identified, parent
 	tab.recordScript(e, parent)
 }
 
-// isOf reports whether a process belongs to the part of its parent, as far as that is known. A process that no reading
-// saw alive has no known pod or container.
-func (found *Identified) isOf(parent *Part) bool {
-	return parent != nil && !parent.closed() && found.Place == "" && found.Run == "" && found.Handle == nil &&
-		parent.key == key{found.Workload, found.Part, found.Owner}
+// belongsTo reports whether a process belongs to the part of its parent, as far as that is known. A process that no
+// reading saw alive has no known pod or container.
+func (found *Identified) belongsTo(parent *Part) bool {
+	return parent != nil && !parent.rejectsCharges() && found.Place == "" && found.Run == "" && found.Handle == nil &&
+		parent.partKey == partKey{found.Workload, found.Part, found.Owner}
 }
 
 // lateTicks is the number of ticks that an exit record may lag the last reading of its process. The
 // kernel completes the totals only after the process was reaped and released.
 const lateTicks = 3
 
-// putOffTicks replaces lateTicks while readings of kernel program counts are postponed. Two of these readings take
+// postponedTicks replaces lateTicks while readings of kernel program counts are postponed. Two of these readings take
 // place in that time.
-const putOffTicks = 9
+const postponedTicks = 9
 
 // markMissing marks a process that is missing from the pass, so that forget examines it.
 func (tab *table) markMissing(e *process) {
@@ -413,7 +415,7 @@ func (tab *table) dropMissing(missing []*process) {
 	}
 	late, gone := uint64(lateTicks), uint64(1)
 	if tab.putOff != 0 && tab.tick-tab.putOff <= 2 {
-		late, gone = putOffTicks, putOffTicks
+		late, gone = postponedTicks, postponedTicks
 	}
 	kept := tab.absent[:0]
 	for _, e := range tab.absent {
@@ -429,7 +431,7 @@ func (tab *table) dropMissing(missing []*process) {
 				e.part.lost |= e.lacks
 			}
 			delete(tab.byID, e.pid)
-			delete(tab.parts.deletes.last, deleter{e.pid, e.start})
+			delete(tab.parts.deletes.last, deleterKey{e.pid, e.start})
 			delete(tab.excess.of, e)
 			tab.free = append(tab.free, e)
 			continue
@@ -448,7 +450,7 @@ func (tab *table) recordFork(e *process, p *sensor.Process) {
 	case q == nil || p.Have&sensor.FieldParent == 0:
 	case q.part == e.part:
 		e.share.worker = true
-	case uint64(q.share.rss)<<10 >= crowdFloor && q.share.program&^1 == programOf(&p.Comm):
+	case uint64(q.share.rss)<<10 >= minSharedBytes && q.share.program&^1 == hashProgram(&p.Comm):
 		e.share.forked, q.share.forked = true, true
 	}
 }

@@ -37,7 +37,7 @@ func TestPutOff(t *testing.T) {
 				r.tick(0, []sensor.Process{other})
 			}
 			r.traffic(sent(20, p.Start, 40))
-			for range tally.Patience + 1 {
+			for range tally.MaxWaitTicks + 1 {
 				r.tick(0, []sensor.Process{other})
 				r.traffic()
 			}

@@ -76,7 +76,7 @@ func TestRecordThatSaysTooLittle(t *testing.T) {
 	}
 	r.step(k, 0)
 	about(t, "group", r.group(shell), 20*(0.1+0.6))
-	r.want("sum", seconds(total(r.l)), seconds(k.used))
+	r.want("sum", toSeconds(total(r.l)), toSeconds(k.used))
 }
 
 // TestRecordLongBeforeTheWait: a child leaves a record when it ends, and its parent waits for it much later, as it waits

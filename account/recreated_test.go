@@ -23,7 +23,7 @@ func TestRecreatedWhileWaiting(t *testing.T) {
 				at = s.Series.Created
 			}
 		}
-		return at, r.l.at.millis()
+		return at, r.l.at.unixMillis()
 	}
 	r.tick(0, nil)
 	old.use(second / 5)

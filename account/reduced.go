@@ -4,24 +4,24 @@ import "reckon/sensor"
 
 // Upper bounds of the total activity of a process group with the reduced series set.
 const (
-	reducedCPU   = uint64(1e9)      // nanoseconds
-	reducedIO    = uint64(16 << 20) // bytes
-	reducedCalls = uint64(1000)     // on file systems across the network
+	maxReducedCPU   = uint64(1e9)      // nanoseconds
+	maxReducedIO    = uint64(16 << 20) // bytes
+	maxReducedCalls = uint64(1000)     // on file systems across the network
 )
 
-// reduced reports whether the part gets the reduced series set. It applies to a process group that has done next to
+// isReduced reports whether the part gets the reduced series set. It applies to a process group that has done next to
 // nothing and had no OOM kill. It also applies to an equally idle container that ended before its first export. A
 // machine has hundreds of these, each with 25 series that would not change. The omitted figures are measured and are
 // not zero. A part with more activity gets all series and keeps them, without the amounts that were already handed
-// over. The reduced set has CPU time, memory with peak and byte-seconds, energy, process counts, facts, start and end.
-// Waiting, I/O, traffic, connections, file system calls, page faults and context switches are handed over to the
+// over. The reduced set has CPU time, memory with peak and byte-seconds, energy, process counts, facts, start and
+// end. Waiting, I/O, traffic, connections, file system calls, page faults and context switches are handed over to the
 // owner's short work at each export. Swap, threads, commands and the distribution of cores are omitted.
-func (p *Part) reduced() bool {
+func (p *Part) isReduced() bool {
 	small := p.kind.Group() || p.place != "" && p.end != 0
 	if p.full {
 		return false
 	}
-	if small && p.CPU() < reducedCPU && p.total.read+p.total.write < reducedIO && p.memory.swap == 0 &&
+	if small && p.CPU() < maxReducedCPU && p.total.read+p.total.write < maxReducedIO && p.memory.swap == 0 &&
 		!p.energy.HasGPU() && p.oomKills() == 0 && p.monitored == nil && !p.isActive(sensor.WeightActive) {
 		return true
 	}
@@ -35,7 +35,7 @@ func (u usage) reducedCounters() usage {
 	return u
 }
 
-// separateCounters is the part of the counters that is missing from its series or from the node's.
+// separateCounters holds the amounts of counters that are missing from the series of the part or of the node.
 type separateCounters struct {
 	before usage // counted before the ledger began
 	handed usage // handed over to the short work of the owner, with before
@@ -45,7 +45,7 @@ type separateCounters struct {
 	login   string
 }
 
-func (p *Part) separate() *separateCounters {
+func (p *Part) ensureSeparate() *separateCounters {
 	if p.set == nil {
 		p.set = new(separateCounters)
 	}
@@ -71,7 +71,7 @@ func (p *Part) ownUsage() usage {
 // over all series are thus complete. Use before the ledger began is in no sum.
 func (r *registry) handOver() {
 	for _, p := range r.order {
-		if p.phase == absorbed || p.phase == heldBack || !p.reduced() {
+		if p.phase == absorbed || p.phase == heldBack || !p.isReduced() {
 			continue
 		}
 		if p.set != nil && p.set.handed == (usage{}) {
@@ -88,11 +88,11 @@ func (r *registry) handOver() {
 		into.lost |= p.lost | p.now.lacks
 		r.deletes.mergePart(into, p)
 		if more != (usage{}) {
-			p.separate().handed = p.total.reducedCounters()
+			p.ensureSeparate().handed = p.total.reducedCounters()
 		}
 		r.tallies.HandOver(&p.tally, &into.tally)
 	}
 }
 
 // lacksHanded reports whether more than a hundredth of a counter was handed over.
-func lacksHanded(handed, total uint64) bool { return handed > total/bearableUse }
+func lacksHanded(handed, total uint64) bool { return handed > total/useTolerance }

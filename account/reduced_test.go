@@ -219,7 +219,7 @@ func TestBooksClose(t *testing.T) {
 			}
 		}
 		ended := slices.Clone(live)
-		for range tally.Patience + 1 {
+		for range tally.MaxWaitTicks + 1 {
 			r.tick(0, nil, ended...)
 			r.traffic()
 			r.l.Tally(files.Spec, passOf())

@@ -12,10 +12,10 @@ import (
 type registry struct {
 	*times
 	config *Config
-	byKey  map[key]*Part
+	byKey  map[partKey]*Part
 	places map[string]*Part
 	// reported are containers that have ended, with a closed account, but which the supervisor still reports.
-	reported map[key]*Part
+	reported map[partKey]*Part
 	order    []*Part // in order of appearance, for stable exports
 	groups   map[workload.ID]*group
 	other    *Part
@@ -27,17 +27,18 @@ type registry struct {
 	counts    map[string]uint64
 	bounded   []*Part          // with memory that is an upper bound in this tick
 	shortOf   map[string]*Part // the short work registered last, by owner
-	tallies   *tally.Books
-	deletes   deletes
+	tallies   *tally.Tallies
+	deletes   deletedBytes
 	repoint   func(from, to *Part) // charges the processes of one part to another from now on
 }
 
 func newRegistry(c *Config, at *times) *registry {
 	return &registry{
 		times: at, config: c,
-		byKey: make(map[key]*Part), places: make(map[string]*Part), reported: make(map[key]*Part), groups: make(map[workload.ID]*group),
-		shorts: make(map[string]*metric.Series), counts: make(map[string]uint64), shortOf: make(map[string]*Part),
-		deletes: deletes{last: make(map[deleter]uint64), of: make(map[*Part]uint64), recent: make(map[*Part]*writes)},
+		byKey: make(map[partKey]*Part), places: make(map[string]*Part), reported: make(map[partKey]*Part),
+		groups: make(map[workload.ID]*group), shorts: make(map[string]*metric.Series), counts: make(map[string]uint64),
+		shortOf: make(map[string]*Part), deletes: deletedBytes{last: make(map[deleterKey]uint64), of: make(map[*Part]uint64),
+			recent: make(map[*Part]*recentWrites)},
 	}
 }
 
@@ -53,14 +54,14 @@ func (r *registry) ensurePart(found Identified, start uint64) *Part {
 		p.resume()
 		return p
 	}
-	k := key{found.Workload, found.Part, found.Owner}
+	k := partKey{found.Workload, found.Part, found.Owner}
 	p := r.byKey[k]
 	if p == nil || p.cgroup != found.Handle {
 		if q := r.partOfCgroup(found.Handle); q != nil {
 			return r.partOfSameGroup(q, found)
 		}
 	}
-	if p != nil && !p.closed() && (p.run == found.Run || p.run == "") {
+	if p != nil && !p.rejectsCharges() && (p.run == found.Run || p.run == "") {
 		if found.Place != p.place { // a restarted container
 			p.replaceCgroup(found.Handle, nil)
 		}
@@ -68,7 +69,7 @@ func (r *registry) ensurePart(found Identified, start uint64) *Part {
 		p.resume()
 		return p
 	}
-	p = &Part{key: k, kind: k.id.Kind(), start: start}
+	p = &Part{partKey: k, kind: k.id.Kind(), start: start}
 	p.met, p.naming = r.now, found.Naming
 	if !r.first && start >= r.began {
 		p.created = (r.epoch + int64(start)) / 1e6
@@ -79,7 +80,7 @@ func (r *registry) ensurePart(found Identified, start uint64) *Part {
 	return p
 }
 
-// resume continues a part that ended a moment ago, with an end that was not exported: a restarted service or container.
+// resume continues a part that ended a moment ago and has not exported its end, as when a service or container restarts.
 func (p *Part) resume() {
 	if p.end != 0 {
 		p.end, p.emptySince = 0, 0
@@ -91,7 +92,7 @@ func (p *Part) resume() {
 func (r *registry) dropFlushed() {
 	gone := false
 	for _, p := range r.order {
-		if p.phase == absorbed || (p.phase >= flushed && p.end != 0 && !p.lingers(r.lastAt, r.config.Linger)) {
+		if p.phase == absorbed || (p.phase >= flushed && p.end != 0 && !p.mustLinger(r.lastAt, r.config.Linger)) {
 			gone = true
 			r.removePart(p)
 		}
@@ -104,18 +105,18 @@ func (r *registry) dropFlushed() {
 // removePart removes a part from the maps. Its group goes with its last part.
 func (r *registry) removePart(p *Part) {
 	if p.phase == reported {
-		r.reported[p.key] = p
+		r.reported[p.partKey] = p
 	}
-	p.leaveCgroup()
+	p.closeCgroup()
 	delete(r.deletes.of, p)
 	delete(r.deletes.recent, p)
-	if r.byKey[p.key] == p {
-		delete(r.byKey, p.key)
+	if r.byKey[p.partKey] == p {
+		delete(r.byKey, p.partKey)
 	}
 	if p.phase != absorbed {
 		r.forgotten += p.CPU()
 		if r.other != nil && p != r.other { // its use since the last meter readings
-			p.energy.Leave(p.CPU(), &r.other.energy)
+			p.energy.LeaveTo(p.CPU(), &r.other.energy)
 		}
 	}
 	if r.places[p.place] == p {
@@ -163,8 +164,8 @@ func (r *registry) accountOf(p *Part) *Part {
 	if p.phase != absorbed {
 		return p
 	}
-	id := r.foldsInto(p)
-	if into := r.byKey[key{id.Workload, id.Part, id.Owner}]; into != nil {
+	id := r.foldTarget(p)
+	if into := r.byKey[partKey{id.Workload, id.Part, id.Owner}]; into != nil {
 		return into
 	}
 	return p
@@ -173,7 +174,7 @@ func (r *registry) accountOf(p *Part) *Part {
 // shortWork returns the account of an owner's short work. A new account counts from the last export on.
 func (r *registry) shortWork(owner string) *Part {
 	p := r.shortOf[owner]
-	if p == nil || r.byKey[p.key] != p || p.closed() {
+	if p == nil || r.byKey[p.partKey] != p || p.rejectsCharges() {
 		p = r.ensurePart(Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Short, owner+"/"+r.config.Node), Owner: owner,
 		}}, max(r.began, r.exported))

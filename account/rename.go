@@ -28,8 +28,8 @@ const nameGrace = uint64(2 * time.Second)
 // The kubelet reports the name only afterwards, and fails a start after two minutes (runtimeRequestTimeout).
 const startGrace = uint64(2 * time.Minute)
 
-// starting reports whether the part is running and has run only the stages of a container runtime so far.
-func (p *Part) starting() bool {
+// isStarting reports whether the part is running and has run only the stages of a container runtime so far.
+func (p *Part) isStarting() bool {
 	program, ok := p.commands.mainProgram()
 	return ok && p.end == 0 && workload.RuntimeStage(program.String())
 }
@@ -42,8 +42,8 @@ func (r *registry) nameGrace() uint64 {
 	return max(nameGrace, uint64(r.config.NameGrace()))
 }
 
-// names are the names of a part.
-type names struct {
+// partNames holds the names of a part and their state.
+type partNames struct {
 	place, run string
 	naming     workload.Naming
 	superseded bool   // another waits behind it
@@ -61,22 +61,22 @@ func (p *Part) mustWait(boot, grace uint64) bool {
 	if p.behind != nil && p.behind.phase < flushed {
 		return true
 	}
-	since := increase(p.met, boot)
-	return p.naming != workload.Named && (since < grace || since < startGrace && p.starting())
+	since := counterIncrease(p.met, boot)
+	return p.naming != workload.Named && (since < grace || since < startGrace && p.isStarting())
 }
 
 // isEndReported reports whether the kubelet has reported the end of an ended part, or will not report it.
 func (p *Part) isEndReported(boot uint64) bool {
 	return p.place == "" || p.container == nil || p.container.facts.Ended || p.container.facts.Type == sandbox ||
-		increase(p.end, boot) >= nameGrace
+		counterIncrease(p.end, boot) >= nameGrace
 }
 
-// partAtPlace returns the open part of a place, nil for none.
+// partAtPlace returns the open part of a place, or nil.
 func (r *registry) partAtPlace(place string) *Part {
 	if place == "" {
 		return nil
 	}
-	if p := r.places[place]; p != nil && !p.closed() {
+	if p := r.places[place]; p != nil && !p.rejectsCharges() {
 		return p
 	}
 	return nil
@@ -84,18 +84,18 @@ func (r *registry) partAtPlace(place string) *Part {
 
 // isBetterName reports whether the new names should replace those of the part.
 func (p *Part) isBetterName(found *Identified) bool {
-	k := key{found.Workload, found.Part, found.Owner}
-	return found.Naming < p.naming || found.Naming == p.naming && k != p.key && (p.phase < exported || found.Naming == workload.Named)
+	k := partKey{found.Workload, found.Part, found.Owner}
+	return found.Naming < p.naming || found.Naming == p.naming && k != p.partKey && (p.phase < exported || found.Naming == workload.Named)
 }
 
-// Name looks up better names for parts with provisional ones. [Ledger.Tick] calls it, and so may callers that get names later.
-func (l *Ledger) Name() {
+// RenameParts looks up better names for parts with provisional ones. [Ledger.Tick] calls it, and so may callers that get names later.
+func (l *Ledger) RenameParts() {
 	if l.config.Rename == nil {
 		return
 	}
 	for i := 0; i < len(l.parts.order); i++ { // a part that continues under another name is appended
 		p := l.parts.order[i]
-		if p.place == "" || p.naming == workload.Named || p.closed() || p.phase == exported && p.end != 0 {
+		if p.place == "" || p.naming == workload.Named || p.rejectsCharges() || p.phase == exported && p.end != 0 {
 			continue
 		}
 		program, _ := p.commands.mainProgram()
@@ -111,7 +111,7 @@ func (r *registry) partOfCgroup(h sensor.CgroupHandle) *Part {
 		return nil
 	}
 	for _, p := range r.order {
-		if p.cgroup == h && !p.closed() {
+		if p.cgroup == h && !p.rejectsCharges() {
 			return p
 		}
 	}
@@ -134,21 +134,21 @@ func (r *registry) partOfSameGroup(p *Part, found Identified) *Part {
 
 // rename gives a part its new names and returns the part to charge for its processes from now on.
 func (r *registry) rename(p *Part, found Identified) *Part {
-	k := key{found.Workload, found.Part, found.Owner}
+	k := partKey{found.Workload, found.Part, found.Owner}
 	into := r.byKey[k]
 	switch {
-	case k == p.key:
+	case k == p.partKey:
 		r.addDetails(p, found)
 		return p
 	case p.phase >= exported:
 		return r.continueAs(p, found)
-	case into != nil && !into.closed() && into.run == p.run:
-		r.mergePiece(into, p)
+	case into != nil && !into.rejectsCharges() && into.run == p.run:
+		r.mergeUnexported(into, p)
 		r.addDetails(into, found)
 		return into
 	}
-	if r.byKey[p.key] == p {
-		delete(r.byKey, p.key)
+	if r.byKey[p.partKey] == p {
+		delete(r.byKey, p.partKey)
 	}
 	from := p.group
 	if w := from.whole; w != nil && w.handle != nil && (found.Whole == w.handle ||
@@ -156,7 +156,7 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 		found.Whole, w.handle = w.handle, nil // the whole is still this one pod, and is not closed with its old name
 	}
 	r.leaveGroup(p)
-	p.key, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
+	p.partKey, p.kind, p.labels, p.rows = k, k.id.Kind(), nil, nil
 	r.register(p)
 	if g := p.group; g.cores.Count == 0 {
 		g.cores, g.wanted = from.cores, from.wanted
@@ -167,8 +167,8 @@ func (r *registry) rename(p *Part, found Identified) *Part {
 
 // register registers a part under its name. An earlier run of that name is exported to its end first.
 func (r *registry) register(p *Part) {
-	if before := r.byKey[p.key]; before != nil {
-		if before.closed() {
+	if before := r.byKey[p.partKey]; before != nil {
+		if before.rejectsCharges() {
 			p.startAfterRun(before)
 			r.removePart(before)
 			r.order = slices.DeleteFunc(r.order, func(q *Part) bool { return q == before })
@@ -179,7 +179,7 @@ func (r *registry) register(p *Part) {
 			p.behind, before.superseded = before, true
 		}
 	}
-	r.byKey[p.key] = p
+	r.byKey[p.partKey] = p
 	if p.kind.Folded() {
 		r.shortOf[p.owner] = p
 	}
@@ -212,7 +212,7 @@ func (r *registry) continueAs(p *Part, found Identified) *Part {
 	h, since := p.cgroup, p.cg
 	since.UsageNanos = min(since.UsageNanos, uint64(max(0, p.cgBase+int64(p.CPU())))) // the remainder belongs to the other
 	p.cgroup, p.place, p.naming = nil, "", workload.Named                             // so that r.part does not find it by its place
-	p.cg.Have &= leftOver
+	p.cg.Have &= fieldsAfterRemoval
 	delete(r.places, found.Place)
 	q := r.ensurePart(found, r.now)
 	if h != nil {
@@ -222,12 +222,12 @@ func (r *registry) continueAs(p *Part, found Identified) *Part {
 	return q
 }
 
-// mergePiece merges p, a restarted container that was never exported, into the part that it belongs to.
-func (r *registry) mergePiece(into, p *Part) {
+// mergeUnexported merges p, a restarted container that was never exported, into the part that it belongs to.
+func (r *registry) mergeUnexported(into, p *Part) {
 	if p.cgroup != nil {
 		into.replaceCgroup(p.cgroup, nil)
 	} else {
-		for i, v := range countersOf(&p.cg) {
+		for i, v := range cgroupCounters(&p.cg) {
 			into.past[i] += int64(v)
 		}
 		into.cgBase -= int64(p.CPU())
@@ -244,11 +244,11 @@ func (r *registry) mergePiece(into, p *Part) {
 	if into.end = 0; p.end != 0 && into.live == 0 {
 		into.end = p.end
 	}
-	if r.byKey[p.key] == p {
-		delete(r.byKey, p.key)
+	if r.byKey[p.partKey] == p {
+		delete(r.byKey, p.partKey)
 	}
 	p.phase, p.end, p.cgroup = absorbed, r.now, nil
-	p.total, p.cg, p.now = usage{}, sensor.Cgroup{}, tick{} // nothing is left to charge
+	p.total, p.cg, p.now = usage{}, sensor.Cgroup{}, tickUse{} // nothing is left to charge
 	r.repoint(p, into)
 }
 
@@ -301,7 +301,7 @@ func (tab *table) eachPod(name func(*Part) string, f func(p *Part, pid int32)) {
 // pod UID. ok is false if there is no such run.
 func (l *Ledger) RunOf(run string) (id workload.ID, part, owner string, ok bool) {
 	for _, p := range l.parts.order {
-		if p.run == run && run != "" && p.end == 0 && !p.closed() {
+		if p.run == run && run != "" && p.end == 0 && !p.rejectsCharges() {
 			return p.id, workload.PartOfPod(p.id, p.part), p.owner, true
 		}
 	}

@@ -163,7 +163,7 @@ func TestNamesThatDoNotCome(t *testing.T) {
 	r.export()
 	r.wantIDs("deployment/shop/cart cart-x/app") // the other has ended
 	r.want("the rest", r.cpu("deployment/shop/cart", "cart-x/app", "shop"), 3.5-before)
-	r.want("conservation", seconds(r.l.Total()), 3.5)
+	r.want("conservation", toSeconds(r.l.Total()), 3.5)
 	if b.closed {
 		t.Fatalf("the control group was closed")
 	}
@@ -202,7 +202,7 @@ func TestShortContainers(t *testing.T) {
 	r.tick(0, nil)
 	r.export()
 	r.wantIDs()
-	r.want("conservation", seconds(r.l.Total()), 0.6)
+	r.want("conservation", toSeconds(r.l.Total()), 0.6)
 }
 
 // TestContainerBegunAgain: a container that crashes continues in its part, with each control group counted from zero.
@@ -238,7 +238,7 @@ func TestContainerBegunAgain(t *testing.T) {
 			r.want("both", r.cpu("pod/shop/a", "app", "shop"), 2.125)
 			r.want("throttled", r.values["reckon_workload_cpu_throttled_seconds_total|pod/shop/a|pod|app|shop"], 0.4)
 			r.want("OOM kills", r.values["reckon_workload_oom_kills_total|pod/shop/a|pod|app|shop"], 1)
-			r.want("conservation", seconds(r.l.Total()), 2.125)
+			r.want("conservation", toSeconds(r.l.Total()), 2.125)
 		})
 	}
 }
@@ -270,7 +270,7 @@ func TestSameNameNewUID(t *testing.T) {
 	if at := r.values["reckon_workload_start_time_seconds|"+id+"|statefulset|"+part+"|shop"]; at <= from {
 		t.Errorf("it began at %v, the one before it at %v", at, from)
 	}
-	r.want("conservation", seconds(r.l.Total()), 2.75)
+	r.want("conservation", toSeconds(r.l.Total()), 2.75)
 }
 
 // TestNamesOverRestart: an agent that starts while the kubelet is down continues under the previous names.
@@ -374,7 +374,7 @@ func TestRenameConserves(t *testing.T) {
 			if rapid.IntRange(0, 2).Draw(t, "export") == 0 {
 				export()
 			}
-			if got, want := seconds(r.l.Total()), float64(used)/1e3; math.Abs(got-want) > 1e-6 {
+			if got, want := toSeconds(r.l.Total()), float64(used)/1e3; math.Abs(got-want) > 1e-6 {
 				t.Fatalf("%v s are charged of %v", got, want)
 			}
 		}

@@ -13,13 +13,13 @@ import (
 // exit, its number of starts, and the wait for the next start. The account is closed and forgotten
 // long before that. The report continues, and an agent that starts after the end resumes it.
 
-// reportsOn reports whether the kubelet still lists an ended container and p has to export its report. That is not so
-// if another exported part has the same name. A container that was just restarted has no report yet.
-func (r *registry) reportsOn(p *Part) bool {
+// mustExportReport reports whether the kubelet still lists an ended container and p has to export its report. That is
+// not so if another exported part has the same name. A container that was just restarted has no report yet.
+func (r *registry) mustExportReport(p *Part) bool {
 	if p.container == nil || p.superseded || r.config.Container == nil {
 		return false
 	}
-	if now := r.byKey[p.key]; now != nil && now != p && now.phase >= exported && now.container != nil &&
+	if now := r.byKey[p.partKey]; now != nil && now != p && now.phase >= exported && now.container != nil &&
 		now.container.facts.Name == p.container.facts.Name {
 		return false
 	}
@@ -41,12 +41,12 @@ var containerReports = []*metric.Desc{containerInfo, containerRunning, container
 
 // exportReports appends the reports of ended containers.
 func (r *registry) exportReports(b *metric.Batch) {
-	maps.DeleteFunc(r.reported, func(_ key, p *Part) bool {
-		if r.reportsOn(p) {
+	maps.DeleteFunc(r.reported, func(_ partKey, p *Part) bool {
+		if r.mustExportReport(p) {
 			p.exportReport(b)
 			return false
 		}
-		p.endReport(r.byKey[p.key], b)
+		p.endReport(r.byKey[p.partKey], b)
 		return true
 	})
 }
@@ -54,16 +54,16 @@ func (r *registry) exportReports(b *metric.Batch) {
 // Report adds the report of a container or pod without an account, because it ended before the ledger was created.
 // f.Type is "sandbox" for a pod. place is the pod UID, a slash and the container ID.
 func (l *Ledger) Report(id *workload.Identity, place string, f *workload.ContainerFacts) {
-	k := key{id.Workload, id.Part, id.Owner}
+	k := partKey{id.Workload, id.Part, id.Owner}
 	if l.Holds(id) || l.Reports(id) {
 		return
 	}
-	l.parts.reported[k] = &Part{key: k, kind: k.id.Kind(), names: names{place: place}, container: &container{facts: f}}
+	l.parts.reported[k] = &Part{partKey: k, kind: k.id.Kind(), partNames: partNames{place: place}, container: &container{facts: f}}
 }
 
 // Reports reports whether the ledger still exports the report of a container or pod without an open account.
 func (l *Ledger) Reports(id *workload.Identity) bool {
-	return l.parts.reported[key{id.Workload, id.Part, id.Owner}] != nil
+	return l.parts.reported[partKey{id.Workload, id.Part, id.Owner}] != nil
 }
 
 // endReport ends the series of a container that is no longer reported, except the series that the next container continues.

@@ -172,13 +172,13 @@ func TestCrashesLoseNothing(t *testing.T) {
 			}
 		}
 		step()
-		held := uint64(r.l.config.quietUntil()) + second // young groups are not held back any more
+		held := uint64(r.l.config.maxIdleAge()) + second // young groups are not held back any more
 		r.boot += held
 		r.m.Idle += 4 * held
 		step()
 		export(2)
-		got, want := s.grew-0, seconds(k.used-began)
-		slack := -seconds(uint64(max(-r.l.node.balance, 0))) - seconds(uint64(max(-other, 0)))
+		got, want := s.grew-0, toSeconds(k.used-began)
+		slack := -toSeconds(uint64(max(-r.l.node.balance, 0))) - toSeconds(uint64(max(-other, 0)))
 		if got < want+slack-1e-6 || got > want-slack+1e-6 {
 			t.Fatalf("counters grew by %.6f s, %.6f were used", got, want)
 		}

@@ -19,7 +19,7 @@ const maxReturns = 20
 // rooms are the files of each room of the account besides its own; the files of a folder below this one are a room, too. Files of the room ""
 // are the arithmetic and the words that all of them use.
 var rooms = map[string]string{
-	"process": "process.go children.go tails.go unseen.go waking.go doubt.go zombies.go commands.go tasks.go charge.go deletes.go",
+	"process": "process.go children.go tails.go unseen.go waking.go uncertainty.go zombies.go commands.go tasks.go charge.go deletes.go",
 	"memory":  "memory.go shared.go",
 	"state":   "state.go state2.go save.go seal.go",
 	"":        "usage.go certainty.go",

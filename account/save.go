@@ -64,7 +64,7 @@ func (l *Ledger) Save(w io.Writer, bootID string) error {
 			s.nextElement()
 			s.appendJSON(string(g.id))
 			s.buf.WriteByte(':')
-			need := g.whole.memory.bounds.state()
+			need := g.whole.memory.bounds.savedState()
 			s.appendJSON(append([]uint64{g.whole.memory.peak, g.whole.memory.neededPeak}, need[:]...))
 		}
 	}
@@ -83,8 +83,8 @@ type saver struct {
 	err      error // the first one
 }
 
-// savedAtOnce is the number of bytes that are collected before they are written.
-const savedAtOnce = 32 << 10
+// saveBufferSize is the number of bytes that are collected before they are written.
+const saveBufferSize = 32 << 10
 
 // nextList ends a list or an object and begins the next.
 func (s *saver) nextList(between string) {
@@ -98,7 +98,7 @@ func (s *saver) nextElement() {
 		s.buf.WriteByte(',')
 	}
 	s.begun = true
-	if s.buf.Len() >= savedAtOnce {
+	if s.buf.Len() >= saveBufferSize {
 		s.flush()
 	}
 }
@@ -122,7 +122,7 @@ func (s *saver) appendProcess(pid int32, e *process, part int, named bool) {
 	b = strconv.AppendUint(append(b, `,"s":`...), e.start, 10)
 	b = strconv.AppendInt(append(b, `,"a":`...), int64(part), 10)
 	b = append(b, `,"u":[`...)
-	for i, v := range e.last.array() {
+	for i, v := range e.last.toArray() {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -135,7 +135,7 @@ func (s *saver) appendProcess(pid int32, e *process, part int, named bool) {
 	if e.passed {
 		b = append(b, `,"l":true`...)
 	}
-	if c := e.lineage(); c != [2]uint64{} {
+	if c := e.savedChildTimes(); c != [2]uint64{} {
 		b = strconv.AppendUint(append(b, `,"c":[`...), c[0], 10)
 		b = strconv.AppendUint(append(b, ','), c[1], 10)
 		b = append(b, ']')

@@ -8,7 +8,7 @@ import (
 var processesLeft = metric.NewDesc("reckon_workload_processes_left", metric.Gauge, metric.None, chargedLabels(),
 	"Processes of a batch script that were still running when the script ended; absent while it runs, and where there were none.")
 
-// script is the process of the batch script of a job on the node: the first of its step.
+// script is the process of a job's batch script on this node: the first process of the batch step.
 type script struct {
 	pid        int32
 	start, end uint64 // boot times, end 0 while it runs

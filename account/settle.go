@@ -24,23 +24,23 @@ func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) 
 	}
 	span := float64(elapsed) / 1e9
 	l.at.span = span
-	t := closing{seconds: span, capacity: capacity(elapsed, boot, m), tick: l.at.tick, boot: boot, initial: first}
+	t := tickTotals{seconds: span, capacity: cpuCapacity(elapsed, boot, m), tick: l.at.tick, boot: boot, initial: first}
 	if m != nil {
-		t.used, t.mapped, t.total = increase(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
+		t.used, t.mapped, t.total = counterIncrease(m.MemoryAvailable, m.MemoryTotal), m.MemoryMapped, m.MemoryTotal
 		t.held, t.anon = m.MemoryShared, m.MemoryAnon
 	}
 	l.node.haveBusy = false
 	var charged uint64
 	for _, p := range l.parts.order {
 		if p.end != 0 {
-			p.now = tick{}
+			p.now = tickUse{}
 			continue
 		}
-		p.settleCPU(t.capacity, t.initial)
-		if more := p.settleIO(); more != (usage{}) {
+		p.updateCPU(t.capacity, t.initial)
+		if more := p.updateIO(); more != (usage{}) {
 			l.table.have |= sensor.FieldIO
 			if t.initial {
-				p.separate().before.add(more)
+				p.ensureSeparate().before.add(more)
 			} else {
 				l.table.counted.add(more)
 			}
@@ -48,7 +48,7 @@ func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) 
 		p.live, p.thread = p.now.live, p.now.threads
 		charged += p.now.cpu
 	}
-	l.table.crowds = l.parts.settleMemory(&t)
+	l.table.crowds = l.parts.closeMemory(&t)
 	if m != nil && !first {
 		l.chargeUnclaimed(charged, m)
 	}
@@ -69,29 +69,29 @@ func (l *Ledger) closeTick(boot, elapsed uint64, m *sensor.Machine, first bool) 
 func (l *Ledger) chargeUnclaimed(charged uint64, m *sensor.Machine) {
 	var busy int64
 	unused := int64(m.Idle+m.IOWait+m.Steal) - int64(l.node.machine.Idle+l.node.machine.IOWait+l.node.machine.Steal)
-	if span := increase(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
+	if span := counterIncrease(l.node.machine.Boot, m.Boot); m.Cores == l.node.machine.Cores && span > 0 {
 		busy = int64(span)*int64(m.Cores) - unused
 		l.node.busy, l.node.haveBusy = float64(busy)/float64(span), true
 	} else { // processors came or went
-		busy = int64(increase(busyTicks(&l.node.machine), busyTicks(m)))
+		busy = int64(counterIncrease(busyTicks(&l.node.machine), busyTicks(m)))
 	}
 	l.node.balance += max(busy, 0) - int64(charged)
-	irq := increase(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
-	late := l.table.line.held + increase(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
-	l.judge.evidence.addTick(max(busy, 0), int64(charged), irq, late, increase(l.node.machine.Boot, m.Boot), m.Cores)
+	irq := counterIncrease(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
+	late := l.table.line.held + counterIncrease(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
+	l.judge.evidence.addTick(max(busy, 0), int64(charged), irq, late, counterIncrease(l.node.machine.Boot, m.Boot), m.Cores)
 	unread := l.unreadBusy(busy, m)
 	rest := l.node.balance - int64(l.table.line.held) - unread // which is charged in the next tick
-	unpaid, slow := max(rest, 0), increase(l.at.now, m.Boot) > increase(l.node.machine.Boot, m.Boot)/slowReading
+	unpaid, slow := max(rest, 0), counterIncrease(l.at.now, m.Boot) > counterIncrease(l.node.machine.Boot, m.Boot)/slowReading
 	if slow || l.node.slow {
 		// What was read late and charged to the ticks before hides in the balance what nobody was charged with in this one.
 		unpaid = max(unpaid, busy-int64(charged)-int64(l.table.line.held))
 	}
 	l.node.slow = slow
 	if nanos := unpaid - int64(irq); nanos > 0 {
-		l.table.doubtUnpaid(uint64(nanos))
+		l.table.markUnpaidUncertain(uint64(nanos))
 	}
 	if l.table.line.missed.at == l.at.tick {
-		l.table.doubtMissed(uint64(unpaid))
+		l.table.markMissedUncertain(uint64(unpaid))
 	}
 	if rest <= 0 {
 		return
@@ -105,14 +105,14 @@ func (l *Ledger) chargeUnclaimed(charged uint64, m *sensor.Machine) {
 // unreadBusy returns the busy time that processes may have used between their own reading and the later reading of the
 // machine. If it were charged to other, it would be charged again to the processes in the next tick.
 func (l *Ledger) unreadBusy(busy int64, m *sensor.Machine) int64 {
-	span := increase(l.node.machine.Boot, m.Boot)
+	span := counterIncrease(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
 		return 0
 	}
-	return int64(float64(busy) * min(1, float64(increase(l.at.now, m.Boot))/float64(span)))
+	return int64(float64(busy) * min(1, float64(counterIncrease(l.at.now, m.Boot))/float64(span)))
 }
 
-// slowReading is the part of a tick from which on a reading of the processes is slow.
+// slowReading is the fraction of a tick, as 1/slowReading, above which reading the processes counts as slow.
 const slowReading = 20
 
 // busyTicks returns the busy time as counted by the kernel's modes.
@@ -165,7 +165,8 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 	}
 }
 
-// endTime returns when a part ended that was found empty: when its last process did, if its record reported that.
+// endTime returns the end of a part that was first found without processes at the time empty. That is the end of its last
+// process, if an exit record reported it.
 func (p *Part) endTime(empty uint64) uint64 {
 	if p.left&1 == 1 {
 		return min(p.left, empty)
@@ -176,7 +177,7 @@ func (p *Part) endTime(empty uint64) uint64 {
 // hasVagueEnd reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
 // record, a part ends when it is first found empty.
 func (p *Part) hasVagueEnd() bool {
-	return p.end != 0 && p.left&1 == 0 && increase(max(p.left, p.start), p.end) > increase(p.start, p.end)/bearableUse
+	return p.end != 0 && p.left&1 == 0 && counterIncrease(max(p.left, p.start), p.end) > counterIncrease(p.start, p.end)/useTolerance
 }
 
 // finish ends a part and sets its memory gauges to zero.
@@ -184,5 +185,5 @@ func (p *Part) finish(boot uint64) {
 	p.end = boot
 	p.memory.types, p.memory.kernel, p.memory.swap = [3]uint64{}, 0, 0
 	p.live, p.thread = 0, 0
-	p.leaveCgroup()
+	p.closeCgroup()
 }

@@ -13,58 +13,58 @@ import (
 
 // Forked processes of one program share pages, which a sum of resident sizes counts once per
 // process. If a part has several large processes, the sharing is measured for some of them
-// ([Ledger.Crowded], [Ledger.Share]) within the reader's budget, and the sum is scaled by the
+// ([Ledger.AppendSharers], [Ledger.RecordSharing]) within the reader's budget, and the sum is scaled by the
 // result. It is an estimate if some processes are scaled by the result of another one of the same
 // size. If the sharing may not be measured, the sum is an upper bound ("at most"), limited to the
 // machine's memory minus that of other parts, and to the control group of its processes.
 
-// crowdFloor is the number of bytes that may be counted more than once before it matters.
-const crowdFloor = 16 << 20
+// minSharedBytes is the number of bytes that may be counted more than once without being noticed.
+const minSharedBytes = 16 << 20
 
 // A measured proportion stays valid until the number of processes or their resident size changes. Limits are growth by
-// an eighth, a fall by a quarter, or lasting growth by a thirty-second. It is measured again after freshFor ticks.
-// While the result stays the same (within alike), this interval doubles up to steadyMost times. A process that the
-// agent may not measure is tried again after deniedFor ticks. During measurements a part keeps its previous value for
-// up to holdFor ticks. If its program was measured before, a process is measured only at an age of youngFor
+// an eighth, a fall by a quarter, or lasting growth by a thirty-second. It is measured again after remeasureTicks ticks.
+// While the result stays the same (within closeTolerance), this interval doubles up to maxDoublings times. A process that the
+// agent may not measure is tried again after deniedTicks ticks. During measurements a part keeps its previous value for
+// up to holdTicks ticks. If its program was measured before, a process is measured only at an age of minMeasuredAge
 // nanoseconds, because most compilers end earlier.
 const (
-	freshFor   = 60
-	steadyMost = 3
-	alike      = entire / 32
-	deniedFor  = 300
-	holdFor    = 10
-	youngFor   = uint64(10 * time.Second)
-	growFor    = 4  // ticks between two measurements of a part that grows fast
-	calmFor    = 10 // ticks after a change for which one process of a size is enough
+	remeasureTicks = 60
+	maxDoublings   = 3
+	closeTolerance = wholeProportion / 32
+	deniedTicks    = 300
+	holdTicks      = 10
+	minMeasuredAge = uint64(10 * time.Second)
+	growthTicks    = 4  // ticks between two measurements of a part that grows fast
+	calmTicks      = 10 // ticks after a change for which one process of a size is enough
 )
 
 // proportion is the share of its resident pages that is charged to a process, by memory type, in units of 1/entire.
 // Each page is split evenly over the processes that map it.
 type proportion [3]uint16
 
-const entire = 1<<16 - 1
+const wholeProportion = 1<<16 - 1
 
-// proportionOf divides the measured memory by the resident memory. It does not distinguish files and shared memory.
-func proportionOf(m *sensor.SharedMemory) proportion {
+// computeProportion divides the measured memory by the resident memory. It does not distinguish files and shared memory.
+func computeProportion(m *sensor.SharedMemory) proportion {
 	if !m.HasAnon {
-		all := quotient(m.Proportional, m.Resident)
+		all := proportionOf(m.Proportional, m.Resident)
 		return proportion{all, all, all}
 	}
-	rest := quotient(increase(m.AnonProportional, m.Proportional), increase(m.Anon, m.Resident))
-	return proportion{quotient(m.AnonProportional, m.Anon), rest, rest}
+	rest := proportionOf(counterIncrease(m.AnonProportional, m.Proportional), counterIncrease(m.Anon, m.Resident))
+	return proportion{proportionOf(m.AnonProportional, m.Anon), rest, rest}
 }
 
-func quotient(part, all uint64) uint16 {
+func proportionOf(part, all uint64) uint16 {
 	if part >= all {
-		return entire
+		return wholeProportion
 	}
-	return uint16(float64(part)/float64(all)*entire + 0.5)
+	return uint16(float64(part)/float64(all)*wholeProportion + 0.5)
 }
 
 // isClose reports whether two proportions are nearly equal.
-func (p *proportion) isClose(o *proportion) bool {
+func (p *proportion) isClose(other *proportion) bool {
 	for i := range p {
-		if d := int(p[i]) - int(o[i]); d > alike || d < -alike {
+		if d := int(p[i]) - int(other[i]); d > closeTolerance || d < -closeTolerance {
 			return false
 		}
 	}
@@ -73,12 +73,12 @@ func (p *proportion) isClose(o *proportion) bool {
 
 func (p *proportion) split(proc *sensor.Process) (out [3]uint64) {
 	for i, v := range [...]uint64{proc.Anon, proc.File, proc.Shmem} {
-		out[i] = uint64(float64(v) * float64(p[i]) / entire)
+		out[i] = uint64(float64(v) * float64(p[i]) / wholeProportion)
 	}
 	return out
 }
 
-// sharing is the sharing state of a process.
+// sharing holds the facts about the memory that a process shares with others.
 type sharing struct {
 	rss, of uint32 // KiB, at the last reading and when it was measured
 	program program
@@ -101,15 +101,15 @@ type sharing struct {
 // others with the same value.
 type program uint32
 
-func programOf(c *sensor.Comm) program {
+func hashProgram(c *sensor.Comm) program {
 	const odd = 0x9e3779b97f4a7c15
 	h := binary.LittleEndian.Uint64(c[:8])*odd ^ binary.LittleEndian.Uint64(c[8:])
 	return program(h*odd>>32) &^ 1
 }
 
-// sharedPages is the shared-page state of a part.
+// sharedPages holds the facts about the memory that the processes of a part share.
 type sharedPages struct {
-	*era // nil while little is shared
+	*measurementPeriod // nil while little is shared
 
 	// State of this tick.
 	rss, largest     uint64 // bytes: sum, and of the largest process
@@ -125,67 +125,67 @@ type sharedPages struct {
 	unclaimed uint32
 }
 
-// era is a period in which the measurements of a part stay valid. It ends when processes are added.
-type era struct {
+// measurementPeriod is a period in which the measurements of a part stay valid. It ends when processes are added.
+type measurementPeriod struct {
 	number  uint32
 	live    uint32 // processes at its beginning
 	base    uint64 // bytes: resident size when it was measured
 	before  uint64 // the same in the tick before
 	began   uint32 // tick of its beginning: processes may be growing still, and are measured in the next
 	since   uint32 // tick since which the part keeps its previous value, 0 if it does not
-	samples [6]sample
+	samples [6]programSample
 	last    [3]uint64
 	upper   [3]uint64 // crowd.shared, with everything unmeasured in full
-	most    unmeasured
-	bound   unmeasured // of ticks with an upper bound
-	guessed bool       // last is an estimate
-	blind   bool       // nothing has been measured since an upper bound
-	pending bool       // unmeasured or grown parts may still be measured
-	set     uint64     // control groups of all processes in the tick; 0 if they differ
+	most    unmeasuredPeak
+	bound   unmeasuredPeak // of ticks with an upper bound
+	guessed bool           // last is an estimate
+	blind   bool           // nothing has been measured since an upper bound
+	pending bool           // unmeasured or grown parts may still be measured
+	set     uint64         // control groups of all processes in the tick; 0 if they differ
 }
 
-// unmeasured is the highest resident and needed memory of a part in ticks without a full measurement. It is dropped if
+// unmeasuredPeak is the highest resident and needed memory of a part in ticks without a full measurement. It is dropped if
 // a later measurement covers processes of that size.
-type unmeasured struct {
+type unmeasuredPeak struct {
 	Resident, Needed uint64
 	RSS              uint64 // bytes: of the processes
 	Degree           figure.Exactness
 	Open             bool // it may have been more in some ticks
 }
 
-// clear drops it now that processes of that size are measured.
-func (m *unmeasured) clear(rss uint64) {
+// clear drops the peak if processes with a resident size of at least its size have been measured.
+func (m *unmeasuredPeak) clear(rss uint64) {
 	if rss >= m.RSS-m.RSS/16 {
-		*m = unmeasured{}
+		*m = unmeasuredPeak{}
 	}
 }
 
-func (m *unmeasured) add(o unmeasured) {
-	m.Resident, m.Needed, m.RSS = max(m.Resident, o.Resident), max(m.Needed, o.Needed), max(m.RSS, o.RSS)
-	m.Degree, m.Open = m.Degree.Worse(o.Degree), m.Open || o.Open
+func (m *unmeasuredPeak) add(other unmeasuredPeak) {
+	m.Resident, m.Needed, m.RSS = max(m.Resident, other.Resident), max(m.Needed, other.Needed), max(m.RSS, other.RSS)
+	m.Degree, m.Open = m.Degree.Worse(other.Degree), m.Open || other.Open
 }
 
-// sample is the latest proportion of the processes of one program.
-type sample struct {
+// programSample is the latest proportion of the processes of one program.
+type programSample struct {
 	program program
 	rss     uint32 // KiB; 0 for none
 	part    proportion
 }
 
-// isSimilar reports whether the sample may apply to another process of the program, which must have about the same size.
-func (s *sample) isSimilar(of *sharing) bool {
+// isSimilar reports whether the sample may apply to another process of the same program. That process must have about the same size.
+func (s *programSample) isSimilar(of *sharing) bool {
 	return s.rss != 0 && s.program == of.program && of.rss <= s.rss+s.rss/8 && s.rss <= of.rss+of.rss/8
 }
 
 func (c *sharedPages) resetTick() {
 	c.rss, c.largest, c.sampled, c.unknown, c.denied, c.shared = 0, 0, 0, 0, 0, [3]uint64{}
-	if c.forked, c.bounded, c.growing = false, false, false; c.era != nil {
+	if c.forked, c.bounded, c.growing = false, false, false; c.measurementPeriod != nil {
 		c.upper, c.pending = [3]uint64{}, false
 	}
 }
 
 func (c *sharedPages) measuredFor(of *sharing) *proportion {
-	if c.era == nil {
+	if c.measurementPeriod == nil {
 		return nil
 	}
 	for i := range c.samples {
@@ -196,40 +196,40 @@ func (c *sharedPages) measuredFor(of *sharing) *proportion {
 	return nil
 }
 
-// countShared counts the memory that processes of a part may share. of are the entries of the living processes.
+// countShared counts the memory that processes of a part may share. of holds the entries of the living processes.
 func (r *registry) countShared(of []*process, live []sensor.Process) {
 	for _, p := range r.order {
 		p.crowd.resetTick()
 	}
 	for i, e := range of {
 		if p := &live[i]; !e.gone && !isZombie(p) {
-			e.part.crowd.add(&e.share, p, r.tick)
+			e.part.crowd.addProcess(&e.share, p, r.tick)
 		}
 	}
 }
 
-// add counts a process.
-func (c *sharedPages) add(s *sharing, proc *sensor.Process, tick uint64) {
+// addProcess counts a process.
+func (c *sharedPages) addProcess(s *sharing, proc *sensor.Process, tick uint64) {
 	rss := proc.Anon + proc.File + proc.Shmem
-	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), programOf(&proc.Comm)
+	s.rss, s.program = uint32(min(rss>>10, math.MaxUint32)), hashProgram(&proc.Comm)
 	if s.worker { // its parent has its own pages, if it is of the same size
 		s.program++
 	}
-	if c.era != nil && c.rss == 0 {
+	if c.measurementPeriod != nil && c.rss == 0 {
 		c.set = proc.Cgroup
-	} else if c.era != nil && c.set != proc.Cgroup {
+	} else if c.measurementPeriod != nil && c.set != proc.Cgroup {
 		c.set = 0
 	}
 	c.rss += rss
 	c.largest = max(c.largest, rss)
-	c.forked = c.forked || s.forked && rss >= crowdFloor
-	p, own := proportion{entire, entire, entire}, proportion{entire, entire, entire}
+	c.forked = c.forked || s.forked && rss >= minSharedBytes
+	p, own := proportion{wholeProportion, wholeProportion, wholeProportion}, proportion{wholeProportion, wholeProportion, wholeProportion}
 	if s.begins {
 		s.faults, s.begins = uint32(proc.MinorFaults), false
 	}
 	const page = 4 // KiB, at least
 	s.rewritten = s.at != 0 && (uint32(proc.MinorFaults)-s.faults)*page > s.rss/32
-	if s.counted = s.at != 0 && c.era != nil && s.era == c.number && s.rss <= s.of+s.of/8; s.counted {
+	if s.counted = s.at != 0 && c.measurementPeriod != nil && s.era == c.number && s.rss <= s.of+s.of/8; s.counted {
 		if p = s.part; s.rewritten {
 			c.sampled += rss // until it is measured again
 		} else {
@@ -240,14 +240,14 @@ func (c *sharedPages) add(s *sharing, proc *sensor.Process, tick uint64) {
 		c.sampled += rss
 	} else {
 		c.unknown += rss
-		if s.denied != 0 && uint32(tick) <= s.denied+deniedFor {
+		if s.denied != 0 && uint32(tick) <= s.denied+deniedTicks {
 			c.denied += rss
 		}
 	}
 	for i, v := range p.split(proc) {
 		c.shared[i] += v
 	}
-	if c.era != nil {
+	if c.measurementPeriod != nil {
 		for i, v := range own.split(proc) {
 			c.upper[i] += v
 		}
@@ -257,25 +257,25 @@ func (c *sharedPages) add(s *sharing, proc *sensor.Process, tick uint64) {
 // closeTick closes the tick. It returns the memory of the part, its certainty, and whether it is good enough to count as a
 // peak. raw is the sum by memory type, and before is the value of the previous tick. If judge sets c.bounded,
 // [crowd.upperBound] has to find the memory.
-func (c *sharedPages) closeTick(raw, before [3]uint64, live uint32, t *closing) (types [3]uint64, sure certainty, good bool) {
+func (c *sharedPages) closeTick(raw, before [3]uint64, live uint32, t *tickTotals) (types [3]uint64, sure certainty, good bool) {
 	tick := uint32(t.tick)
 	twice := c.rss - c.largest
-	if c.crowded = twice >= crowdFloor && twice >= c.rss/32 || c.forked; !c.crowded {
-		if c.era != nil {
+	if c.crowded = twice >= minSharedBytes && twice >= c.rss/32 || c.forked; !c.crowded {
+		if c.measurementPeriod != nil {
 			c.since, c.last, c.guessed, c.blind = 0, raw, false, false
 		}
 		return raw, certainty{figure.Exact, fromRSS}, true
 	}
-	if c.era == nil {
-		c.era = &era{last: before, upper: raw}
+	if c.measurementPeriod == nil {
+		c.measurementPeriod = &measurementPeriod{last: before, upper: raw}
 	}
 	switch steady := c.rss <= c.before+c.before/1024; {
 	case !c.changed(live, steady):
-	case !steady && tick < c.began+growFor && c.began != 0:
+	case !steady && tick < c.began+growthTicks && c.began != 0:
 		c.unknown, c.growing = c.rss, true
 	default:
 		c.number++
-		c.live, c.base, c.began, c.samples, c.unknown = live, c.rss, tick, [6]sample{}, c.rss
+		c.live, c.base, c.began, c.samples, c.unknown = live, c.rss, tick, [6]programSample{}, c.rss
 	}
 	c.before = c.rss
 	if c.unknown <= c.rss/32 {
@@ -294,16 +294,16 @@ func (c *sharedPages) closeTick(raw, before [3]uint64, live uint32, t *closing) 
 	if c.since == 0 {
 		c.since = tick
 	}
-	hold := uint32(holdFor)
+	hold := uint32(holdTicks)
 	if c.growing {
 		hold *= 3
 	}
 	c.pending = c.denied < c.unknown
 	if c.pending && !c.blind && tick < c.since+hold {
-		return c.keepMemory(raw), lacking(sensor.LackScaled, fromPSS), false
+		return c.keepMemory(raw), certaintyOfLack(sensor.LackScaled, fromPSS), false
 	}
 	c.bounded, c.blind = true, true
-	return types, lacking(sensor.LackSharedPages, fromRSSSum), false
+	return types, certaintyOfLack(sensor.LackSharedPages, fromRSSSum), false
 }
 
 // changed reports whether the part changed so much since it was measured that its processes share other pages.
@@ -314,7 +314,7 @@ func (c *sharedPages) changed(live uint32, steady bool) bool {
 
 // upperBound returns the upper bound of the memory of a part that could not be measured. private is the memory of the other
 // parts in bytes. within returns the needed memory of a set of control groups, if known.
-func (c *sharedPages) upperBound(t *closing, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
+func (c *sharedPages) upperBound(t *tickTotals, private uint64, within func(set uint64) (needed uint64, ok bool)) [3]uint64 {
 	most := uint64(math.MaxUint64)
 	if needed, ok := within(c.set); ok && !c.forked { // memory inherited from its parent is charged to the parent's group
 		most = needed
@@ -328,41 +328,41 @@ func (c *sharedPages) keepMemory(raw [3]uint64) [3]uint64 {
 	if last >= c.largest {
 		return c.last
 	}
-	return scaled(raw, float64(c.largest)/float64(c.rss))
+	return scaleTypes(raw, float64(c.largest)/float64(c.rss))
 }
 
 // boundedMemory limits anonymous and shared memory to most bytes and to the memory of the machine that the other parts leave.
 // It limits file pages to mapped pages and to the rest of the machine. No limit goes below largest, the size of the
 // largest process.
-func boundedMemory(types [3]uint64, largest, private, most uint64, t *closing) [3]uint64 {
+func boundedMemory(types [3]uint64, largest, private, most uint64, t *tickTotals) [3]uint64 {
 	file := types[1]
 	if t.anon != 0 {
-		types[0] = min(types[0], max(increase(private, t.anon), largest))
+		types[0] = min(types[0], max(counterIncrease(private, t.anon), largest))
 	}
 	if t.held != 0 {
 		types[2] = min(types[2], max(t.held, largest))
 	}
 	own := types[0] + types[2]
 	if t.used != 0 {
-		most = min(most, increase(private, t.used))
+		most = min(most, counterIncrease(private, t.used))
 	}
 	if limit := max(most, largest); own > limit {
-		types = scaled(types, float64(limit)/float64(own))
+		types = scaleTypes(types, float64(limit)/float64(own))
 		own = types[0] + types[2]
 	}
 	if t.mapped != 0 {
 		file = min(file, max(t.mapped, largest))
 	}
 	if t.total != 0 {
-		file = min(file, increase(own, t.total))
+		file = min(file, counterIncrease(own, t.total))
 	}
 	types[1] = file
 	return types
 }
 
-func scaled(types [3]uint64, by float64) [3]uint64 {
+func scaleTypes(types [3]uint64, factor float64) [3]uint64 {
 	for i := range types {
-		types[i] = uint64(float64(types[i]) * by)
+		types[i] = uint64(float64(types[i]) * factor)
 	}
 	return types
 }
@@ -392,17 +392,17 @@ func (tab *table) appendUnmeasured(list []Sharer) []Sharer {
 	for _, e := range tab.seen.last {
 		c, s := &e.part.crowd, &e.share
 		if !c.crowded || c.began == now || c.growing || e.tick != uint32(tab.tick) || e.gone || s.rss == 0 || s.denied != 0 &&
-			now <= s.denied+deniedFor {
+			now <= s.denied+deniedTicks {
 			continue
 		}
 		next := Sharer{PID: e.pid, Start: e.start, RSS: uint64(s.rss) << 10, at: s.at, twice: c.rss - c.largest}
 		switch {
 		case !s.counted && c.measuredFor(s) == nil:
-		case !s.counted && (tab.now < e.start+youngFor || now < c.began+calmFor):
+		case !s.counted && (tab.now < e.start+minMeasuredAge || now < c.began+calmTicks):
 			continue
 		case !s.counted:
 			next.class = 1
-		case now < s.at+growFor, now < s.at+freshFor<<s.doubled && !s.rewritten:
+		case now < s.at+growthTicks, now < s.at+remeasureTicks<<s.doubled && !s.rewritten:
 			continue
 		default:
 			next.class = 2
@@ -437,11 +437,11 @@ func (tab *table) recordSharing(of Sharer, m sensor.SharedMemory, ok bool) {
 		return
 	}
 	c := &e.part.crowd
-	if c.era == nil {
+	if c.measurementPeriod == nil {
 		return // it belongs to another part by now
 	}
-	now, s := proportionOf(&m), &e.share
-	if s.doubled = min(s.doubled+1, steadyMost); s.at == 0 || s.era != c.number || !s.part.isClose(&now) {
+	now, s := computeProportion(&m), &e.share
+	if s.doubled = min(s.doubled+1, maxDoublings); s.at == 0 || s.era != c.number || !s.part.isClose(&now) {
 		s.doubled = 0
 	}
 	s.part, s.of, s.era, s.at, s.denied, s.begins = now, s.rss, c.number, uint32(tab.tick), 0, true
@@ -452,5 +452,5 @@ func (tab *table) recordSharing(of Sharer, m sensor.SharedMemory, ok bool) {
 			break
 		}
 	}
-	c.samples[at] = sample{s.program, s.rss, s.part}
+	c.samples[at] = programSample{s.program, s.rss, s.part}
 }

@@ -65,12 +65,12 @@ func TestForkedPagesCountOnce(t *testing.T) {
 	}
 	for i := range 5 {
 		r.tick(0, forked(31, 1000))
-		list := r.l.Crowded(nil)
+		list := r.l.AppendSharers(nil)
 		if want := [...]int{0, 31}; i < 2 && len(list) != want[i] {
 			t.Errorf("tick %d: %d processes are to be measured, want %d", i, len(list), want[i])
 		}
 		if len(list) > 0 && asked < 2 {
-			r.l.Share(list[0], sensor.SharedMemory{Resident: list[0].RSS, Proportional: split(list[0])}, true)
+			r.l.RecordSharing(list[0], sensor.SharedMemory{Resident: list[0].RSS, Proportional: split(list[0])}, true)
 		}
 		anon, peak, needed, how := r.memory(of)
 		if anon < 990 || anon > 1010 || peak > 1012 || needed > 1010 {
@@ -81,7 +81,7 @@ func TestForkedPagesCountOnce(t *testing.T) {
 		}
 	}
 	// When all are measured it is exact.
-	for range calmFor {
+	for range calmTicks {
 		r.tick(0, forked(31, 1000))
 	}
 	r.share(func(s Sharer) uint64 { return s.RSS / 31 })
@@ -128,9 +128,9 @@ func TestSharedPagesThatMayNotBeRead(t *testing.T) {
 	// No process can be measured: the value is held for a while, then the bound applies.
 	r = newRig(t, Config{})
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 21<<30
-	for i := range holdFor + 2 {
+	for i := range holdTicks + 2 {
 		r.tick(0, forked(31, 1000))
-		if anon, _, _, _ := r.memory(of); (anon > 1100) != (i >= holdFor) {
+		if anon, _, _, _ := r.memory(of); (anon > 1100) != (i >= holdTicks) {
 			t.Errorf("tick %d: %.0f MiB", i, anon)
 		}
 	}
@@ -151,14 +151,14 @@ func TestBoundWithExitRecords(t *testing.T) {
 		}
 		r.tick(0, nil)
 		r.export()
-		for range holdFor + 3 {
+		for range holdTicks + 3 {
 			r.tick(0, live)
-			for _, s := range r.l.Crowded(nil) {
+			for _, s := range r.l.AppendSharers(nil) {
 				switch {
 				case guess && s.PID <= 101:
-					r.l.Share(s, sensor.SharedMemory{Resident: s.RSS, Proportional: s.RSS / 2}, true)
+					r.l.RecordSharing(s, sensor.SharedMemory{Resident: s.RSS, Proportional: s.RSS / 2}, true)
 				case !guess || s.PID > 119: // the others of these programs are left to their measurements
-					r.l.Share(s, sensor.SharedMemory{}, false)
+					r.l.RecordSharing(s, sensor.SharedMemory{}, false)
 				}
 			}
 		}
@@ -272,7 +272,7 @@ func TestPagesWrittenAfterFork(t *testing.T) {
 		r.tick(0, live)
 		return r.share(func(s Sharer) uint64 { return s.RSS * pss / (7 * 300) })
 	}
-	for range calmFor + 2 {
+	for range calmTicks + 2 {
 		step()
 	}
 	r.export() // the exactness of the time before
@@ -289,7 +289,7 @@ func TestPagesWrittenAfterFork(t *testing.T) {
 	}
 	pss = 420
 	asked := 0
-	for range growFor + 1 {
+	for range growthTicks + 1 {
 		asked += step()
 	}
 	r.tick(0, live)
@@ -313,7 +313,7 @@ func TestWhatIsNoCrowd(t *testing.T) {
 		r := newRig(t, Config{})
 		r.tick(0, tt.live)
 		r.tick(0, tt.live)
-		if n := len(r.l.Crowded(nil)); n != 0 {
+		if n := len(r.l.AppendSharers(nil)); n != 0 {
 			t.Errorf("%s: %d to be measured", name, n)
 		}
 		if anon, _, _, how := r.memory("group/n1/100"); anon != tt.want || how["memory_bytes rss"] != float64(figure.Exact) {
@@ -323,7 +323,7 @@ func TestWhatIsNoCrowd(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, forked(2, 14))
 	r.tick(0, forked(2, 14))
-	if n := len(r.l.Crowded(nil)); n != 2 {
+	if n := len(r.l.AppendSharers(nil)); n != 2 {
 		t.Errorf("at the threshold %d are to be measured, want 2", n)
 	}
 }
@@ -363,12 +363,12 @@ func TestSharedPagesThatStayAreReadLessOften(t *testing.T) {
 	for i, again := range []struct {
 		part  float64 // of its pages that a process has for itself
 		after uint64
-	}{{0.03, freshFor}, {0.03, 2 * freshFor}, {0.05, 4 * freshFor}, {0.03, 8 * freshFor}, {0.03, 8 * freshFor}, {0.07, freshFor},
-		{0.07, 2 * freshFor}} {
+	}{{0.03, remeasureTicks}, {0.03, 2 * remeasureTicks}, {0.05, 4 * remeasureTicks}, {0.03, 8 * remeasureTicks}, {0.03, 8 * remeasureTicks}, {0.07, remeasureTicks},
+		{0.07, 2 * remeasureTicks}} {
 		r.share(func(s Sharer) uint64 { return uint64(float64(s.RSS) * again.part) })
 		for n := uint64(1); ; n++ {
 			r.tick(0, forked(31, 1000))
-			if got := len(r.l.Crowded(nil)); got == 31 && n == again.after {
+			if got := len(r.l.AppendSharers(nil)); got == 31 && n == again.after {
 				break
 			} else if got != 0 || n > again.after {
 				t.Fatalf("reading %d: %d are measured again after %d ticks, want 31 after %d", i+1, got, n, again.after)
@@ -387,16 +387,16 @@ func TestYoungWorkersAreNotMeasured(t *testing.T) {
 	}
 	r.tick(0, live)
 	r.tick(0, live)
-	for _, first := range r.l.Crowded(nil)[:2] { // the parent, and a worker
-		r.l.Share(first, sensor.SharedMemory{Resident: first.RSS, Proportional: first.RSS / 31}, true)
+	for _, first := range r.l.AppendSharers(nil)[:2] { // the parent, and a worker
+		r.l.RecordSharing(first, sensor.SharedMemory{Resident: first.RSS, Proportional: first.RSS / 31}, true)
 	}
 	for range 20 {
 		r.tick(0, live)
 		age, want := r.boot-live[1].Start, 0
-		if age >= youngFor {
+		if age >= minMeasuredAge {
 			want = 29 // all but the first
 		}
-		if got := len(r.l.Crowded(nil)); got != want {
+		if got := len(r.l.AppendSharers(nil)); got != want {
 			t.Fatalf("%d are to be measured %v after their start, want %d", got, time.Duration(age), want)
 		}
 	}
@@ -407,10 +407,10 @@ type measuring struct{ purse float64 }
 
 func (m *measuring) tick(r *rig, shared func(s Sharer) sensor.SharedMemory) {
 	m.purse = min(m.purse+1, 200)
-	for _, s := range r.l.Crowded(nil) {
-		if cost := float64(s.RSS>>20) * 0.017; cost <= m.purse && r.l.Wanted(s) {
+	for _, s := range r.l.AppendSharers(nil) {
+		if cost := float64(s.RSS>>20) * 0.017; cost <= m.purse && r.l.NeedsMeasurement(s) {
 			m.purse -= cost
-			r.l.Share(s, shared(s), true)
+			r.l.RecordSharing(s, shared(s), true)
 		}
 	}
 }
@@ -483,7 +483,7 @@ func TestBoundIsTheLeast(t *testing.T) {
 	r.m.MemoryTotal, r.m.MemoryAvailable = 24<<30, 24<<30-(1200+300+6000)*mib
 	live := append(forked(21, 800), proc(900, 900, 20*second, second))
 	live[21].Have, live[21].Anon = live[21].Have|sensor.FieldMemory, 6000*mib
-	for range holdFor + 3 {
+	for range holdTicks + 3 {
 		r.tick(0, live)
 		r.share(func(Sharer) uint64 { return 0 })
 	}
@@ -540,7 +540,7 @@ func TestBoundOfControlGroup(t *testing.T) {
 				live[0].PGID = 99
 				r.tick(0, live[:1]) // before it forks
 			}
-			for range holdFor + 3 {
+			for range holdTicks + 3 {
 				r.tick(0, live)
 				r.share(func(Sharer) uint64 { return 0 })
 			}
@@ -561,7 +561,7 @@ func TestBoundOfSharedMemory(t *testing.T) {
 	for i := range live {
 		live[i].Shmem = 200 * mib
 	}
-	for range holdFor + 3 {
+	for range holdTicks + 3 {
 		r.tick(0, live)
 		r.share(func(Sharer) uint64 { return 0 })
 	}

@@ -357,7 +357,7 @@ func TestRecordsAfterARestart(t *testing.T) {
 		r.step(k, 0, work()...)
 	}
 	r.export()
-	if got, want := r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), seconds(k.truth[shell]); got < want*0.98 || got > want+0.001 {
+	if got, want := r.cpu(fmt.Sprintf("group/n1/%d", shell), "", "alice"), toSeconds(k.truth[shell]); got < want*0.98 || got > want+0.001 {
 		t.Errorf("the group has %.3f s, want %.3f", got, want)
 	}
 	r.want("short work", r.cpu("short/alice/n1", "", "alice"), 0)

@@ -159,8 +159,8 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 		r.l.Tick(wall.Add(time.Duration(r.boot)), &r.pass, &r.m)
 		for _, p := range r.l.parts.order {
 			if p.now.cpu > 0 {
-				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, seconds(p.CPU()), seconds(p.now.cpu),
-					r.l.table.doubts.doubtOf(p))
+				w.trace("  %s of %s has %.3f, of it now %.3f, unclear %v", p.id, p.owner, toSeconds(p.CPU()), toSeconds(p.now.cpu),
+					r.l.table.doubts.errorBoundsOf(p))
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func (w *simulated) compare(all map[string]*reportedUse, sum *marks, restarts bo
 	}
 	jobs := slices.SortedFunc(maps.Keys(w.truth), func(a, b job) int { return int(a.pgid - b.pgid) })
 	for _, j := range jobs {
-		truth := seconds(w.truth[j] - w.before[j])
+		truth := toSeconds(w.truth[j] - w.before[j])
 		owners[j.owner] += truth
 		id := fmt.Sprintf("group/n1/%d", j.pgid)
 		u := all[id+"|"+j.owner]
@@ -276,10 +276,10 @@ func (w *simulated) compare(all map[string]*reportedUse, sum *marks, restarts bo
 			slices.Sort(detail[o])
 			check("short/"+o, strings.Join(slices.Compact(detail[o]), " "), u.cpu, shorts[o], u.worst)
 		}
-		most := owners[o] + seconds(w.foreign[o])
-		least := owners[o] - seconds(w.foreign[o]) - seconds(w.lost[o])
+		most := owners[o] + toSeconds(w.foreign[o])
+		least := owners[o] - toSeconds(w.foreign[o]) - toSeconds(w.lost[o])
 		if !estimated[o] && totals[o] > most*1.01+0.1 || !estimated[o] && totals[o] < least*0.99-0.1 {
-			faults = append(faults, fmt.Sprintf("all of %s is %.3f s, used %.3f, by orphans that no reading saw %.3f, beside other users %.3f", o, totals[o], owners[o], seconds(w.lost[o]), seconds(w.foreign[o])))
+			faults = append(faults, fmt.Sprintf("all of %s is %.3f s, used %.3f, by orphans that no reading saw %.3f, beside other users %.3f", o, totals[o], owners[o], toSeconds(w.lost[o]), toSeconds(w.foreign[o])))
 		}
 	}
 	return faults

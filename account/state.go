@@ -62,15 +62,15 @@ type partState struct {
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
 	// Told means that its end was exported, and may have been sent.
-	Told    bool       `json:"told,omitempty"`
-	Most    unmeasured `json:"most,omitzero"`
-	Usage   [8]uint64  `json:"usage"`
-	Reduced bool       `json:"reduced,omitempty"` // the exports had the reduced series set
+	Told    bool           `json:"told,omitempty"`
+	Most    unmeasuredPeak `json:"most,omitzero"`
+	Usage   [8]uint64      `json:"usage"`
+	Reduced bool           `json:"reduced,omitempty"` // the exports had the reduced series set
 	// Apart is the use of the part before the ledger began, and the use that it handed over.
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
 	Unseen  uint64        `json:"unseen,omitempty"`
-	Lost    lacks         `json:"lost,omitempty"`   // see Part.lost
+	Lost    lackedFigures `json:"lost,omitempty"`   // see Part.lost
 	Deleted [2]uint64     `json:"deleted,omitzero"` // see deletes
 	// Doubts are the CPU nanoseconds that may be another part's, and that may be missing.
 	Doubts  [2]uint64 `json:"doubts,omitzero"`
@@ -98,7 +98,7 @@ type partState struct {
 	energy.AccountState
 
 	Tally     []tally.Amount `json:"tally,omitempty"`
-	Monitored *monitored     `json:"monitored,omitempty"`
+	Monitored *monitorCounts `json:"monitored,omitempty"`
 
 	ByTask map[string]uint64 `json:"by_task,omitempty"`
 }
@@ -116,31 +116,31 @@ type processState struct {
 	// Of are the workload and owner of a zombie whose part is in no account any more.
 	Of *[2]string `json:"f,omitempty"`
 	// Children is the accounted CPU time of the children and the owed time; see children.go. It is
-	// unbased if their earlier use is unknown.
+	// unknownBase if their earlier use is unknown.
 	Children [2]uint64 `json:"c,omitzero"`
 }
 
-// unbased marks child times with an unknown starting point.
-const unbased = ^uint64(0)
+// unknownBase marks child times with an unknown starting point.
+const unknownBase = ^uint64(0)
 
-func (e *process) lineage() [2]uint64 {
+func (e *process) savedChildTimes() [2]uint64 {
 	switch {
 	case !e.based:
-		return [2]uint64{unbased, 0}
+		return [2]uint64{unknownBase, 0}
 	case e.children == nil:
 		return [2]uint64{}
 	}
 	return [2]uint64{e.children.known, e.children.owed}
 }
 
-// restoreLineage restores the saved lineage s. told is false for a state of an older version, which has none.
-func (e *process) restoreLineage(s [2]uint64, told bool) {
-	if e.based = told && s[0] != unbased; e.based && s != [2]uint64{} {
+// restoreChildTimes restores saved child times. known is false for a state of an older version, which has none.
+func (e *process) restoreChildTimes(s [2]uint64, known bool) {
+	if e.based = known && s[0] != unknownBase; e.based && s != [2]uint64{} {
 		*e.childRecord() = childTimes{known: s[0], owed: s[1]}
 	}
 }
 
-func (u usage) array() [8]uint64 {
+func (u usage) toArray() [8]uint64 {
 	return [8]uint64{u.user, u.system, u.wait, u.voluntary, u.involun, u.majorFaults, u.read, u.write}
 }
 
@@ -154,7 +154,7 @@ func (l *Ledger) stateHeader(bootID string) *stateHead {
 		Version: stateVersion, BootID: bootID, Booted: l.at.booted, Node: l.config.Node,
 		Began: l.at.began, LastAt: l.at.lastAt, Epoch: l.at.epoch,
 		Machine: l.node.machine, Balance: l.node.balance, Lost: l.node.lost, Counts: l.parts.counts,
-		Exported: l.at.exported, Counted: l.table.counted.array(),
+		Exported: l.at.exported, Counted: l.table.counted.toArray(),
 		Forgotten: l.parts.forgotten,
 		Lineage:   true,
 		Energy:    l.power.State(),
@@ -187,19 +187,19 @@ func (p *Part) state(commands map[string]uint64) partState {
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
 		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
-		Usage: p.total.array(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
+		Usage: p.total.toArray(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
-		Need:     p.memory.bounds.state(),
+		Need:     p.memory.bounds.savedState(),
 		ByteSecs: p.memory.byteSeconds, Commands: commands, Rest: p.commands.other,
 	}
-	if e := p.crowd.era; e != nil {
+	if e := p.crowd.measurementPeriod; e != nil {
 		s.Most = e.most
 		s.Most.add(e.bound)
 	}
 	s.Reduced = p.rows != nil && p.rows.reduced && !p.full
 	if p.set != nil {
-		s.Apart = &[2][8]uint64{p.set.before.array(), p.set.handed.array()}
+		s.Apart = &[2][8]uint64{p.set.before.toArray(), p.set.handed.toArray()}
 	}
 	s.Place, s.Run, s.Naming, s.Past = p.place, p.run, p.naming, p.past
 	s.AccountState, s.Tally, s.ByTask, s.Monitored = p.energy.State(), p.tally.State(), p.taskState(), p.monitored
@@ -289,9 +289,9 @@ func (l *Ledger) Restore(data []byte, bootID string) error {
 		}
 		if of := p.Of; of != nil {
 			id := workload.ID(of[0])
-			e.part = &Part{key: key{id: id, owner: of[1]}, kind: id.Kind(), phase: flushed}
+			e.part = &Part{partKey: partKey{id: id, owner: of[1]}, kind: id.Kind(), phase: flushed}
 		}
-		e.restoreLineage(p.Children, s.Lineage)
+		e.restoreChildTimes(p.Children, s.Lineage)
 		l.table.recordScript(e, nil)
 		l.table.byID[p.PID] = e
 		l.table.markMissing(e)
@@ -321,21 +321,21 @@ func (l *Ledger) restorePart(s *partState) *Part {
 		p.set = &separateCounters{before: usageFrom(s.Apart[0]), handed: usageFrom(s.Apart[1])}
 	}
 	if s.Doubts != [2]uint64{} {
-		l.table.doubts.about[p] = doubt{known: uncertain{over: s.Doubts[0], lack: s.Doubts[1]}}
+		l.table.doubts.about[p] = uncertainty{known: errorBounds{over: s.Doubts[0], lack: s.Doubts[1]}}
 	}
 	p.cgBase, p.cg.UsageNanos = s.CgBase, s.CgUsage
 	p.have, p.started, p.folded = sensor.Fields(s.Have), s.Started, s.Folded
 	p.memory.peak, p.memory.neededPeak, p.memory.byteSeconds, p.oomSeen = s.Peak, s.NeededPeak, s.ByteSecs, s.OOMSeen
 	p.memory.restore(s.Need)
-	if s.Most != (unmeasured{}) {
-		p.crowd.era = &era{most: s.Most}
+	if s.Most != (unmeasuredPeak{}) {
+		p.crowd.measurementPeriod = &measurementPeriod{most: s.Most}
 	}
 	l.parts.tallies.Restore(&p.tally, s.Tally)
 	p.monitored = s.Monitored
 	p.restoreTasks(s.ByTask)
 	p.commands.other = s.Rest
 	for name, nanos := range s.Commands {
-		p.commands.add(sensor.CommOf([]byte(name)), nanos)
+		p.commands.addTime(sensor.CommOf([]byte(name)), nanos)
 	}
 	for _, name := range s.Named {
 		comm := sensor.CommOf([]byte(name))

@@ -8,12 +8,12 @@ import (
 
 // Tallies in version 2 of the state, with a different form for each source. They are read and not written.
 
-type queue2 struct {
+type queueV2 struct {
 	Nanos   uint64
 	Octaves []uint64
 }
 
-type mounted2 struct {
+type mountedV2 struct {
 	Mount struct {
 		Type, Source string
 		Local        bool
@@ -24,17 +24,17 @@ type mounted2 struct {
 	}
 }
 
-type count2 struct{ Whole, Part, Enabled, Running uint64 }
+type countV2 struct{ Whole, Part, Enabled, Running uint64 }
 
-// awaited2 is activity that waits for its process.
-type awaited2[T any] struct {
+// awaitedV2 is activity that waits for its process to be identified.
+type awaitedV2[T any] struct {
 	P int32
 	S uint64
 	U T
 }
 
-// state2 is the part of version 2 that differs from version 3.
-type state2 struct {
+// stateV2 is the part of version 2 that differs from version 3.
+type stateV2 struct {
 	Traffic *struct {
 		Began int64
 		Total []uint64
@@ -55,49 +55,49 @@ type state2 struct {
 			Device string
 			Octets [2]uint64
 		}
-		Queue  *queue2
-		Mounts []mounted2
+		Queue  *queueV2
+		Mounts []mountedV2
 		Events *struct {
 			V []float64 // scaled
-			P []count2  // pending
+			P []countV2 // pending
 			M float64   // bytes of memory, by cache misses
 		}
 	}
 	Awaited struct {
-		Traffic []awaited2[struct {
+		Traffic []awaitedV2[struct {
 			Moved                         [3][4][2]struct{ Bytes, Messages uint64 }
 			Opened, Accepted, Retransmits uint64
 		}]
-		Waits []awaited2[struct{ Nanos uint64 }]
-		Disks []awaited2[struct {
+		Waits []awaitedV2[struct{ Nanos uint64 }]
+		Disks []awaitedV2[struct {
 			Disk  string
 			Nanos uint64
 		}]
-		Queues   []awaited2[queue2]
-		Mounts   []awaited2[mounted2]
-		Counters []awaited2[struct {
-			CounterUse []count2
+		Queues   []awaitedV2[queueV2]
+		Mounts   []awaitedV2[mountedV2]
+		Counters []awaitedV2[struct {
+			CounterUse []countV2
 			Line       uint64
 		}]
 	}
 }
 
 var (
-	protocols2  = [...]string{"tcp", "udp", "other"}
-	scopes2     = [...]string{"loopback", "host", "elsewhere", "unknown"}
-	directions2 = [...]string{"receive", "transmit"}
-	moves2      = [...]string{"read", "write"}
-	calls2      = [...]string{"read", "write", "metadata"}
-	counters2   = [...]string{
+	protocolsV2  = [...]string{"tcp", "udp", "other"}
+	scopesV2     = [...]string{"loopback", "host", "elsewhere", "unknown"}
+	directionsV2 = [...]string{"receive", "transmit"}
+	movesV2      = [...]string{"read", "write"}
+	callsV2      = [...]string{"read", "write", "metadata"}
+	countersV2   = [...]string{
 		"cycles_total", "instructions_total", "branch_misses_total", "cache_misses_total",
 		"fp_instructions_total scalar", "fp_instructions_total 128", "fp_instructions_total 256", "fp_instructions_total 512",
 	}
 )
 
 const (
-	memory2 = "memory_traffic_bytes_total misses"
-	misses2 = 3  // index of cache misses in counters2
-	line2   = 64 // bytes of memory that a pending cache miss moves; version 2 did not report
+	memorySeriesV2 = "memory_traffic_bytes_total misses"
+	missesIndexV2  = 3  // index of cache misses in counters2
+	cacheLineV2    = 64 // bytes of memory that a pending cache miss moves; version 2 did not report
 )
 
 // amounts collects nonzero amounts.
@@ -109,8 +109,8 @@ func (a *amounts) add(n float64, key string, name ...string) {
 	}
 }
 
-// traffic adds the counters of sockets.
-func (a *amounts) traffic(n []uint64) {
+// addTraffic adds the counters of sockets.
+func (a *amounts) addTraffic(n []uint64) {
 	if len(n) != 3*4*2*2+3 {
 		return
 	}
@@ -119,7 +119,7 @@ func (a *amounts) traffic(n []uint64) {
 		if i == 24 {
 			break
 		}
-		protocol, scope, direction := protocols2[i/8], scopes2[i/2%4], directions2[i%2]
+		protocol, scope, direction := protocolsV2[i/8], scopesV2[i/2%4], directionsV2[i%2]
 		if scope == "loopback" {
 			a.add(float64(n[2*i]), "loopback_bytes_total "+direction+" "+protocol)
 		} else {
@@ -135,7 +135,7 @@ func (a *amounts) traffic(n []uint64) {
 	a.add(float64(n[50]), "network_retransmits_total")
 }
 
-func (a *amounts) queue(q *queue2) {
+func (a *amounts) addQueue(q *queueV2) {
 	x := tally.Amount{Key: "run_queue_seconds", Amount: float64(q.Nanos)}
 	for _, n := range q.Octaves {
 		x.Octaves = append(x.Octaves, float64(n))
@@ -143,74 +143,74 @@ func (a *amounts) queue(q *queue2) {
 	*a = append(*a, x)
 }
 
-func (a *amounts) mount(m *mounted2) {
+func (a *amounts) addMount(m *mountedV2) {
 	of := "mount"
 	if m.Mount.Local {
 		of = "file"
 	}
 	for i, n := range m.Use.Bytes {
-		a.add(float64(n), of+"_bytes_total "+moves2[i], m.Mount.Type, m.Mount.Source)
+		a.add(float64(n), of+"_bytes_total "+movesV2[i], m.Mount.Type, m.Mount.Source)
 	}
 	for i, n := range m.Use.Operations {
-		a.add(float64(n), of+"_operations_total "+calls2[i], m.Mount.Type, m.Mount.Source)
+		a.add(float64(n), of+"_operations_total "+callsV2[i], m.Mount.Type, m.Mount.Source)
 		if !m.Mount.Local {
-			a.add(float64(m.Use.Nanos[i]), "mount_operation_seconds_total "+calls2[i], m.Mount.Type, m.Mount.Source)
+			a.add(float64(m.Use.Nanos[i]), "mount_operation_seconds_total "+callsV2[i], m.Mount.Type, m.Mount.Source)
 		}
 	}
 }
 
 // fromVersion2 converts the parts of version 2 that have another form.
 func (s *state) fromVersion2(body []byte) error {
-	var old state2
+	var old stateV2
 	if err := json.Unmarshal(body, &old); err != nil {
 		return err
 	}
 	for i := range old.Parts {
 		p := &old.Parts[i]
 		var a amounts
-		a.traffic(p.Traffic)
+		a.addTraffic(p.Traffic)
 		a.add(float64(p.IOWait), "io_wait_seconds_total")
 		for _, d := range p.DiskWait {
 			a.add(float64(d.Nanos), "disk_wait_seconds_total", d.Disk)
 		}
 		for _, d := range p.Links {
 			for k, n := range d.Octets {
-				a.add(float64(n), "interconnect_bytes_total "+directions2[k], d.Device)
+				a.add(float64(n), "interconnect_bytes_total "+directionsV2[k], d.Device)
 			}
 		}
 		if p.Queue != nil {
-			a.queue(p.Queue)
+			a.addQueue(p.Queue)
 		}
 		for k := range p.Mounts {
-			a.mount(&p.Mounts[k])
+			a.addMount(&p.Mounts[k])
 		}
 		if p.Events != nil {
 			for k, v := range p.Events.V {
-				a.add(v, counters2[k%len(counters2)])
+				a.add(v, countersV2[k%len(countersV2)])
 			}
-			a.add(p.Events.M, memory2)
+			a.add(p.Events.M, memorySeriesV2)
 			for k, c := range p.Events.P {
-				a.pending(counters2[k%len(counters2)], c, 1)
-				if k == misses2 {
-					a.pending(memory2, c, line2)
+				a.addPending(countersV2[k%len(countersV2)], c, 1)
+				if k == missesIndexV2 {
+					a.addPending(memorySeriesV2, c, cacheLineV2)
 				}
 			}
 		}
 		s.Parts[i].Tally = a
 	}
-	s.Tallies = old.sources()
+	s.Tallies = old.toSources()
 	return nil
 }
 
-// pending adds the count c of an event that was never scheduled in that time.
-func (a *amounts) pending(key string, c count2, factor uint64) {
-	if c != (count2{}) {
+// addPending adds the count c of an event that was never scheduled in that time.
+func (a *amounts) addPending(key string, c countV2, factor uint64) {
+	if c != (countV2{}) {
 		*a = append(*a, tally.Amount{Key: key, Pending: &tally.Pending{Part: factor * c.Part, Enabled: c.Enabled, Running: c.Running}})
 	}
 }
 
-// sources returns the states of the sources, with the amounts that wait for their process.
-func (old *state2) sources() map[string]tally.SourceState {
+// toSources returns the states of the sources, with the amounts that wait for their process.
+func (old *stateV2) toSources() map[string]tally.SourceState {
 	waiting := map[string][]tally.Waiting{}
 	wait := func(source string, pid int32, start uint64, all amounts) {
 		for _, a := range all {
@@ -235,7 +235,7 @@ func (old *state2) sources() map[string]tally.SourceState {
 			}
 		}
 		var a amounts
-		a.traffic(append(n, w.U.Opened, w.U.Accepted, w.U.Retransmits))
+		a.addTraffic(append(n, w.U.Opened, w.U.Accepted, w.U.Retransmits))
 		wait("traffic", w.P, w.S, a)
 	}
 	for _, w := range old.Awaited.Waits {
@@ -246,19 +246,19 @@ func (old *state2) sources() map[string]tally.SourceState {
 	}
 	for _, w := range old.Awaited.Queues {
 		var a amounts
-		a.queue(&w.U)
+		a.addQueue(&w.U)
 		wait("runqueue", w.P, w.S, a)
 	}
 	for _, w := range old.Awaited.Mounts {
 		var a amounts
-		a.mount(&w.U)
+		a.addMount(&w.U)
 		wait("files", w.P, w.S, a)
 	}
 	for _, w := range old.Awaited.Counters {
 		for k, c := range w.U.CounterUse {
-			factors := map[string]uint64{counters2[k%len(counters2)]: 1}
-			if k == misses2 {
-				factors[memory2] = w.U.Line
+			factors := map[string]uint64{countersV2[k%len(countersV2)]: 1}
+			if k == missesIndexV2 {
+				factors[memorySeriesV2] = w.U.Line
 			}
 			for key, factor := range factors {
 				wait("counters", w.P, w.S, amounts{{Key: key, Amount: float64(factor * c.Whole)}})
@@ -279,7 +279,7 @@ func (old *state2) sources() map[string]tally.SourceState {
 		x := tally.SourceState{Began: began, Waiting: waiting[name]}
 		if name == "traffic" && old.Traffic != nil {
 			var a amounts
-			a.traffic(old.Traffic.Total)
+			a.addTraffic(old.Traffic.Total)
 			for _, w := range x.Waiting { // which its totals lack
 				a = append(a, w.Amount)
 			}

@@ -140,10 +140,10 @@ func TestSaveReportsAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(whole) < 3*savedAtOnce {
+	if len(whole) < 3*saveBufferSize {
 		t.Fatalf("%d bytes are too few to be written in several pieces", len(whole))
 	}
-	for _, room := range []int{0, savedAtOnce + savedAtOnce/2, len(whole) - 1} {
+	for _, room := range []int{0, saveBufferSize + saveBufferSize/2, len(whole) - 1} {
 		if err := r.l.Save(&shortDisk{room}, "b"); !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("with room for %d of %d bytes: %v", room, len(whole), err)
 		}

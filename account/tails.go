@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// spans are times of a tick, nanoseconds.
-type spans struct {
+// tickSpans are durations within a tick, in nanoseconds.
+type tickSpans struct {
 	tick     uint64 // since the last one
 	reading  uint64 // from the beginning of the last pass to the end of this one
 	capacity uint64 // of all processors
 }
 
-// lastMoments is the CPU time that an exited process used after its last reading. That time is part of the payer's
-// child times, together with the time of other exited processes and unseen children.
-type lastMoments struct {
+// exitTail is the CPU time that an exited process used after its last reading. That time is part of the payer's child
+// times, together with the time of other exited processes and unseen children.
+type exitTail struct {
 	of      *process
 	payer   *process
 	usual   float64 // cores that unseen children of the payer, and of ancestors before it, used of late
@@ -24,8 +24,8 @@ type lastMoments struct {
 	charged uint64
 }
 
-// claim holds the tails of one part that have the same payer.
-type claim struct {
+// tailClaim sums the tails of one part that have the same payer.
+type tailClaim struct {
 	part    *Part
 	likely  uint64 // use at most by the rates of its processes
 	most    uint64 // use at most at all
@@ -34,17 +34,17 @@ type claim struct {
 
 // chargeTails charges the CPU time that exited processes used after their last reading. Set held to charge the time
 // that was kept for the processes that exited in the previous tick.
-func (tab *table) chargeTails(gone []*process, held bool, s spans) {
+func (tab *table) chargeTails(gone []*process, held bool, s tickSpans) {
 	t := &tab.line
 	t.tails = t.tails[:0]
 	for _, e := range gone {
-		q, usual := tab.payer(e)
+		q, usual := tab.findPayer(e)
 		late := slices.Contains(t.behind[0], e)
 		if !held && !late && q.mayLag(e) {
 			t.behind[1] = append(t.behind[1], e)
 		}
 		if q.canShowTail(e, held) && (e.part != q.part || !q.children.hasCgroupChild(tab.tick)) {
-			one := lastMoments{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
+			one := exitTail{of: e, payer: q, usual: usual, loner: !tab.mayHaveSiblings(e, held || late), sole: usual > 0 ||
 				!tab.unseenSince(held || late), parent: e.children != nil && tab.unseenSince(held || late)}
 			if !held && tab.wokenOnce(q, e, s) {
 				one.usual, one.loner, one.sole = 0, true, true
@@ -52,7 +52,7 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 			t.tails = append(t.tails, one)
 		}
 	}
-	slices.SortStableFunc(t.tails, func(a, b lastMoments) int { return cmp.Compare(a.payer.pid, b.payer.pid) })
+	slices.SortStableFunc(t.tails, func(a, b exitTail) int { return cmp.Compare(a.payer.pid, b.payer.pid) })
 	for rest := t.tails; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].payer == rest[0].payer {
@@ -65,11 +65,11 @@ func (tab *table) chargeTails(gone []*process, held bool, s spans) {
 
 // divideTails divides the open child times of a payer over its exited children. It first gives each child what its rate explains, and
 // then up to a fixed slack more. If no other children are likely, it divides the rest as well; otherwise the rest stays open.
-func (tab *table) divideTails(tails []lastMoments, s spans) {
+func (tab *table) divideTails(tails []exitTail, s tickSpans) {
 	o := tails[0].payer.children
 	all := o.open
-	alone := !slices.ContainsFunc(tails, func(t lastMoments) bool { return t.usual > 0 || !t.loner })
-	chargeWanted(tails, all, func(t *lastMoments) uint64 {
+	alone := !slices.ContainsFunc(tails, func(t exitTail) bool { return t.usual > 0 || !t.loner })
+	chargeWanted(tails, all, func(t *exitTail) uint64 {
 		most := uint64(float64(s.tick) * t.of.rate * 1.25)
 		if !t.loner {
 			most = min(most, t.of.futureChildTime()) // seen in the middle of its life, on average
@@ -77,18 +77,18 @@ func (tab *table) divideTails(tails []lastMoments, s spans) {
 		return most
 	})
 	left := all - sumCharged(tails)
-	chargeWanted(tails, left, func(*lastMoments) uint64 { return tailSlack })
+	chargeWanted(tails, left, func(*exitTail) uint64 { return tailSlack })
 	if left = all - sumCharged(tails); alone && left > 0 {
-		chargeWanted(tails, min(left, s.capacity), func(t *lastMoments) uint64 { return max(t.charged, 1) << 20 })
+		chargeWanted(tails, min(left, s.capacity), func(t *exitTail) uint64 { return max(t.charged, 1) << 20 })
 	}
-	tab.doubtTails(tails, all, s)
+	tab.markTailsUncertain(tails, all, s)
 	for i := range tails {
 		tab.chargeTail(o, &tails[i])
 	}
 }
 
 // chargeWanted charges each tail with the amount that it wants, or with its share of nanos if that is less.
-func chargeWanted(tails []lastMoments, nanos uint64, want func(*lastMoments) uint64) {
+func chargeWanted(tails []exitTail, nanos uint64, want func(*exitTail) uint64) {
 	sum := 0.0
 	for i := range tails {
 		sum += float64(want(&tails[i]))
@@ -110,7 +110,7 @@ func chargeWanted(tails []lastMoments, nanos uint64, want func(*lastMoments) uin
 }
 
 // sumCharged returns the sum charged to tails.
-func sumCharged(tails []lastMoments) (sum uint64) {
+func sumCharged(tails []exitTail) (sum uint64) {
 	for i := range tails {
 		sum += tails[i].charged
 	}
@@ -119,33 +119,33 @@ func sumCharged(tails []lastMoments) (sum uint64) {
 
 // chargeTail charges the last CPU time of an exited child to its part. If the child's own children are process groups,
 // their share goes to their part, in the proportion of the last readings.
-func (tab *table) chargeTail(o *childTimes, t *lastMoments) {
+func (tab *table) chargeTail(o *childTimes, t *exitTail) {
 	e, own, theirs := t.of, t.charged, uint64(0)
-	if k := e.children; k != nil && k.away > 0 && k.awayPart.foldable() && (k.mostlyOwnGroups() || e.rate == 0) {
+	if k := e.children; k != nil && k.away > 0 && k.awayPart.isFoldable() && (k.mostlyOwnGroups() || e.rate == 0) {
 		other := tab.parts.shortWork(k.awayPart.owner)
 		if e.rate > 0 {
 			theirs = min(own, uint64(float64(own)*k.rate/e.rate))
 		}
 		own -= theirs
-		tab.chargeOpen(o, theirs, other)
-		unclear := uncertain{over: own, lack: theirs}
+		tab.chargeOpenTime(o, theirs, other)
+		unclear := errorBounds{over: own, lack: theirs}
 		if least := min(own, theirs); e.rate > 0 && t.loner && t.sole {
-			unclear = uncertain{least, least}
+			unclear = errorBounds{least, least}
 		}
-		tab.doubts.addDoubt(e.part, other, unclear)
-		tab.doubts.addDoubt(other, e.part, uncertain{over: unclear.lack, lack: unclear.over})
+		tab.doubts.addErrorBounds(e.part, other, unclear)
+		tab.doubts.addErrorBounds(other, e.part, errorBounds{over: unclear.lack, lack: unclear.over})
 	}
-	tab.chargeOpen(o, own, e.part)
+	tab.chargeOpenTime(o, own, e.part)
 }
 
-// doubtTails records the uncertainty of charged tails. all is the open child time of their payer.
+// markTailsUncertain records the uncertainty of charged tails. all is the open child time of their payer.
 //
 //   - If unseen siblings are possible, because processes began unseen and the parent was woken more
 //     than once, a tail may be none or all of it.
 //   - With several tails, time may be charged to the wrong one. Their rates limit the error if they
 //     explain all of it. Otherwise some exceeded their rates after waiting for a processor.
 //   - If unseen siblings are not known to use the rest, the rest may belong to a tail.
-func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
+func (tab *table) markTailsUncertain(tails []exitTail, all uint64, s tickSpans) {
 	q, o := tails[0].payer, tails[0].payer.children
 	left := all - sumCharged(tails)
 	siblings, usual := false, 0.0
@@ -153,9 +153,9 @@ func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 		siblings = siblings || !tails[i].loner || !tails[i].sole
 		usual = max(usual, tails[i].usual)
 	}
-	claims := tab.claimsOf(tails, all, s)
+	claims := tab.claimTails(tails, all, s)
 	if siblings {
-		claims = append(claims, claim{tab.unseenPart(q), all, all, left})
+		claims = append(claims, tailClaim{tab.unseenPart(q), all, all, left})
 		left = 0
 		o.doubtedAt = tab.tick
 	}
@@ -170,32 +170,32 @@ func (tab *table) doubtTails(tails []lastMoments, all uint64, s spans) {
 		if siblings || likely+clockStep < all { // they may have slept until their last reading
 			up, sum = c.most, most
 		}
-		u := uncertain{over: increase(increase(sum-up, all), c.charged), lack: increase(c.charged, min(up, all))}
+		u := errorBounds{over: counterIncrease(counterIncrease(sum-up, all), c.charged), lack: counterIncrease(c.charged, min(up, all))}
 		if rest := mainRival(claims, i); rest != nil {
-			tab.doubts.addDoubt(c.part, rest, u)
+			tab.doubts.addErrorBounds(c.part, rest, u)
 		}
 	}
 	if usual == 0 {
 		return
 	}
-	if extra := increase(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
+	if extra := counterIncrease(uint64(float64(s.tick)*usual*1.25)+tailSlack, left); extra > clockStep {
 		rest := tab.unseenPart(q)
 		for i := range claims {
-			tab.doubts.addDoubt(claims[i].part, rest, uncertain{lack: extra})
+			tab.doubts.addErrorBounds(claims[i].part, rest, errorBounds{lack: extra})
 		}
-		tab.doubts.addDoubt(rest, claims[0].part, uncertain{over: extra})
+		tab.doubts.addErrorBounds(rest, claims[0].part, errorBounds{over: extra})
 		o.doubtedAt = tab.tick
 	}
 }
 
-// claimsOf returns the share that each part claims.
-func (tab *table) claimsOf(tails []lastMoments, all uint64, s spans) []claim {
+// claimTails returns the share that each part claims.
+func (tab *table) claimTails(tails []exitTail, all uint64, s tickSpans) []tailClaim {
 	claims := tab.line.claims[:0]
 	for i := range tails {
 		t := &tails[i]
-		at := slices.IndexFunc(claims, func(c claim) bool { return c.part == t.of.part })
+		at := slices.IndexFunc(claims, func(c tailClaim) bool { return c.part == t.of.part })
 		if at < 0 {
-			at, claims = len(claims), append(claims, claim{part: t.of.part})
+			at, claims = len(claims), append(claims, tailClaim{part: t.of.part})
 		}
 		c, most := &claims[at], all
 		if t.of.children == nil { // and one thread
@@ -212,7 +212,7 @@ func (tab *table) claimsOf(tails []lastMoments, all uint64, s spans) []claim {
 }
 
 // mainRival returns the other part that most of a claim's uncertainty concerns, or nil if there is none.
-func mainRival(claims []claim, of int) (rest *Part) {
+func mainRival(claims []tailClaim, of int) (rest *Part) {
 	most := uint64(0)
 	for i := range claims {
 		if c := &claims[i]; i != of && c.part != claims[of].part && (rest == nil || c.likely > most) {

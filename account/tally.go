@@ -13,7 +13,7 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 	if l.parts.other == nil {
 		return // no tick yet
 	}
-	all := l.parts.tallies.Take(l.at.lastTick(), spec, pass)
+	all := l.parts.tallies.RecordReading(l.at.lastTick(), spec, pass)
 	for i := range all {
 		w := &all[i]
 		if i > 0 && w.PID == all[i-1].PID && w.Start == all[i-1].Start && w.Until == all[i-1].Until {
@@ -22,7 +22,7 @@ func (l *Ledger) Tally(spec *sensor.TallySpec, pass *sensor.TallyPass) {
 			w.Account = l.chargeable(w.PID, w.Start, w.Until)
 		}
 	}
-	l.parts.tallies.Settle(spec)
+	l.parts.tallies.ChargeAwaited(spec)
 }
 
 // chargeable returns the account for the activity of a process. It returns nil while the process may still be
@@ -38,10 +38,10 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 			return nil
 		case l.table.excess.of[e] != nil:
 			return &l.table.excess.of[e].tally
-		case !e.part.closed():
+		case !e.part.rejectsCharges():
 			return &e.part.tally
 		case e.part.phase == absorbed:
-			return &l.parts.ensurePart(Identified{Identity: l.parts.foldsInto(e.part)}, e.part.start).tally
+			return &l.parts.ensurePart(Identified{Identity: l.parts.foldTarget(e.part)}, e.part.start).tally
 		}
 	}
 	if late {
@@ -55,5 +55,5 @@ func (l *Ledger) chargeable(pid int32, start, until uint64) *tally.Account {
 func (p *Part) isActive(weight sensor.TallyWeight) bool { return exceedsIdle(&p.tally, weight) }
 
 func exceedsIdle(a *tally.Account, weight sensor.TallyWeight) bool {
-	return a.Exceeds(tally.Limits{Bytes: float64(reducedIO), Nanos: float64(reducedCPU), Calls: float64(reducedCalls)}, weight)
+	return a.Exceeds(tally.Limits{Bytes: float64(maxReducedIO), Nanos: float64(maxReducedCPU), Calls: float64(maxReducedCalls)}, weight)
 }

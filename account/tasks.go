@@ -65,7 +65,7 @@ func (p *Part) exportTasks(b *metric.Batch) {
 		most = max(most, n)
 	}
 	b.Add(t.count, float64(len(t.nanos)))
-	b.Add(t.busiest, seconds(most))
+	b.Add(t.busiest, toSeconds(most))
 }
 
 // taskState returns the serialized CPU nanoseconds of a part's tasks by name.

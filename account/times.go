@@ -2,7 +2,7 @@ package account
 
 import "reckon/account/tally"
 
-// times are the times of the ticks of a ledger. Boot times are nanoseconds since boot.
+// times holds the times of the ticks of a ledger. Boot times are nanoseconds since boot.
 type times struct {
 	tick    uint64
 	now     uint64 // boot time of this tick
@@ -18,16 +18,16 @@ type times struct {
 	span     float64 // seconds between the last two ticks
 }
 
-// interval returns the number of the present export interval, from 1 on.
+// interval returns the number of the current export interval. The first is 1.
 func (t *times) interval() uint32 { return uint32(t.exports) + 1 }
 
-// unix turns a boot time into seconds since the Unix epoch.
-func (t *times) unix(boot uint64) float64 { return float64(t.epoch+int64(boot)) / 1e9 }
+// unixSeconds converts a boot time to seconds since the Unix epoch.
+func (t *times) unixSeconds(boot uint64) float64 { return float64(t.epoch+int64(boot)) / 1e9 }
 
-// lastTick returns the tick that the ledger took last.
+// lastTick returns the last tick of the ledger.
 func (t *times) lastTick() tally.Moment {
 	return tally.Moment{Tick: t.tick, Boot: t.lastAt, Span: t.span, Epoch: t.epoch}
 }
 
-// millis returns the time of the last tick in milliseconds since the Unix epoch.
-func (t *times) millis() int64 { return (t.epoch + int64(t.lastAt)) / 1e6 }
+// unixMillis returns the time of the last tick in milliseconds since the Unix epoch.
+func (t *times) unixMillis() int64 { return (t.epoch + int64(t.lastAt)) / 1e6 }

@@ -4,8 +4,8 @@ import "reckon/sensor"
 
 // Children that no reading saw are charged where those belong that were seen: the parent's part, or process groups of their own.
 
-// whereabouts are the places where the children of a process were seen.
-type whereabouts struct {
+// childPlaces records the parts in which the children of a process were seen.
+type childPlaces struct {
 	same, away uint32 // in its own part, and in others
 	awayPart   *Part  // part of the last child that was seen in another part
 	otherPart  *Part  // of another owner's: the last one before that
@@ -15,8 +15,8 @@ type whereabouts struct {
 	dealt float64
 }
 
-// sighting is the number of children of a process that are new in a reading, in its own process group and elsewhere.
-type sighting struct {
+// newChildren is the number of children of a process that are new in a pass, in its own process group and elsewhere.
+type newChildren struct {
 	pgid       int32
 	same, away uint32
 }
@@ -33,9 +33,9 @@ func (tab *table) countLivingChildren(pass *sensor.Pass) {
 		}
 		if pgid, ok := tab.groupOfLiving(p.PPID, pass.Live); ok {
 			if t.sights == nil {
-				t.sights = map[int32]sighting{}
+				t.sights = map[int32]newChildren{}
 			}
-			t.sights[p.PPID] = sighting{pgid: pgid}
+			t.sights[p.PPID] = newChildren{pgid: pgid}
 		}
 	}
 	if len(t.sights) == 0 {
@@ -64,16 +64,16 @@ func (tab *table) groupOfLiving(pid int32, live []sensor.Process) (pgid int32, o
 		}
 	}
 	// Its current state: its entry may be from an earlier reading, or restored.
-	p := livingOf(live, pid)
+	p := findLiving(live, pid)
 	if p == nil || p.Have&sensor.FieldGroup == 0 {
 		return 0, false
 	}
 	return p.PGID, true
 }
 
-// doubtGuessedPart records the doubt about an exit record without a process group, because its part was guessed. That is the part
+// markGuessedPartUncertain records the doubt about an exit record without a process group, because its part was guessed. That is the part
 // of the parent if no child was seen, or the part of one of the children seen. nanos is the CPU time in the record.
-func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) {
+func (tab *table) markGuessedPartUncertain(e *process, p *sensor.Process, nanos uint64) {
 	q := tab.byID[p.PPID]
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) == sensor.FieldParent && e.part.kind.Folded() &&
 		(p.PPID <= 1 || q != nil && q.children != nil && q.children.reaper) {
@@ -83,7 +83,7 @@ func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) 
 	if p.Have&(sensor.FieldGroup|sensor.FieldParent) != sensor.FieldParent || q == nil || !q.part.kind.Group() {
 		return
 	}
-	for range maxLineage {
+	for range maxAncestors {
 		up := tab.byID[q.ppid]
 		if q.pgid != 0 || up == nil || up.part != q.part || up.pid == 1 {
 			break
@@ -97,25 +97,25 @@ func (tab *table) doubtGuessedPart(e *process, p *sensor.Process, nanos uint64) 
 		o.merged, tab.doubts.guesses = o.merged+nanos, true
 	case o.hasMixedChildren():
 		other := o.awayPart
-		if other.foldable() {
+		if other.isFoldable() {
 			other = tab.parts.shortWork(other.owner)
 		}
 		if e.part != q.part {
 			other = q.part
 		}
-		tab.doubts.addDoubt(e.part, other, uncertain{over: nanos})
-		tab.doubts.addDoubt(other, e.part, uncertain{lack: nanos})
+		tab.doubts.addErrorBounds(e.part, other, errorBounds{over: nanos})
+		tab.doubts.addErrorBounds(other, e.part, errorBounds{lack: nanos})
 	}
 }
 
-// doubtOrphans records that an orphan may belong to the process group of an ended process, like its parent.
-func (tab *table) doubtOrphans() {
+// markOrphansUncertain records that an orphan may belong to the process group of an ended process, as its parent did.
+func (tab *table) markOrphansUncertain() {
 	t := &tab.line
 	for short, nanos := range t.orphans {
 		for _, e := range t.leaving {
 			if e.part.kind.Group() && e.part.owner == short.owner {
-				tab.doubts.addDoubt(e.part, short, uncertain{lack: nanos})
-				tab.doubts.addDoubt(short, e.part, uncertain{over: nanos})
+				tab.doubts.addErrorBounds(e.part, short, errorBounds{lack: nanos})
+				tab.doubts.addErrorBounds(short, e.part, errorBounds{over: nanos})
 			}
 		}
 	}
@@ -145,39 +145,39 @@ func (tab *table) chargeUnseen(e *process, elapsed, capacity uint64) {
 	default:
 		switch {
 		case o.away == 0 && o.beneath != nil:
-			tab.doubtOwn(e.part, o.beneath, o.open)
+			tab.markOwnUncertain(e.part, o.beneath, o.open)
 		case e.part.kind.Group() && o.away == 0:
 			o.merged, tab.doubts.guesses = o.merged+o.open, true
 		}
-		tab.takeUnseen(e, o.open)
+		tab.chargeUnseenTime(e, o.open)
 	}
 }
 
-// takeUnseen charges the open CPU time of unseen children. If some children seen are process groups of their own, it
+// chargeUnseenTime charges the open CPU time of unseen children. If some children seen are process groups of their own, it
 // splits the time by the number of sightings, because longer-lived children are seen more often. Both figures are then
 // inexact.
-func (tab *table) takeUnseen(e *process, nanos uint64) {
+func (tab *table) chargeUnseenTime(e *process, nanos uint64) {
 	o := e.children
 	if p := tab.unseenPart(e); !o.hasMixedChildren() {
-		tab.chargeOpen(o, nanos, p)
-		if other := o.otherPart; p != e.part && other != nil && other.foldable() { // as of a daemon that serves several users
+		tab.chargeOpenTime(o, nanos, p)
+		if other := o.otherPart; p != e.part && other != nil && other.isFoldable() { // as of a daemon that serves several users
 			other = tab.parts.shortWork(other.owner)
-			tab.doubts.addDoubt(p, other, uncertain{over: nanos})
-			tab.doubts.addDoubt(other, p, uncertain{lack: nanos})
+			tab.doubts.addErrorBounds(p, other, errorBounds{over: nanos})
+			tab.doubts.addErrorBounds(other, p, errorBounds{lack: nanos})
 		}
 		return
 	}
-	away := split(nanos, uint64(o.away), uint64(o.same))
+	away := shareOf(nanos, uint64(o.away), uint64(o.same))
 	other := o.awayPart
-	if o.awayPart.foldable() {
+	if o.awayPart.isFoldable() {
 		other = tab.parts.shortWork(other.owner)
 	} else {
 		away = 0
 	}
-	tab.chargeOpen(o, nanos-away, e.part)
-	tab.chargeOpen(o, away, other)
-	tab.doubts.addDoubt(e.part, other, uncertain{over: nanos - away, lack: away})
-	tab.doubts.addDoubt(other, e.part, uncertain{over: away, lack: nanos - away})
+	tab.chargeOpenTime(o, nanos-away, e.part)
+	tab.chargeOpenTime(o, away, other)
+	tab.doubts.addErrorBounds(e.part, other, errorBounds{over: nanos - away, lack: away})
+	tab.doubts.addErrorBounds(other, e.part, errorBounds{over: away, lack: nanos - away})
 }
 
 // hasGuessedTime reports whether time was charged for children that were never seen.
@@ -185,12 +185,12 @@ func (o *childTimes) hasGuessedTime() bool { return o != nil && o.merged > 0 && 
 
 // hasMixedChildren reports whether more than a hundredth of the children seen belong to another part than most of them.
 func (o *childTimes) hasMixedChildren() bool {
-	return o != nil && min(o.same, o.away) > max(o.same, o.away)/bearableUse
+	return o != nil && min(o.same, o.away) > max(o.same, o.away)/useTolerance
 }
 
 // countChild counts a child that was seen in the part of its parent q or in another part. Older sightings count less.
 func (o *childTimes) countChild(part *Part, q *process) {
-	if o.same+o.away >= manySeen {
+	if o.same+o.away >= maxSightings {
 		o.same, o.away = o.same/2, o.away/2
 	}
 	if part == q.part {
@@ -204,11 +204,11 @@ func (o *childTimes) countChild(part *Part, q *process) {
 	o.awayPart = part
 }
 
-// manySeen is the number of children that were seen after which they are counted half.
-const manySeen = 1000
+// maxSightings is the number of counted children above which all counts are halved.
+const maxSightings = 1000
 
-// strayedChild corrects the recorded place of a child whose first reading fell between its fork and its setsid(2).
-func (tab *table) strayedChild(e *process, was *Part) {
+// correctChildPlace corrects the recorded place of a child that was first read between its fork and its setsid(2).
+func (tab *table) correctChildPlace(e *process, was *Part) {
 	q := tab.byID[e.ppid]
 	if q == nil || q.children == nil || was != q.part || e.part == was || e.part.hasCgroupCPU() {
 		return
@@ -229,13 +229,13 @@ func (tab *table) unseenPart(e *process) *Part {
 	return tab.parts.shortWork(e.children.awayPart.owner)
 }
 
-// foldable reports whether the part is folded into the short work of its owner, or is that, if it ends soon.
-func (p *Part) foldable() bool { return p.kind.Group() || p.kind.Folded() }
+// isFoldable reports whether the part would be folded into the short work of its owner if it ended soon, or is that short work.
+func (p *Part) isFoldable() bool { return p.kind.Group() || p.kind.Folded() }
 
 // mostlyOwnGroups reports whether most of the children seen are process groups of their own. Unseen children are then assumed to
 // be as well.
 func (o *childTimes) mostlyOwnGroups() bool {
-	return o != nil && o.away > o.same && o.awayPart.foldable()
+	return o != nil && o.away > o.same && o.awayPart.isFoldable()
 }
 
 // isOwnGroup reports whether an exit record without a process group is charged as a process group of
@@ -243,7 +243,7 @@ func (o *childTimes) mostlyOwnGroups() bool {
 // a mixture, records are distributed in the same proportion.
 func (tab *table) isOwnGroup(pid int32, nanos uint64) bool {
 	o, s := tab.byID[pid].children, tab.line.sights[pid]
-	if !o.hasMixedChildren() || !o.awayPart.foldable() {
+	if !o.hasMixedChildren() || !o.awayPart.isFoldable() {
 		return o.mostlyOwnGroups() || s.away > s.same
 	}
 	o.dealt += float64(nanos) * float64(o.away) / float64(o.same+o.away)

@@ -2,7 +2,7 @@ package account
 
 import "reckon/sensor"
 
-// usage is a set of counters, of a process or of a part.
+// usage holds the counters of a process or of a part.
 type usage struct {
 	user, system       uint64 // nanoseconds
 	wait               uint64 // nanoseconds
@@ -11,7 +11,7 @@ type usage struct {
 	read, write        uint64 // bytes
 }
 
-func usageOf(p *sensor.Process) usage {
+func readUsage(p *sensor.Process) usage {
 	return usage{
 		user: p.UserNanos, system: p.SystemNanos, wait: p.WaitNanos,
 		voluntary: p.Voluntary, involun: p.Involuntary,
@@ -23,7 +23,7 @@ func usageOf(p *sensor.Process) usage {
 // increase sets last to now for the figures in have and returns the increase. A counter that fell, through rounding or
 // a hostile reading, adds nothing until it exceeds its previous maximum. For the fields in partial, the reading lacks
 // ended threads because its source restarted; they continue from the new value.
-func (last *usage) increase(now usage, have, partial sensor.Fields) (d usage) {
+func (last *usage) increase(now usage, have, partial sensor.Fields) (delta usage) {
 	if partial&sensor.FieldWait != 0 {
 		last.wait = min(last.wait, now.wait)
 	}
@@ -36,55 +36,55 @@ func (last *usage) increase(now usage, have, partial sensor.Fields) (d usage) {
 	if is > was {
 		total := is - was
 		if have&sensor.FieldCPUSplit != 0 {
-			du, ds := increase(last.user, now.user), increase(last.system, now.system)
-			d.user = split(total, du, ds)
+			du, ds := counterIncrease(last.user, now.user), counterIncrease(last.system, now.system)
+			delta.user = shareOf(total, du, ds)
 		} else {
-			d.user = total
+			delta.user = total
 		}
-		d.system = total - d.user
+		delta.system = total - delta.user
 		last.user, last.system = now.user, now.system
 	}
-	advanceCounter(&last.wait, now.wait, &d.wait, have&sensor.FieldWait)
-	advanceCounter(&last.voluntary, now.voluntary, &d.voluntary, have&sensor.FieldSwitches)
-	advanceCounter(&last.involun, now.involun, &d.involun, have&sensor.FieldSwitches)
-	advanceCounter(&last.majorFaults, now.majorFaults, &d.majorFaults, have&sensor.FieldFaults)
-	advanceCounter(&last.read, now.read, &d.read, have&sensor.FieldIO)
-	advanceCounter(&last.write, now.write, &d.write, have&sensor.FieldIO)
-	return d
+	advanceCounter(&last.wait, now.wait, &delta.wait, have&sensor.FieldWait)
+	advanceCounter(&last.voluntary, now.voluntary, &delta.voluntary, have&sensor.FieldSwitches)
+	advanceCounter(&last.involun, now.involun, &delta.involun, have&sensor.FieldSwitches)
+	advanceCounter(&last.majorFaults, now.majorFaults, &delta.majorFaults, have&sensor.FieldFaults)
+	advanceCounter(&last.read, now.read, &delta.read, have&sensor.FieldIO)
+	advanceCounter(&last.write, now.write, &delta.write, have&sensor.FieldIO)
+	return delta
 }
 
-func (u *usage) add(d usage) {
-	u.user += d.user
-	u.system += d.system
-	u.wait += d.wait
-	u.voluntary += d.voluntary
-	u.involun += d.involun
-	u.majorFaults += d.majorFaults
-	u.read += d.read
-	u.write += d.write
+func (u *usage) add(delta usage) {
+	u.user += delta.user
+	u.system += delta.system
+	u.wait += delta.wait
+	u.voluntary += delta.voluntary
+	u.involun += delta.involun
+	u.majorFaults += delta.majorFaults
+	u.read += delta.read
+	u.write += delta.write
 }
 
-// subtract subtracts counters that are part of u.
-func (u *usage) subtract(d usage) {
-	u.user -= d.user
-	u.system -= d.system
-	u.wait -= d.wait
-	u.voluntary -= d.voluntary
-	u.involun -= d.involun
-	u.majorFaults -= d.majorFaults
-	u.read -= d.read
-	u.write -= d.write
+// subtract subtracts counters that u includes.
+func (u *usage) subtract(delta usage) {
+	u.user -= delta.user
+	u.system -= delta.system
+	u.wait -= delta.wait
+	u.voluntary -= delta.voluntary
+	u.involun -= delta.involun
+	u.majorFaults -= delta.majorFaults
+	u.read -= delta.read
+	u.write -= delta.write
 }
 
-// lacks is a set of figures that lack some threads: one byte of [sensor.Fields].
-type lacks uint8
+// lackedFigures is a set of figures that lack some threads, as one byte of [sensor.Fields].
+type lackedFigures uint8
 
 const (
-	lackWait lacks = 1 << iota
+	lackWait lackedFigures = 1 << iota
 	lackIO
 )
 
-func lacksOf(partial sensor.Fields) (l lacks) {
+func lacksOf(partial sensor.Fields) (l lackedFigures) {
 	if partial&sensor.FieldWait != 0 {
 		l |= lackWait
 	}
@@ -101,29 +101,29 @@ func advanceCounter(last *uint64, now uint64, d *uint64, known sensor.Fields) {
 	}
 }
 
-func increase(a, b uint64) uint64 {
+func counterIncrease(a, b uint64) uint64 {
 	if b > a {
 		return b - a
 	}
 	return 0
 }
 
-// split returns the share of total that falls to a, in the ratio a to b.
-func split(total, a, b uint64) uint64 {
+// shareOf returns the share of total that falls to a, if total is split in the ratio a to b.
+func shareOf(total, a, b uint64) uint64 {
 	if a+b == 0 {
 		return total
 	}
 	return min(total, uint64(float64(total)*(float64(a)/float64(a+b))))
 }
 
-// capacity returns an upper bound of the CPU nanoseconds that the machine delivered between boot and the end of the
-// pass. A pass takes seconds if hundreds of processes compete for processors. The bound includes a margin of a quarter
-// and a tenth of a second, because counters are not read at one instant.
-func capacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
+// cpuCapacity returns an upper bound of the CPU nanoseconds that the machine delivered between boot and the end of
+// the pass. A pass takes seconds if hundreds of processes compete for processors. The bound includes a margin of a
+// quarter and a tenth of a second, because counters are not read at one instant.
+func cpuCapacity(elapsed, boot uint64, m *sensor.Machine) uint64 {
 	if m == nil {
 		return 1 << 62
 	}
-	return (elapsed+increase(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
+	return (elapsed+counterIncrease(boot, m.Boot))*uint64(max(m.Cores, 1))*5/4 + 1e8
 }
 
 // isZombie reports whether the process has no thread left.

@@ -6,8 +6,8 @@ import "reckon/sensor"
 // reaped one child, or several that ended at the same time. Since then it cannot have started and
 // reaped another child, except within its own time slice.
 
-// waking is the number of times that a parent of one thread got a processor.
-type waking struct {
+// wakeups is the number of times that a parent with one thread was scheduled.
+type wakeups struct {
 	turns  uint64 // as last reported; 0 if unknown
 	asleep bool   // at that reading
 	once   bool   // it was asleep at the reading before, and got a processor at most once since
@@ -16,7 +16,7 @@ type waking struct {
 
 // recordWakeups records a reading of the parent.
 func (o *childTimes) recordWakeups(p *sensor.Process, tick uint64) {
-	w := &o.waking
+	w := &o.wakeups
 	if w.tick == tick {
 		return
 	}
@@ -28,19 +28,19 @@ func (o *childTimes) recordWakeups(p *sensor.Process, tick uint64) {
 	}
 }
 
-// watchParent begins with a parent after this pass saw its first child. Its own reading may have come before the child's.
+// watchParent begins to count the wakeups of a parent when a pass shows its first child. The parent may have been read before that child.
 func (o *childTimes) watchParent(tab *table, pid int32) {
 	if o.turns != 0 {
 		return
 	}
-	if p := livingOf(tab.line.live, pid); p != nil {
+	if p := findLiving(tab.line.live, pid); p != nil {
 		o.recordWakeups(p, tab.tick)
 	}
 }
 
 // wokenOnce reports whether the payer q of an exited process e was woken only once since the last tick. It then cannot have
 // reaped a second child that began since. All processes between q and e must belong to the part of e.
-func (tab *table) wokenOnce(q, e *process, s spans) bool {
+func (tab *table) wokenOnce(q, e *process, s tickSpans) bool {
 	o := q.children
 	if !o.once || (q.rate-o.rate)*float64(s.tick) > float64(clockStep)/2 {
 		return false

@@ -40,7 +40,7 @@ func (w *wantedCores) observe(now, elapsed uint64) {
 	w.alive = 0
 }
 
-// exportWanted appends the distribution. p leads the workload.
+// exportWanted appends the distribution. p is the leading part of the workload.
 func (g *group) exportWanted(p *Part, b *metric.Batch) {
 	w := g.wanted
 	if w == nil {

@@ -67,8 +67,8 @@ func (w *jobGroup) close() {
 	}
 }
 
-// readWholes reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
-func (r *registry) readWholes(settled bool) {
+// readJobGroups reads the control groups of workloads, unless all parts are idle and the last reading is recent enough.
+func (r *registry) readJobGroups(settled bool) {
 	for _, p := range r.order {
 		w := p.group.whole
 		switch {
@@ -77,14 +77,14 @@ func (r *registry) readWholes(settled bool) {
 			w.read(settled)
 		default:
 			b := w.memory.ensureBounds()
-			b.since.later(b.now)
-			b.now = span{}
+			b.since.mergeLater(b.now)
+			b.now = processReports{}
 		}
 	}
 }
 
-// exportWhole appends the figures of the control group of the whole workload. p is the leading part.
-func (g *group) exportWhole(p *Part, b *metric.Batch) {
+// exportJobGroup appends the figures of the control group of the whole workload. p is the leading part.
+func (g *group) exportJobGroup(p *Part, b *metric.Batch) {
 	w := g.whole
 	if w == nil {
 		return

@@ -14,8 +14,8 @@ const zombieAfter = uint64(time.Minute)
 var zombies = metric.NewDesc("reckon_zombie_processes", metric.Gauge, metric.None, []string{"owner"},
 	"Processes of the owner that ended at least a minute ago and that their parent did not wait for. Absent if there are none.")
 
-// dead is the number of zombies of an owner.
-type dead struct {
+// zombieCount is the number of zombies of an owner.
+type zombieCount struct {
 	n      uint32
 	series *metric.Series // nil until there was one to report
 }
@@ -29,12 +29,12 @@ func (tab *table) countZombie(e *process, p *sensor.Process) {
 	case e.dead == 0:
 		e.dead = max(tab.lastAt, 1)
 	}
-	if increase(e.dead, tab.lastAt) < zombieAfter {
+	if counterIncrease(e.dead, tab.lastAt) < zombieAfter {
 		return
 	}
 	d := tab.dead[e.part.owner]
 	if d == nil {
-		d = new(dead)
+		d = new(zombieCount)
 		tab.dead[e.part.owner] = d
 	}
 	d.n++

@@ -146,7 +146,7 @@ type Agent struct {
 	tasks   taskSource
 	machine sensor.MachineReader
 	cgroups sensor.CgroupReader
-	sensors []*unit
+	sensors []*sensorState
 	chain   workload.Chain
 	pods    *kubelet.Cache // nil if no kubelet is asked
 	packer  *s2.Writer     // of the state; nil before the first one
@@ -154,13 +154,13 @@ type Agent struct {
 	kubernetes *kubernetes.Resolver
 	waiting    metric.Cache // series of containers that wait
 	notRunning metric.Cache // other pods and containers without an account, for consumers that list pods
-	podNet     podNet
-	podGroups  podGroups
+	podNet     podNetworks
+	podGroups  podCgroups
 	user       func(uid uint32) string
-	look       looker   // at a process in /proc
-	probes     []string // workload.Probes
+	look       identityReader // at a process in /proc
+	probes     []string       // workload.Probes
 	ledger     *account.Ledger
-	meter      *metering // nil if a recording is played
+	meter      *energyReading // nil if a recording is played
 	closers    []io.Closer
 	missing    []all.Entry // sensors that may appear later
 
@@ -170,39 +170,39 @@ type Agent struct {
 	haveNode bool
 	batch    metric.Batch
 	gpu      gpuReading
-	kernel   tallyReading
+	kernel   tallyReader
 	monitors sensor.MonitorPass
-	sharing  sharing
+	sharing  sharedMeasuring
 	own      externalFigures
 	views    []compat.View
-	rates    podRates
+	rates    fastPods
 	stored   storedViews
-	known    map[uint64]*membership
+	known    map[uint64]*cgroupSet
 	// introduced is the boot time of the pass for which introduce ran last.
 	introduced uint64
-	leaders    map[int32]*leader
+	leaders    map[int32]*groupLeader
 	handles    map[string]*sharedHandle
 	now        func() time.Time
 	btime      int64 // seconds since the Unix epoch of boot
 	bootID     string
-	self       self
+	self       selfStats
 	rows       []account.Live
 
 	asks chan func() // run by the loop, between two ticks
 
 	mu      sync.RWMutex // guards the fields below, and own.inputs
-	exposed exposure
+	exposed exportCopy
 	status  []client.Sensor
 }
 
 // Node returns the name of the machine that the agent measures.
 func (a *Agent) Node() string { return a.config.Node }
 
-// warmUp is the number of ticks after which the memory used during the start is returned.
-const warmUp = 5
+// startTicks is the number of ticks after which the agent returns the memory that its start used.
+const startTicks = 5
 
-// giveBack is the number of ticks after which a lean agent returns memory again.
-const giveBack = 300
+// memoryReturnTicks is the number of ticks after which a lean agent returns unused memory again.
+const memoryReturnTicks = 300
 
 // Run reads until ctx ends, or until the end of a recording that is not repeated. Each export goes
 // to every sink. If a sink fails, the error is logged and the other sinks continue. The last
@@ -221,22 +221,22 @@ func (a *Agent) Run(ctx context.Context, live Listener, sinks ...Sink) error {
 		err := a.tick()
 		switch {
 		case errors.Is(err, io.EOF):
-			a.export(a.passStart())
+			a.export(a.passTime())
 			a.send(ctx, sinks, failing)
 			return nil
 		case err != nil:
 			return err
 		}
-		if n == warmUp || a.config.Lean && n%giveBack == 0 {
+		if n == startTicks || a.config.Lean && n%memoryReturnTicks == 0 {
 			debug.FreeOSMemory() // memory used for opening the sensors, and garbage
 		}
 		if live != nil && live.Subscribers() > 0 {
 			a.readCounts()
-			live.Publish(a.live())
+			live.Publish(a.buildLive())
 		}
 		if now := time.Now(); n > 0 && !now.Before(next) {
 			a.awaitNames(ctx)
-			a.export(a.passStart())
+			a.export(a.passTime())
 			a.save() // first, so that receivers never have more than the saved state
 			a.send(ctx, sinks, failing)
 			if next = next.Add(a.config.Export); next.Before(now) {
@@ -272,7 +272,7 @@ func (a *Agent) takeFinalReading(sinks []Sink, failing []bool) error {
 	if err := a.tick(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	a.export(a.passStart())
+	a.export(a.passTime())
 	a.save()
 	a.send(ctx, sinks, failing)
 	return nil
@@ -281,7 +281,7 @@ func (a *Agent) takeFinalReading(sinks []Sink, failing []bool) error {
 // tick reads the task table and the machine once.
 func (a *Agent) tick() error {
 	began := time.Now()
-	a.gpu.start(a.config.Tick)
+	a.gpu.startBackground(a.config.Tick)
 	a.pass.Reset()
 	if err := a.tasks.Read(&a.pass); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -293,7 +293,7 @@ func (a *Agent) tick() error {
 		return nil
 	}
 	a.pass.Lacks = task.Lacks(a.pass.Lacks, a.tasks.Live(), a.tasks.Exits())
-	a.childTimes(&a.pass)
+	a.readChildTimes(&a.pass)
 	var m *sensor.Machine
 	if a.machine != nil {
 		err := a.machine.ReadMachine(&a.total)
@@ -303,19 +303,19 @@ func (a *Agent) tick() error {
 		}
 	}
 	a.recordResult(a.tasks.Name(), a.pass.RefuseMemory(a.total.MemoryTotal))
-	a.ledger.Tick(a.passStart(), &a.pass, m)
+	a.ledger.Tick(a.passTime(), &a.pass, m)
 	a.tickLinks()
 	a.tickCounts()
-	a.tickShared()
+	a.measureShared()
 	a.tickGPU()
 	a.tickEnergy(m)
 	a.self.countTick(time.Since(began), a.config.Tick)
 	return nil
 }
 
-// passStart returns the wall time at which the current pass began. Figures carry this timestamp, because on an overloaded
+// passTime returns the wall time at which the current pass began. Figures carry this timestamp, because on an overloaded
 // machine the export may follow seconds later. Its own time would not match the CPU times.
-func (a *Agent) passStart() time.Time {
+func (a *Agent) passTime() time.Time {
 	now := a.now()
 	var ts unix.Timespec
 	if a.config.Replay != "" || unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
@@ -363,7 +363,7 @@ func (a *Agent) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reading names the sources of processes and of their ends in a few words.
+// Reading returns a few words that name the sources of processes and of exit records.
 func (a *Agent) Reading() string {
 	s := "processes by " + a.tasks.Live()
 	if exits := a.tasks.Exits(); exits != "" {
@@ -372,7 +372,7 @@ func (a *Agent) Reading() string {
 	return s + ", no exit records"
 }
 
-// SeesEnds reports whether ends of processes are recorded.
+// SeesEnds reports whether the ends of processes are recorded.
 func (a *Agent) SeesEnds() bool { return a.tasks.Exits() != "" }
 
 // SeesOthersIO reports whether the I/O of processes of other users can be read.
@@ -382,11 +382,12 @@ func (a *Agent) SeesOthersIO() bool {
 	}
 	status, _ := os.ReadFile("/proc/self/status")
 	uidMap, _ := os.ReadFile("/proc/self/uid_map")
-	return mayTrace(string(status), string(uidMap))
+	return maySeeAllUsers(string(status), string(uidMap))
 }
 
-// mayTrace reads /proc/PID/status and /proc/PID/uid_map: whether processes of all users of the machine may be looked into.
-func mayTrace(status, uidMap string) bool {
+// maySeeAllUsers reports whether the agent may read the details of processes of all users. It reads /proc/PID/status and
+// /proc/PID/uid_map.
+func maySeeAllUsers(status, uidMap string) bool {
 	_, rest, _ := strings.Cut(status, "\nCapEff:")
 	line, _, _ := strings.Cut(rest, "\n")
 	set, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)

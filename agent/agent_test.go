@@ -126,7 +126,7 @@ func TestOwnUse(t *testing.T) {
 // ownWorkload is the workload of this process.
 func ownWorkload(t *testing.T, a *Agent) workload.ID {
 	t.Helper()
-	p := a.find(int32(unix.Getpid()))
+	p := a.findProcess(int32(unix.Getpid()))
 	if p == nil {
 		t.Fatal("this process is not in the task table")
 	}
@@ -337,7 +337,7 @@ func TestRecordAndReplay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.add("card", &card{pid: int32(os.Getpid())}, nil)
+	a.addSensor("card", &card{pid: int32(os.Getpid())}, nil)
 	r, meta := a.Recorder(true, recording.NewScrubber(a.Node()), 50*time.Millisecond)
 	w, err := recording.NewWriter(f, meta)
 	if err != nil {

@@ -7,10 +7,10 @@ type processReader interface {
 	Process(pid int32) (sensor.Process, error)
 }
 
-// childTimes reads the child times of every process in the first tick, if the source of processes does not report them.
-// From this first reading, the agent knows what children used while it was down, and what they used before it first
-// ran.
-func (a *Agent) childTimes(pass *sensor.Pass) {
+// readChildTimes reads the child times of every process in the first tick, if the source of processes does not report
+// them. From this first reading, the agent knows what children used while it was down, and what they used before it
+// first ran.
+func (a *Agent) readChildTimes(pass *sensor.Pass) {
 	look, ok := a.look.(processReader)
 	if !ok || a.self.ticks > 0 {
 		return

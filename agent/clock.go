@@ -11,12 +11,10 @@ import (
 // minutes, the clock lead that receivers accept.
 const maxBackwardStep = 5 * time.Minute
 
-// clock is the time of day for exports. It follows the machine's clock. If that is set back by up
-// to maxBackwardStep, it continues evenly, ahead by that amount. Otherwise newer counter samples would
-// sort among older ones, look like a reset, and be counted twice. It follows the machine again once
-// that clock is set forward.
-//
-// A longer step is followed with a warning. It is not safe for concurrent use.
+// clock is the time of day for exports. It follows the machine's clock. If that clock is set back by up to
+// maxBackwardStep, the time continues evenly, ahead by the step. Otherwise newer counter samples would have earlier
+// times than older ones, look like a reset, and be counted twice. The time follows the machine's clock again once
+// that is set forward. A longer step is followed with a warning. A clock is not safe for concurrent use.
 type clock struct {
 	wall  func() time.Time
 	boot  func() time.Duration // since boot, suspended or not
@@ -27,11 +25,11 @@ type clock struct {
 }
 
 func newClock(log *slog.Logger) *clock {
-	return &clock{wall: time.Now, boot: func() time.Duration { return clockOf(unix.CLOCK_BOOTTIME) }, log: log}
+	return &clock{wall: time.Now, boot: func() time.Duration { return readClock(unix.CLOCK_BOOTTIME) }, log: log}
 }
 
-// clockOf reads a clock that all kernels have.
-func clockOf(id int32) time.Duration {
+// readClock reads a clock that all kernels have.
+func readClock(id int32) time.Duration {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(id, &ts)
 	return time.Duration(ts.Nano())
@@ -44,7 +42,7 @@ func (c *clock) now() time.Time {
 		even := c.last.Add(boot - c.at) // the time if no clock had been set
 		switch {
 		case t.Before(c.last):
-			t = c.setBack(wall, even)
+			t = c.followStepBack(wall, even)
 		case c.ahead > 0 && t.After(even.Add(time.Second)):
 			c.ahead = max(0, even.Sub(wall))
 			t = wall.Add(c.ahead)
@@ -54,8 +52,8 @@ func (c *clock) now() time.Time {
 	return t
 }
 
-// setBack returns the time after a step back of the machine's clock.
-func (c *clock) setBack(wall, even time.Time) time.Time {
+// followStepBack returns the time to use after a backward step of the machine's clock.
+func (c *clock) followStepBack(wall, even time.Time) time.Time {
 	back := even.Sub(wall)
 	if back <= maxBackwardStep {
 		c.ahead = back

@@ -19,8 +19,8 @@ type storedViews struct {
 	before   map[*metric.Series]*metric.Series // of the last generation
 }
 
-// mark changes the series of samples from n on.
-func (v *storedViews) mark(b *metric.Batch, n int) {
+// addLabels replaces the series of the samples from index n on by series with the labels job and instance.
+func (v *storedViews) addLabels(b *metric.Batch, n int) {
 	if v.descs == nil {
 		v.descs = make(map[*metric.Desc]*metric.Desc)
 	}
@@ -32,7 +32,7 @@ func (v *storedViews) mark(b *metric.Batch, n int) {
 		own := v.series[s]
 		if own == nil {
 			if own = v.before[s]; own == nil {
-				own = v.labelled(s)
+				own = v.withLabels(s)
 			}
 			v.series[s] = own
 		}
@@ -40,8 +40,8 @@ func (v *storedViews) mark(b *metric.Batch, n int) {
 	}
 }
 
-// labelled returns s with the labels job and instance, unless the view sets them itself.
-func (v *storedViews) labelled(s *metric.Series) *metric.Series {
+// withLabels returns s with the labels job and instance, unless the view sets them itself.
+func (v *storedViews) withLabels(s *metric.Series) *metric.Series {
 	d := v.descs[s.Desc]
 	if d == nil {
 		own := *s.Desc

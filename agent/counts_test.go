@@ -38,9 +38,9 @@ func TestCountsArePutOff(t *testing.T) {
 		want   []int // readings by the end of each tick
 	}{
 		"nothing ends":                         {"ebpf", []int{0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, false, []int{0, 0, 0, 1, 1, 1, 1, 2, 2}},
-		"few end":                              {"ebpf", []int{0, countEnded - 1, 0, 0, 0}, 0, false, []int{0, 0, 0, 1, 1}},
-		"many end in a tick":                   {"ebpf", []int{0, countEnded, 0, 0, 0, 0, 0}, 0, false, []int{0, 1, 2, 2, 2, 2, 3}},
-		"many end in several ticks":            {"ebpf", []int{countEnded / 2, countEnded / 2, 0, 0}, 0, false, []int{0, 1, 2, 2}},
+		"few end":                              {"ebpf", []int{0, maxEndedUncounted - 1, 0, 0, 0}, 0, false, []int{0, 0, 0, 1, 1}},
+		"many end in a tick":                   {"ebpf", []int{0, maxEndedUncounted, 0, 0, 0, 0, 0}, 0, false, []int{0, 1, 2, 2, 2, 2, 3}},
+		"many end in several ticks":            {"ebpf", []int{maxEndedUncounted / 2, maxEndedUncounted / 2, 0, 0}, 0, false, []int{0, 1, 2, 2}},
 		"an export":                            {"ebpf", []int{0, 0, 0, 0, 0, 0}, 2, false, []int{0, 1, 1, 1, 1, 2}},
 		"an export in the tick of a reading":   {"ebpf", []int{0, 0, 0, 0, 0}, 4, false, []int{0, 0, 0, 1, 1}},
 		"it is not known how many end":         {"", []int{0, 0, 0}, 0, false, []int{1, 2, 3}},

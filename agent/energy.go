@@ -11,9 +11,9 @@ import (
 	"reckon/sensor"
 )
 
-// metering reads the meters of the node at each tick and has the ledger split their energy.
-type metering struct {
-	sources []*meterReader
+// energyReading reads the meters of the node at each tick and has the ledger split their energy.
+type energyReading struct {
+	sources []*sensorMeters
 	list    []attribution.Source
 	model   *powerModel // nil without one
 	machine sensor.Machine
@@ -25,26 +25,26 @@ type metering struct {
 	busy   func(zone string) (share float64, ok bool)
 }
 
-// meterReader is a sensor that meters.
-type meterReader struct {
-	unit   *unit
+// sensorMeters holds the meters of one sensor.
+type sensorMeters struct {
+	unit   *sensorState
 	source sensor.MeterSource
 	meters []sensor.Meter
 }
 
-// meterAll collects the meters of all sensors.
-func (a *Agent) meterAll() {
-	a.meter = &metering{}
+// collectMeters collects all sensors that have meters.
+func (a *Agent) collectMeters() {
+	a.meter = &energyReading{}
 	for _, u := range a.sensors {
 		if s, ok := u.sensor.(sensor.MeterSource); ok {
-			a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: s})
+			a.meter.sources = append(a.meter.sources, &sensorMeters{unit: u, source: s})
 		}
 	}
 }
 
 // openMeters finds the sensors with meters, or the power model if there are none.
 func (a *Agent) openMeters() []Note {
-	a.meterAll()
+	a.collectMeters()
 	a.openPlaces()
 	var notes []Note
 	m, err := openPowerModel(a.config.Root, a.config.PowerModel)
@@ -59,7 +59,7 @@ func (a *Agent) openMeters() []Note {
 	case len(a.meter.sources) > 0 && a.config.PowerModel == "":
 		// A meter is better than the curve that is built in.
 	default:
-		a.add("power-model", nil, err)
+		a.addSensor("power-model", nil, err)
 		notes = append(notes, Note{"power-model", err})
 	}
 	return notes
@@ -86,7 +86,7 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 		e.list = append(e.list, s)
 	}
 	if e.model != nil {
-		if s, ok := e.model.read(load.CPU, load.Boot); ok {
+		if s, ok := e.model.readPower(load.CPU, load.Boot); ok {
 			e.list = append(e.list, s)
 		}
 	}
@@ -106,7 +106,7 @@ func (a *Agent) tickEnergy(m *sensor.Machine) {
 }
 
 // utilisation returns the busy share of the processors' time since the last tick.
-func (e *metering) utilisation(m *sensor.Machine) float64 {
+func (e *energyReading) utilisation(m *sensor.Machine) float64 {
 	if m == nil {
 		e.primed = false
 		return math.NaN()
@@ -128,12 +128,12 @@ func (a *Agent) exportEnergy(b *metric.Batch) {
 		return
 	}
 	m := a.meter.model
-	m.inputs.export(a.pass.Boot, b.Samples)
+	m.inputs.readExport(a.pass.Boot, b.Samples)
 	if err := m.missingError(); err != nil || m.blamed {
 		a.recordResult("power-model", err)
 		m.blamed = true
 	}
 	if a.ledger.EnergyModelled() {
-		m.export(b)
+		m.exportModel(b)
 	}
 }

@@ -46,10 +46,10 @@ func (s *steady) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 // its share of the CPU time, and the sum of all against the meter.
 func TestEnergyOfOwnUse(t *testing.T) {
 	a := open(t, Config{Source: "procfs", PowerModel: noModel})
-	u := &unit{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
+	u := &sensorState{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
 	a.sensors = append(a.sensors, u)
 	s := &steady{a: a}
-	a.meter.sources = []*meterReader{{unit: u, source: s}}
+	a.meter.sources = []*sensorMeters{{unit: u, source: s}}
 	if err := a.tick(); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestEnergyOfOwnUse(t *testing.T) {
 
 // groupName is the last word of the workload of this process.
 func groupName(a *Agent) string {
-	p := a.find(int32(unix.Getpid()))
+	p := a.findProcess(int32(unix.Getpid()))
 	if p == nil {
 		return "?"
 	}
@@ -163,7 +163,7 @@ func TestModelOfAnySeries(t *testing.T) {
 	pump := &gauges{series: metric.NewSeries(&metric.Desc{Name: "site_pump_hertz", Kind: metric.Gauge, Labels: []string{"room"}}, "b"),
 		value: 30}
 	a.Attach(pump)
-	u := &unit{name: "played", series: metric.NewSeries(sensorUp, "played", ""), up: true}
+	u := &sensorState{name: "played", series: metric.NewSeries(sensorUp, "played", ""), up: true}
 	a.sensors = append(a.sensors, u)
 	a.addGPU(u, &played{})
 	for range 3 {
@@ -220,14 +220,14 @@ func TestPowerModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.inputs.close()
-	if _, ok := p.read(0.5, 1e9); ok {
+	if _, ok := p.readPower(0.5, 1e9); ok {
 		t.Error("a figure before rates are known")
 	}
-	s, ok := p.read(0.5, 2e9)
+	s, ok := p.readPower(0.5, 2e9)
 	if !ok || s.Idle != 50 || s.Meters[0].Watts < 100 || s.Meters[0].Watts > 200 || !s.Model {
 		t.Errorf("%+v %v, want some 100 W, 50 of them idle", s, ok)
 	}
-	if _, ok := p.read(math.NaN(), 3e9); ok {
+	if _, ok := p.readPower(math.NaN(), 3e9); ok {
 		t.Error("a figure without a utilisation")
 	}
 	for name, c := range map[string]struct{ path, want string }{
@@ -270,10 +270,10 @@ func TestPowerModel(t *testing.T) {
 // TestRefusedReadings: one impossible reading is counted and is no failure of the sensor; a series of them is.
 func TestRefusedReadings(t *testing.T) {
 	a := open(t, Config{Source: "procfs", PowerModel: noModel})
-	u := &unit{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
+	u := &sensorState{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
 	a.sensors = append(a.sensors, u)
 	s := &steady{a: a}
-	a.meter.sources = []*meterReader{{unit: u, source: s}}
+	a.meter.sources = []*sensorMeters{{unit: u, source: s}}
 	u.sensor = &attached{s}
 	for i := range 5 {
 		s.fail = nil

@@ -12,16 +12,16 @@ import (
 	"reckon/web/client"
 )
 
-// exposure is a copy of an export for scrapes. It keeps the histograms of the last two exports, because a scrape may
+// exportCopy is a copy of an export for scrapes. It keeps the histograms of the last two exports, because a scrape may
 // still read an export's histograms while the next one is written.
-type exposure struct {
+type exportCopy struct {
 	samples    []metric.Sample
 	histograms [2][]metric.Histogram
 	current    int // of histograms
 }
 
-// unit is one sensor and its state.
-type unit struct {
+// sensorState is a sensor with the result of its last readings.
+type sensorState struct {
 	name   string
 	sensor sensor.Sensor // nil when it is not available
 	series *metric.Series
@@ -36,14 +36,14 @@ type unit struct {
 	oddSeries *metric.Series
 }
 
-// export fills the batch with everything to be reported now.
+// export fills the batch with everything that is exported at the time now.
 func (a *Agent) export(now time.Time) {
 	a.readCounts()
 	a.batch.Reset(now)
-	a.takeUpReports()
+	a.addReports()
 	a.readMonitors()
 	a.ledger.Export(&a.batch)
-	a.ledger.Excess(func(owner string) {
+	a.ledger.EachExcessOwner(func(owner string) {
 		if !a.self.crowded[owner] {
 			if a.self.crowded == nil {
 				a.self.crowded = map[string]bool{}
@@ -82,7 +82,7 @@ func (a *Agent) export(now time.Time) {
 			a.batch.Add(u.oddSeries, u.refused)
 		}
 	}
-	a.self.export(a, &a.batch)
+	a.self.exportStats(a, &a.batch)
 	a.forgetEmptyGroups()
 
 	a.mu.Lock()
@@ -97,18 +97,18 @@ func (a *Agent) export(now time.Time) {
 		all = a.exportViews(&a.batch)
 	}
 	if a.config.Expose {
-		a.exposed.copy(&a.batch)
+		a.exposed.copyFrom(&a.batch)
 	}
 	if a.config.StoreCompat {
 		a.batch.Samples = append(a.batch.Samples[:n], a.batch.Samples[all:]...)
-		a.stored.mark(&a.batch, n)
+		a.stored.addLabels(&a.batch, n)
 	} else {
 		a.batch.Samples = a.batch.Samples[:n] // views are for scrapes: the store keeps our names
 	}
 }
 
-// copy copies the samples of b, reusing memory.
-func (e *exposure) copy(b *metric.Batch) {
+// copyFrom copies the samples of b, reusing memory.
+func (e *exportCopy) copyFrom(b *metric.Batch) {
 	e.samples = append(e.samples[:0], b.Samples...)
 	e.current = 1 - e.current
 	own := metric.Batch{Samples: e.samples}
@@ -140,12 +140,12 @@ var sensorUp = metric.NewDesc("reckon_sensor_up", metric.Gauge, metric.None, []s
 var refusedReadings = metric.NewDesc("reckon_sensor_refused_readings_total", metric.Counter, metric.None, []string{"sensor"},
 	"Readings beyond the limits of the device or the control group. They are left out, and the log names them.")
 
-// add registers a sensor. err is nil if the sensor is available, and otherwise the reason why it is not.
-func (a *Agent) add(name string, s sensor.Sensor, err error) {
+// addSensor registers a sensor. err is nil if the sensor is available, and otherwise the reason why it is not.
+func (a *Agent) addSensor(name string, s sensor.Sensor, err error) {
 	err = explainFileLimit(err)
-	u := &unit{name: name, sensor: s, up: err == nil}
+	u := &sensorState{name: name, sensor: s, up: err == nil}
 	if err != nil {
-		u.reason = reasonOf(err)
+		u.reason = shortenReason(err)
 		a.log.Info("sensor not available", "sensor", name, "reason", err.Error())
 	}
 	u.series = metric.NewSeries(sensorUp, name, u.reason)
@@ -154,7 +154,7 @@ func (a *Agent) add(name string, s sensor.Sensor, err error) {
 
 // Attach adds a sensor to be read at each export, in addition to those of this machine. It must be
 // called before Run. The agent closes the sensor.
-func (a *Agent) Attach(s sensor.Sensor) { a.add(s.Name(), s, nil) }
+func (a *Agent) Attach(s sensor.Sensor) { a.addSensor(s.Name(), s, nil) }
 
 // recordResult records the result of a reading by a sensor that the agent reads in a special way.
 func (a *Agent) recordResult(name string, err error) {
@@ -164,15 +164,15 @@ func (a *Agent) recordResult(name string, err error) {
 			return
 		}
 	}
-	a.add(name, nil, err)
+	a.addSensor(name, nil, err)
 }
 
-// tolerated is the number of readings in a row with an impossible value from which on the sensor is broken.
-const tolerated = 3
+// maxOddReadings is the number of consecutive readings with an impossible value after which a sensor counts as broken.
+const maxOddReadings = 3
 
 // recordReading records the result of a reading. The start and the end of a failure are each logged once.
 // A single implausible value is counted and logged, but is not a failure.
-func (a *Agent) recordReading(u *unit, err error) {
+func (a *Agent) recordReading(u *sensorState, err error) {
 	err = explainFileLimit(err)
 	if n, alone := sensor.Implausible(err); n > 0 {
 		if err != u.lastOdd { // else it was reported by another method of the sensor
@@ -181,7 +181,7 @@ func (a *Agent) recordReading(u *unit, err error) {
 			}
 			u.refused, u.lastOdd = u.refused+float64(n), err
 		}
-		if alone && u.odd < tolerated {
+		if alone && u.odd < maxOddReadings {
 			return
 		}
 	} else if err == nil {
@@ -190,16 +190,16 @@ func (a *Agent) recordReading(u *unit, err error) {
 	switch {
 	case err != nil && !u.failed:
 		a.log.Warn("sensor fails", "sensor", u.name, "err", err)
-		u.change(false, reasonOf(err))
+		u.setState(false, shortenReason(err))
 		u.failed = true
 	case err == nil && u.failed:
 		a.log.Info("sensor works again", "sensor", u.name)
-		u.change(true, "")
+		u.setState(true, "")
 		u.failed = false
 	}
 }
 
-func (u *unit) change(up bool, reason string) {
+func (u *sensorState) setState(up bool, reason string) {
 	if u.up != up || u.reason != reason {
 		u.up, u.reason = up, reason
 		u.series = metric.NewSeries(sensorUp, u.name, reason)
@@ -218,8 +218,8 @@ func explainFileLimit(err error) error {
 // maxReason is the maximum length of a reason in bytes, because it becomes a label.
 const maxReason = 240
 
-// reasonOf shortens an error for a label, to the missing thing and the remedy.
-func reasonOf(err error) string {
+// shortenReason shortens an error for use as a label. It keeps the missing thing and the remedy.
+func shortenReason(err error) string {
 	var u *sensor.UnavailableError
 	s := strings.ReplaceAll(err.Error(), "\n", "; ")
 	if errors.As(err, &u) {

@@ -11,9 +11,9 @@ import (
 	"reckon/sensor/node"
 )
 
-// features reads the inputs of a power model. It reads processor, disk, network and GPU activity at every tick. All
-// others may be any series of this node; it reads them at each export and uses the values until the next one.
-type features struct {
+// modelInputs reads the features of a power model. It reads processor, disk, network and GPU activity at every tick.
+// All others may be any series of this node; it reads them at each export and uses the values until the next one.
+type modelInputs struct {
 	names  []string
 	values []float64
 	known  []bool
@@ -29,12 +29,12 @@ type features struct {
 
 // openFeatures returns a reader for all features of m. If no series provides a feature, the error names the feature and
 // the available series.
-func openFeatures(root string, m *powermodel.Model) (*features, error) {
-	f := &features{cpu: -1, gpu: -1}
+func openFeatures(root string, m *powermodel.Model) (*modelInputs, error) {
+	f := &modelInputs{cpu: -1, gpu: -1}
 	disk, network := false, false
 	var unknown []string
 	for _, x := range m.Features {
-		if f.index(x.Name) >= 0 {
+		if f.inputIndex(x.Name) >= 0 {
 			continue // a lag of one that is read
 		}
 		found, err := feature.Find(x.Name, x.Source)
@@ -63,19 +63,19 @@ func openFeatures(root string, m *powermodel.Model) (*features, error) {
 			powermodel.ErrFeature)
 	}
 	if disk {
-		if err := f.open(func() (sensor.Sensor, error) { return node.NewDisk(root) }); err != nil {
+		if err := f.openSensor(func() (sensor.Sensor, error) { return node.NewDisk(root) }); err != nil {
 			return nil, err
 		}
 	}
 	if network {
-		if err := f.open(func() (sensor.Sensor, error) { return node.NewNetwork(root) }); err != nil {
+		if err := f.openSensor(func() (sensor.Sensor, error) { return node.NewNetwork(root) }); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-func (f *features) open(with func() (sensor.Sensor, error)) error {
+func (f *modelInputs) openSensor(with func() (sensor.Sensor, error)) error {
 	s, err := with()
 	if err != nil {
 		f.close()
@@ -85,7 +85,7 @@ func (f *features) open(with func() (sensor.Sensor, error)) error {
 	return nil
 }
 
-func (f *features) close() {
+func (f *modelInputs) close() {
 	for _, s := range f.sensors {
 		_ = s.Close()
 	}
@@ -103,7 +103,7 @@ func isReadBySensor(f *feature.Feature, prefix string) bool {
 	return true
 }
 
-func (f *features) index(name string) int {
+func (f *modelInputs) inputIndex(name string) int {
 	for i, n := range f.names {
 		if n == name {
 			return i
@@ -112,8 +112,8 @@ func (f *features) index(name string) int {
 	return -1
 }
 
-// tick reads the features that change within an export interval; boot is in nanoseconds.
-func (f *features) tick(cpu float64, boot uint64) {
+// readTick reads the features that change within an export interval. boot is the time since boot in nanoseconds.
+func (f *modelInputs) readTick(cpu float64, boot uint64) {
 	if f.cpu >= 0 {
 		f.values[f.cpu], f.known[f.cpu] = cpu, true // NaN is missing to the model
 	}
@@ -136,12 +136,12 @@ func (f *features) tick(cpu float64, boot uint64) {
 	f.observe(float64(boot)/1e9, f.batch.Samples, true)
 }
 
-// export reads the other features from the samples of an export.
-func (f *features) export(boot uint64, samples []metric.Sample) {
+// readExport reads the other features from the samples of an export.
+func (f *modelInputs) readExport(boot uint64, samples []metric.Sample) {
 	f.observe(float64(boot)/1e9, samples, false)
 }
 
-func (f *features) observe(seconds float64, samples []metric.Sample, quick bool) {
+func (f *modelInputs) observe(seconds float64, samples []metric.Sample, quick bool) {
 	for i, l := range f.live {
 		if l != nil && f.quick[i] == quick {
 			l.Observe(seconds, samples)
@@ -150,8 +150,8 @@ func (f *features) observe(seconds float64, samples []metric.Sample, quick bool)
 	}
 }
 
-// missing names the features that are not known, with the series that they come from.
-func (f *features) missing() []string {
+// describeMissing names the features without a known value, with the series that they are computed from.
+func (f *modelInputs) describeMissing() []string {
 	var out []string
 	for i, ok := range f.known {
 		switch {

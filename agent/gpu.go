@@ -9,14 +9,14 @@ import (
 
 // gpuReading reads the GPUs of the node at each tick and has the ledger split their use.
 type gpuReading struct {
-	sources []gpuReader
+	sources []sensorGPUs
 	pass    sensor.GPUPass
 	next    time.Time // when the next export is due
 }
 
-// gpuReader is a sensor that reads GPUs.
-type gpuReader struct {
-	unit   *unit
+// sensorGPUs is a sensor that reads GPUs.
+type sensorGPUs struct {
+	unit   *sensorState
 	source sensor.GPUSource
 }
 
@@ -29,15 +29,15 @@ func (a *Agent) openGPUs() {
 	}
 }
 
-func (a *Agent) addGPU(u *unit, s sensor.GPUSource) {
-	a.gpu.sources = append(a.gpu.sources, gpuReader{u, s})
+func (a *Agent) addGPU(u *sensorState, s sensor.GPUSource) {
+	a.gpu.sources = append(a.gpu.sources, sensorGPUs{u, s})
 	if a.meter != nil {
 		a.meter.busy = a.gpu.busy
 	}
 }
 
-// start starts the background readings of the sensors for a tick of the given length.
-func (g *gpuReading) start(tick time.Duration) {
+// startBackground starts the background readings of the sensors for a tick of the given length.
+func (g *gpuReading) startBackground(tick time.Duration) {
 	due := time.Until(g.next)
 	for _, r := range g.sources {
 		if s, ok := r.source.(sensor.GPUStarter); ok {
@@ -65,7 +65,7 @@ func (a *Agent) tickGPU() {
 	}
 }
 
-// busy returns the share of this tick that a device computed.
+// busy returns the share of this tick in which a device computed.
 func (g *gpuReading) busy(zone string) (float64, bool) {
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]

@@ -43,7 +43,7 @@ func (c *card) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 func TestGPU(t *testing.T) {
 	a := open(t, Config{Source: "procfs"})
 	c := &card{pid: int32(os.Getpid())}
-	a.add("card", c, nil)
+	a.addSensor("card", c, nil)
 	a.openMeters()
 	a.openGPUs()
 	for range 4 {

@@ -37,9 +37,9 @@ func machineOf(t *testing.T, name string) {
 func TestGuests(t *testing.T) {
 	dir := t.TempDir()
 	h := open(t, Config{Source: "procfs", PowerModel: noModel, Guests: dir})
-	u := &unit{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
+	u := &sensorState{name: "steady", series: metric.NewSeries(sensorUp, "steady", ""), up: true}
 	h.sensors = append(h.sensors, u)
-	h.meter.sources = []*meterReader{{unit: u, source: &steady{a: h}}}
+	h.meter.sources = []*sensorMeters{{unit: u, source: &steady{a: h}}}
 	machineOf(t, "db-1")
 	measure := func(a *Agent) {
 		t.Helper()

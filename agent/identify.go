@@ -13,28 +13,28 @@ import (
 	"reckon/workload/process"
 )
 
-// looker reads the identity of a process.
-type looker interface {
+// identityReader reads the facts that identify a process.
+type identityReader interface {
 	Cgroups(pid int32) ([]sensor.CgroupPath, error)
 	Env(pid int32, keys ...string) (map[string]string, error)
 	LoginSession(pid int32) (uint32, bool, error)
 }
 
-// membership describes one set of control groups.
-type membership struct {
+// cgroupSet describes one set of control groups to which processes belong.
+type cgroupSet struct {
 	paths []workload.Path
 	seen  uint64
 }
 
-// leader describes the leader of a process group. It is kept after the leader has ended, because the id of the group's
-// workload contains the start of the leader.
-type leader struct {
+// groupLeader describes the leader of a process group. It is kept after the leader has ended, because the id of the
+// group's workload contains the start of the leader.
+type groupLeader struct {
 	start int64 // seconds since the Unix epoch
 	comm  string
 	seen  uint64
 }
 
-// identify resolves the workload of a process.
+// identify returns the workload of a process.
 func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) account.Identified {
 	h, gone := a.collectHint(p, ended)
 	if !p.Kernel && gone && p.Have&sensor.FieldGroup == 0 {
@@ -45,7 +45,7 @@ func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) accou
 	}
 	refused := false
 	h.InJob = func(job workload.ID) (owner string, ok bool) {
-		owner, ok = a.inJob(h, was, job)
+		owner, ok = a.mayBeInJob(h, was, job)
 		refused = refused || !ok
 		return owner, ok
 	}
@@ -53,7 +53,7 @@ func (a *Agent) identify(p *sensor.Process, was *account.Part, ended bool) accou
 	if refused {
 		a.self.strangers++
 	}
-	a.noteNameless(&id)
+	a.warnNameless(&id)
 	found := account.Identified{Identity: id}
 	if id.Cgroup != "" && a.cgroups != nil {
 		found.Handle = a.openCgroup(h, id.Cgroup)
@@ -76,9 +76,9 @@ func (a *Agent) login(pid int32) string {
 	return ""
 }
 
-// inJob reports whether a process may belong to the job named in its environment, and returns the job's owner. The job
+// mayBeInJob reports whether a process may belong to the job named in its environment, and returns the job's owner. The job
 // must belong to the user of the process or be the job it was in before. A process of root may belong to any job.
-func (a *Agent) inJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
+func (a *Agent) mayBeInJob(h *workload.Hint, was *account.Part, job workload.ID) (owner string, ok bool) {
 	owner = a.ledger.JobOwner(job)
 	return owner, owner == "" || owner == h.User || h.UID == 0 || was != nil && was.Workload() == job
 }
@@ -94,11 +94,11 @@ func (a *Agent) collectHint(p *sensor.Process, ended bool) (h *workload.Hint, go
 	if p.Kernel {
 		return h, false
 	}
-	gone = a.cgroupsOf(h, p, ended)
+	gone = a.setCgroups(h, p, ended)
 	if gone && p.Have&sensor.FieldGroup == 0 {
 		return h, true
 	}
-	a.groupOf(h, p)
+	a.setGroupLeader(h, p)
 	if !gone {
 		h.Env = a.environment(p.PID)
 		if args, ok := a.look.(interface {
@@ -165,12 +165,12 @@ func isForeign(p *account.Part, user string) bool {
 	return false
 }
 
-// cgroupsOf sets the control groups of a process in h, from the cache if its set of groups is known. gone reports that
+// setCgroups sets the control groups of a process in h, from the cache if its set of groups is known. gone reports that
 // the process can no longer be examined. The source that numbered the set has its paths. /proc is read later and may
 // show other paths: the paths that the process moved to, or the root in version 1 hierarchies while it exits
 // (proc_cgroup_show in kernel/cgroup/cgroup.c), which takes long with much memory. Such paths apply only to that
 // process.
-func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
+func (a *Agent) setCgroups(h *workload.Hint, p *sensor.Process, ended bool) (gone bool) {
 	var n uint64
 	if p.Have&sensor.FieldCgroup != 0 {
 		n = p.Cgroup
@@ -185,7 +185,7 @@ func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone
 	}
 	if n != 0 {
 		if paths, ok := a.tasks.CgroupPaths(n); ok {
-			m := &membership{paths: pathsOf(paths), seen: a.self.ticks}
+			m := &cgroupSet{paths: convertPaths(paths), seen: a.self.ticks}
 			a.known[n] = m
 			h.Cgroups = m.paths
 			return ended
@@ -198,11 +198,11 @@ func (a *Agent) cgroupsOf(h *workload.Hint, p *sensor.Process, ended bool) (gone
 	if err != nil {
 		return !errors.Is(err, fs.ErrPermission)
 	}
-	h.Cgroups = pathsOf(paths)
+	h.Cgroups = convertPaths(paths)
 	return false
 }
 
-func pathsOf(paths []sensor.CgroupPath) []workload.Path {
+func convertPaths(paths []sensor.CgroupPath) []workload.Path {
 	out := make([]workload.Path, len(paths))
 	for i, c := range paths {
 		out[i] = workload.Path{Controllers: c.Controllers, Path: c.Path}
@@ -228,8 +228,8 @@ func (a *Agent) resolveNewSets() {
 	}
 }
 
-// groupOf fills in the leader of the process group.
-func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
+// setGroupLeader sets the leader of the process group in h.
+func (a *Agent) setGroupLeader(h *workload.Hint, p *sensor.Process) {
 	h.GroupStart, h.GroupComm = h.Start, h.Comm
 	if p.Have&sensor.FieldGroup == 0 || p.PGID == 0 {
 		return
@@ -237,8 +237,8 @@ func (a *Agent) groupOf(h *workload.Hint, p *sensor.Process) {
 	g := a.leaders[p.PGID]
 	// While one of its processes is older than its leader, the id cannot be a reused one.
 	if g == nil || p.PGID == p.PID && g.start != h.Start && cmp.Or(a.oldestInGroup(p.PGID), p).Start >= p.Start {
-		g = &leader{start: h.Start, comm: h.Comm}
-		if q := cmp.Or(a.find(p.PGID), a.oldestInGroup(p.PGID)); q != nil && (q.PID == p.PGID || q.Start < p.Start) {
+		g = &groupLeader{start: h.Start, comm: h.Comm}
+		if q := cmp.Or(a.findProcess(p.PGID), a.oldestInGroup(p.PGID)); q != nil && (q.PID == p.PGID || q.Start < p.Start) {
 			g.start, g.comm = a.btime+int64(q.Start/1e9), q.Comm.String()
 		}
 		a.leaders[p.PGID] = g
@@ -253,14 +253,14 @@ func (a *Agent) restoreLeaders() {
 	for id, facts := range a.ledger.Running() {
 		if pgid, start, ok := process.Leader(id); ok {
 			if g := a.leaders[pgid]; g == nil || g.start < start {
-				a.leaders[pgid] = &leader{start: start, comm: facts.Name, seen: a.self.ticks}
+				a.leaders[pgid] = &groupLeader{start: start, comm: facts.Name, seen: a.self.ticks}
 			}
 		}
 	}
 }
 
-// find returns a process of this pass by its id.
-func (a *Agent) find(pid int32) *sensor.Process {
+// findProcess returns the process with the given id in the current pass, or nil.
+func (a *Agent) findProcess(pid int32) *sensor.Process {
 	for _, list := range [...][]sensor.Process{a.pass.Live, a.pass.Exited} {
 		for i := range list {
 			if list[i].PID == pid {
@@ -336,9 +336,9 @@ func (a *Agent) openCgroup(h *workload.Hint, path string, controllers ...string)
 	return s
 }
 
-// neededOf returns the needed memory in bytes of the control groups in a set. It opens their files for each call,
+// neededMemory returns the needed memory in bytes of the control groups in a set. It opens their files for each call,
 // because calls are rare.
-func (a *Agent) neededOf(set uint64) (needed uint64, ok bool) {
+func (a *Agent) neededMemory(set uint64) (needed uint64, ok bool) {
 	m := a.known[set]
 	if m == nil || a.cgroups == nil {
 		return 0, false

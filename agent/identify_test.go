@@ -104,7 +104,7 @@ func TestMayTrace(t *testing.T) {
 		{"Name:\tx\nCapEff:\t000001ffffffffff\n", "0 1000 1\n", false},
 		{"", "", false},
 	} {
-		if got := mayTrace(c.status, c.uidMap); got != c.want {
+		if got := maySeeAllUsers(c.status, c.uidMap); got != c.want {
 			t.Errorf("%q %q: %v, want %v", c.status, c.uidMap, got, c.want)
 		}
 	}
@@ -248,10 +248,10 @@ func TestGroupWithoutLeader(t *testing.T) {
 	}
 	ended := sensor.Process{PID: 13, PGID: 10, Start: 9e9, Have: sensor.FieldGroup}
 	for _, first := range []*sensor.Process{&live[0], &live[1], &ended} {
-		a := &Agent{leaders: map[int32]*leader{}, btime: 1000}
+		a := &Agent{leaders: map[int32]*groupLeader{}, btime: 1000}
 		a.pass.Live = live
 		h := &workload.Hint{Start: 1000 + int64(first.Start/1e9)}
-		if a.groupOf(h, first); h.GroupStart != 1005 {
+		if a.setGroupLeader(h, first); h.GroupStart != 1005 {
 			t.Errorf("met by process %d first: it began at %d, want 1005", first.PID, h.GroupStart)
 		}
 	}

@@ -36,10 +36,10 @@ type Kubelet struct {
 	Account []string
 }
 
-// firstAnswer is the time that the start of the agent waits for the list of pods.
-const firstAnswer = time.Second
+// maxPodListWait is the longest time that the start of the agent waits for the list of pods.
+const maxPodListWait = time.Second
 
-// openKubelet begins to query the kubelet. pods is a further source and may be nil.
+// openKubelet starts to query the kubelet. pods is another consumer of the list of pods, or nil.
 func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	k := a.config.Kubelet
 	c := kubelet.Config{Address: k.Address, TokenFile: k.TokenFile, CAFile: k.CAFile, Insecure: k.Insecure, Node: a.config.Node,
@@ -63,7 +63,7 @@ func (a *Agent) openKubelet(pods *scrape.Pods) error {
 	}
 	socket := filepath.Join("/", a.config.Root, cmp.Or(a.config.Kubelet.Folder, kubelet.DefaultFolder), kubelet.DeviceSocket)
 	a.pods = kubelet.NewCache(client, kubelet.NewDeviceLister(socket), a.config.Root)
-	ctx, cancel := context.WithTimeout(context.Background(), firstAnswer)
+	ctx, cancel := context.WithTimeout(context.Background(), maxPodListWait)
 	defer cancel()
 	_, _, _ = a.pods.Next(ctx, 0)
 	a.kubernetes = kubernetes.New(kubernetes.Options{Pods: a.pods, Account: k.Account})
@@ -108,8 +108,8 @@ func (s kubeletSensor) Read(*metric.Batch) error {
 	return sensor.Unavailable(reason, fix, err)
 }
 
-// noteNameless logs once that there are pods but no source for their names, unless that was chosen.
-func (a *Agent) noteNameless(id *workload.Identity) {
+// warnNameless warns once that there are pods but no source for their names, unless the configuration turned the source off.
+func (a *Agent) warnNameless(id *workload.Identity) {
 	if id.Place == "" || a.kubernetes != nil || a.self.nameless || a.config.Kubelet.Address == "none" {
 		return
 	}
@@ -118,9 +118,9 @@ func (a *Agent) noteNameless(id *workload.Identity) {
 		"name it with the setting kubelet: https://NODE:10250", nil))
 }
 
-// takeUpReports adds reports of containers and pods that ended before the agent started to the ledger. The ledger
+// addReports adds reports of containers and pods that ended before the agent started to the ledger. The ledger
 // exports them until the pod is deleted.
-func (a *Agent) takeUpReports() {
+func (a *Agent) addReports() {
 	a.eachListed(func(id *workload.Identity, f *workload.ContainerFacts) {
 		if f.Ended && f.ID != "" || f.Phase == "Succeeded" || f.Phase == "Failed" {
 			a.ledger.Report(id, f.UID+"/"+f.ID, f)
@@ -176,14 +176,14 @@ func (a *Agent) rename(place, program string) workload.Identity {
 // restart. The first export of such a pod includes its use since its start.
 const kubeletGrace = 30 * time.Second
 
-// answerWait is the time that an export waits for the kubelet to name a pod that started in this tick.
-// The kubelet usually takes milliseconds; without the wait the pod would appear one export later.
-const answerWait = 250 * time.Millisecond
+// maxNameWait is the time that an export waits for the kubelet to name a pod that started in this tick. The kubelet
+// usually takes milliseconds; without the wait the pod would appear one export later.
+const maxNameWait = 250 * time.Millisecond
 
 // awaitNames waits for the names of this tick's pods before an export, if the kubelet may be queried and responds in time.
 func (a *Agent) awaitNames(ctx context.Context) {
-	if a.pods != nil && a.pods.Await(ctx, answerWait) {
-		a.ledger.Name()
+	if a.pods != nil && a.pods.Await(ctx, maxNameWait) {
+		a.ledger.RenameParts()
 	}
 }
 

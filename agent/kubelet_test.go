@@ -188,7 +188,7 @@ func TestPodsAreNamed(t *testing.T) {
 		t.Errorf("the group of the pod used %v s in %d series, want %v", got, n, usage/1e6)
 	}
 	v := a.resolveOwner(&sensor.Origin{Workload: "pod/" + uid1, Placed: true})
-	if v.err != nil || v.subject != (subject{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
+	if v.err != nil || v.subject != (figureSubject{"deployment/shop/cart", "cart-5d4-x", "shop"}) {
 		t.Errorf("figures of the pod are of %+v", v)
 	}
 	if v := a.resolveOwner(&sensor.Origin{Workload: "pod/" + uid1}); v.err == nil {
@@ -213,7 +213,7 @@ func TestPodsAreNamed(t *testing.T) {
 func TestNamelessPods(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1", Kubelet: Kubelet{Address: "auto"}})
 	for range 2 {
-		a.noteNameless(&workload.Identity{Place: "u/c"})
+		a.warnNameless(&workload.Identity{Place: "u/c"})
 		a.export(time.Now())
 		if v, n := sum(&a.batch, "reckon_sensor_up", "sensor", "kubelet"); v != 0 || n != 1 {
 			t.Errorf("reckon_sensor_up is %v in %d series", v, n)

@@ -7,8 +7,8 @@ import (
 	"reckon/web/client"
 )
 
-// live builds the tick of a live view in new memory.
-func (a *Agent) live() client.Live {
+// buildLive returns the current tick for a live view, in new memory.
+func (a *Agent) buildLive() client.Live {
 	a.rows = a.ledger.Live(a.rows[:0])
 	l := client.Live{Time: a.now().UTC(), Node: a.config.Node, Workloads: make([]client.LiveWorkload, 0, len(a.rows))}
 	if a.haveNode {

@@ -44,7 +44,7 @@ func TestMonitors(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open(t, Config{Source: "procfs"})
-	a.sensors = append(a.sensors, &unit{name: "resctrl", sensor: s, series: metric.NewSeries(sensorUp, "resctrl", ""), up: true})
+	a.sensors = append(a.sensors, &sensorState{name: "resctrl", sensor: s, series: metric.NewSeries(sensorUp, "resctrl", ""), up: true})
 	t.Cleanup(func() { _ = s.Close() })
 	for i := range 2 {
 		counted(theirs, 1000+1<<20*i)
@@ -77,7 +77,7 @@ func threads(t *testing.T) string {
 func TestTooFewFiles(t *testing.T) {
 	cause := fmt.Errorf("map create: %w", syscall.EMFILE)
 	err := explainFileLimit(sensor.Unavailable("the kernel does not let waits be traced", "use Linux 5.12 or later", cause))
-	if reason := reasonOf(err); strings.Contains(reason, "Linux") || !strings.Contains(reason, "ulimit -n") || !errors.Is(err, sensor.ErrUnavailable) {
+	if reason := shortenReason(err); strings.Contains(reason, "Linux") || !strings.Contains(reason, "ulimit -n") || !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("%s", reason)
 	}
 	other := sensor.Unavailable("no permission", "run as root", syscall.EPERM)
@@ -94,11 +94,11 @@ func TestReasonLabel(t *testing.T) {
 		sensor.Unavailable("no RAPL zones", "", syscall.ENOENT): "no RAPL zones",
 		errors.Join(syscall.EIO, syscall.EBADF):                 "input/output error; bad file descriptor",
 	} {
-		if got := reasonOf(err); got != want {
+		if got := shortenReason(err); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := reasonOf(errors.New(strings.Repeat("x", 1000))); len(got) != maxReason {
+	if got := shortenReason(errors.New(strings.Repeat("x", 1000))); len(got) != maxReason {
 		t.Errorf("a reason has %d bytes", len(got))
 	}
 }

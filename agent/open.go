@@ -85,7 +85,7 @@ func newAgent(c Config) *Agent {
 	return &Agent{
 		config: c, log: c.Logger,
 		chain: resolvers.Chain(), probes: workload.Probes(),
-		known: make(map[uint64]*membership), leaders: make(map[int32]*leader),
+		known: make(map[uint64]*cgroupSet), leaders: make(map[int32]*groupLeader),
 		handles: make(map[string]*sharedHandle),
 		now:     newClock(c.Logger).now, asks: make(chan func()),
 	}
@@ -95,14 +95,14 @@ func (a *Agent) newLedger() *account.Ledger {
 	return account.New(account.Config{
 		Node: a.config.Node, Export: a.config.Export, Linger: a.config.Linger, Identify: a.identify, Idle: a.config.Idle,
 		Rename: a.rename, NameGrace: a.nameGrace, Container: a.container, Tallies: task.TallySpecs(), Login: a.login,
-		Within: a.neededOf,
+		Within: a.neededMemory,
 	})
 }
 
 // openMachine opens the sensors of this machine.
 func (a *Agent) openMachine() ([]Note, error) {
 	c := &a.config
-	own, err := readOwn(c)
+	own, err := readOwnConfig(c)
 	if err != nil {
 		return nil, err
 	}
@@ -111,9 +111,9 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	if a.pods != nil {
 		a.closers = append(a.closers, a.pods)
-		defer a.add("kubelet", kubeletSensor{a.pods}, nil)
+		defer a.addSensor("kubelet", kubeletSensor{a.pods}, nil)
 		folder := cmp.Or(c.Kubelet.Folder, kubelet.DefaultFolder)
-		defer a.add("pod-storage", &podStorage{Reader: podstorage.New(c.Root, folder), agent: a}, nil)
+		defer a.addSensor("pod-storage", &podStorage{Reader: podstorage.New(c.Root, folder), agent: a}, nil)
 	}
 	types := new(bpf.Types)
 	defer types.Release()
@@ -124,7 +124,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	}
 	var notes []Note
 	note := func(name string, s sensor.Sensor, err error) {
-		a.add(name, s, err)
+		a.addSensor(name, s, err)
 		if err != nil {
 			notes = append(notes, Note{name, err})
 		}
@@ -132,7 +132,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 	a.tasks = source
 	a.closers = append(a.closers, source)
 	a.reportMissedEvents(source.Name(), source)
-	a.add(source.Name(), nil, nil)
+	a.addSensor(source.Name(), nil, nil)
 	for _, m := range missing {
 		note(m.Sensor, nil, m.Err)
 	}
@@ -173,7 +173,7 @@ func (a *Agent) openMachine() ([]Note, error) {
 		}
 		note(e.Name, s, err)
 	}
-	a.openOwn(own.MaxSeries)
+	a.openOwnReaders(own.MaxSeries)
 	notes = append(notes, a.openMeters()...)
 	a.openGPUs()
 	notes = append(notes, a.openTallies(tasks)...)
@@ -201,7 +201,7 @@ func bootTime(root string) int64 {
 	return time.Now().Unix()
 }
 
-// bootID names this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
+// bootID returns the random id of this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
 func bootID(root string) string {
 	data, _ := os.ReadFile(filepath.Join(root, "proc/sys/kernel/random/boot_id"))
 	return strings.TrimSpace(string(data))

@@ -27,9 +27,9 @@ var (
 
 // Limits on external figures.
 const (
-	ownPerWorkload = 200    // series of one workload, unless the configuration states otherwise
-	ownAltogether  = 20_000 // series of all
-	ownPatience    = time.Second
+	maxWorkloadSeries = 200    // series of one workload, unless the configuration states otherwise
+	maxOwnSeries      = 20_000 // series of all
+	maxReadingWait    = time.Second
 )
 
 // externalFigures is the state of the figures that come from other programs.
@@ -37,33 +37,33 @@ type externalFigures struct {
 	readers []*ownReader
 	names   map[string]bool // of metrics that sensors of ours give
 	limit   int             // series of one workload
-	rows    map[*metric.Series]*ownRow
+	rows    map[*metric.Series]*ownFigure
 	descs   map[string]*metric.Desc // by name and labels
 	cache   metric.Cache
 	status  metric.Cache
 	seen    map[*metric.Series]struct{} // series already in this export
-	counts  map[subject]int
-	origins map[*sensor.Origin]resolution
+	counts  map[figureSubject]int
+	origins map[*sensor.Origin]resolvedOrigin
 	inputs  []OwnInput
 	reasons map[string]string // last reason of an input
 	round   uint64
-	pushed  map[pushKey]*pushed
-	pushes  [2]uint64        // taken, refused
-	kept    map[string]*rate // of process groups that sent figures, by user
+	pushed  map[pushKey]*pushedFigure
+	pushes  [2]uint64                 // taken, refused
+	kept    map[string]*requestBucket // of process groups that sent figures, by user
 }
 
-// subject identifies the object of a figure: a part of a workload, an owner, or, if empty, the machine.
-type subject struct {
+// figureSubject identifies the object of a figure: a part of a workload, an owner, or, if empty, the machine.
+type figureSubject struct {
 	id          workload.ID
 	part, owner string
 }
 
 // withoutPart returns the subject without the part, because limits apply to workloads.
-func (w subject) withoutPart() subject { return subject{w.id, "", w.owner} }
+func (w figureSubject) withoutPart() figureSubject { return figureSubject{w.id, "", w.owner} }
 
-// resolution is the subject of an origin, or the reason why there is none.
-type resolution struct {
-	subject subject
+// resolvedOrigin is the subject of an origin, or the reason why there is none.
+type resolvedOrigin struct {
+	subject figureSubject
 	trusted bool
 	later   bool // nothing is exported of the workload yet
 	err     error
@@ -71,23 +71,23 @@ type resolution struct {
 
 // ownReader is a sensor that reads figures of other programs.
 type ownReader struct {
-	unit   *unit
+	unit   *sensorState
 	source sensor.OwnSource
 	pass   sensor.OwnPass
 	done   chan struct{}
 	busy   bool
-	bad    []refusals // by input
+	bad    []refusedLines // by input
 }
 
-// refusals are the rejected lines of an input.
-type refusals struct {
+// refusedLines counts the refused lines of an input.
+type refusedLines struct {
 	n     int
 	first error
 }
 
-// ownRow is the fate of a series of a user.
-type ownRow struct {
-	subject subject
+// ownFigure is a series from another program, with the series to export or the reason for refusing it.
+type ownFigure struct {
+	subject figureSubject
 	final   *metric.Series
 	err     error
 	round   uint64
@@ -99,16 +99,16 @@ type OwnInput struct {
 	Reason       string // why nothing, or not everything, was taken; empty when all is well
 }
 
-// openOwn finds the sensors that read figures of other programs.
-func (a *Agent) openOwn(limit int) {
+// openOwnReaders finds the sensors that read figures of other programs.
+func (a *Agent) openOwnReaders(limit int) {
 	o := &a.own
 	*o = externalFigures{
-		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownRow{}, descs: map[string]*metric.Desc{},
-		seen: map[*metric.Series]struct{}{}, counts: map[subject]int{}, origins: map[*sensor.Origin]resolution{},
-		reasons: map[string]string{}, pushed: map[pushKey]*pushed{}, kept: map[string]*rate{},
+		names: map[string]bool{}, limit: limit, rows: map[*metric.Series]*ownFigure{}, descs: map[string]*metric.Desc{},
+		seen: map[*metric.Series]struct{}{}, counts: map[figureSubject]int{}, origins: map[*sensor.Origin]resolvedOrigin{},
+		reasons: map[string]string{}, pushed: map[pushKey]*pushedFigure{}, kept: map[string]*requestBucket{},
 	}
 	if o.limit <= 0 {
-		o.limit = ownPerWorkload
+		o.limit = maxWorkloadSeries
 	}
 	for _, u := range a.sensors {
 		if u.sensor == nil {
@@ -149,7 +149,7 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 				b.Add(s.Series, s.Value)
 				continue
 			}
-			if err := a.addOwn(b, s); err != nil {
+			if err := a.addOwnFigure(b, s); err != nil {
 				bad := &r.bad[s.Input]
 				if bad.n++; bad.first == nil {
 					bad.first = err
@@ -158,7 +158,7 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 		}
 		b.Add(o.status.Get(ownSeries, r.source.Name()), float64(len(b.Samples)-from))
 		for i := range r.pass.Inputs {
-			inputs = append(inputs, a.input(r, i, b))
+			inputs = append(inputs, a.inputState(r, i, b))
 		}
 	}
 	a.exportPushed(b)
@@ -167,7 +167,7 @@ func (a *Agent) exportOwn(b *metric.Batch) {
 			delete(o.rows, s)
 		}
 	}
-	if len(o.descs) > ownAltogether {
+	if len(o.descs) > maxOwnSeries {
 		clear(o.descs)
 		clear(o.rows)
 	}
@@ -194,7 +194,7 @@ func (r *ownReader) startReading() bool {
 		r.source.ReadOwn(&r.pass)
 		r.done <- struct{}{}
 	}()
-	patience := time.NewTimer(ownPatience)
+	patience := time.NewTimer(maxReadingWait)
 	defer patience.Stop()
 	select {
 	case <-r.done:
@@ -207,7 +207,7 @@ func (r *ownReader) startReading() bool {
 
 // isReading reports whether a sensor of external figures is still reading in the background. The agent must not use such
 // a sensor.
-func (o *externalFigures) isReading(u *unit) bool {
+func (o *externalFigures) isReading(u *sensorState) bool {
 	for _, r := range o.readers {
 		if r.unit == u {
 			return r.busy
@@ -216,15 +216,15 @@ func (o *externalFigures) isReading(u *unit) bool {
 	return false
 }
 
-// input returns the state of an input and logs changes.
-func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
+// inputState returns the state of an input and logs changes.
+func (a *Agent) inputState(r *ownReader, i int, b *metric.Batch) OwnInput {
 	in, bad := &r.pass.Inputs[i], &r.bad[i]
 	up, reason := 1.0, ""
 	switch {
 	case in.Err != nil:
-		up, reason = 0, reasonOf(in.Err)
+		up, reason = 0, shortenReason(in.Err)
 	case bad.first != nil:
-		up, reason = 0, reasonOf(fmt.Errorf("%d series were not taken: %w", bad.n, bad.first))
+		up, reason = 0, shortenReason(fmt.Errorf("%d series were not taken: %w", bad.n, bad.first))
 	}
 	name := strings.ToValidUTF8(in.Name, "?")
 	b.Add(a.own.status.Get(ownInput, r.source.Name(), name, reason), up)
@@ -243,8 +243,8 @@ func (a *Agent) input(r *ownReader, i int, b *metric.Batch) OwnInput {
 	return OwnInput{Sensor: r.source.Name(), Name: name, Reason: reason}
 }
 
-// addOwn appends one figure under the name of its workload.
-func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
+// addOwnFigure appends one figure under the name of its workload.
+func (a *Agent) addOwnFigure(b *metric.Batch, s *sensor.OwnSample) error {
 	o := &a.own
 	v, known := o.origins[s.Origin]
 	if !known {
@@ -256,7 +256,7 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 	}
 	row := o.rows[s.Series]
 	if row == nil || row.subject != v.subject {
-		row = &ownRow{subject: v.subject, err: o.mayName(s.Series.Desc.Name, v.trusted)}
+		row = &ownFigure{subject: v.subject, err: o.checkName(s.Series.Desc.Name, v.trusted)}
 		o.rows[s.Series] = row
 	}
 	row.round = o.round
@@ -266,20 +266,20 @@ func (a *Agent) addOwn(b *metric.Batch, s *sensor.OwnSample) error {
 	case v.later:
 		return nil
 	}
-	return o.add(b, row, s.Series, s.Value)
+	return o.addFigure(b, row, s.Series, s.Value)
 }
 
-// add appends a figure once, within the bounds.
-func (o *externalFigures) add(b *metric.Batch, row *ownRow, raw *metric.Series, value float64) error {
-	if n := o.counts[row.subject.withoutPart()]; row.subject != (subject{}) && n >= o.limit {
+// addFigure appends a figure, if it is the first with its name and labels and no limit is exceeded.
+func (o *externalFigures) addFigure(b *metric.Batch, row *ownFigure, raw *metric.Series, value float64) error {
+	if n := o.counts[row.subject.withoutPart()]; row.subject != (figureSubject{}) && n >= o.limit {
 		return fmt.Errorf("%s has %d series of its own already; leave labels out, or allow more with max_series_per_workload",
-			row.subject.name(), n)
+			row.subject.displayName(), n)
 	}
-	if len(o.seen) >= ownAltogether {
-		return fmt.Errorf("there are %d series of others on this node already", ownAltogether)
+	if len(o.seen) >= maxOwnSeries {
+		return fmt.Errorf("there are %d series of others on this node already", maxOwnSeries)
 	}
 	if row.final == nil {
-		row.final = o.series(raw, row.subject)
+		row.final = o.labelledSeries(raw, row.subject)
 	} else { // the same pointer for all senders of the same series
 		row.final = o.cache.Get(row.final.Desc, row.final.Values...)
 	}
@@ -292,16 +292,16 @@ func (o *externalFigures) add(b *metric.Batch, row *ownRow, raw *metric.Series, 
 	return nil
 }
 
-// name returns the display name.
-func (w subject) name() string {
+// displayName returns the display name.
+func (w figureSubject) displayName() string {
 	if w.id != "" {
 		return string(w.id)
 	}
 	return "the user " + w.owner
 }
 
-// series returns raw with the labels of its workload.
-func (o *externalFigures) series(raw *metric.Series, w subject) *metric.Series {
+// labelledSeries returns raw with the labels of its workload.
+func (o *externalFigures) labelledSeries(raw *metric.Series, w figureSubject) *metric.Series {
 	labels, values := make([]string, 0, 12), make([]string, 0, 12)
 	add := func(name, value string) {
 		if value != "" {
@@ -325,8 +325,8 @@ func (o *externalFigures) series(raw *metric.Series, w subject) *metric.Series {
 	return o.cache.Get(d, values...)
 }
 
-// mayName explains why a metric may not be called so.
-func (o *externalFigures) mayName(name string, trusted bool) error {
+// checkName returns an error if an external metric may not have the name.
+func (o *externalFigures) checkName(name string, trusted bool) error {
 	if o.names[name] && !strings.HasPrefix(name, "reckon_") {
 		return fmt.Errorf("%s: the agent measures that itself; choose another name, or drop it", name)
 	}

@@ -147,7 +147,7 @@ func TestOwnBounds(t *testing.T) {
 	a.own.round++
 	sample := func(o *sensor.Origin, name string) error {
 		d := &metric.Desc{Name: name, Kind: metric.Gauge}
-		return a.addOwn(&b, &sensor.OwnSample{Series: metric.NewSeries(d), Origin: o})
+		return a.addOwnFigure(&b, &sensor.OwnSample{Series: metric.NewSeries(d), Origin: o})
 	}
 	for i := range 3 {
 		if err := sample(origin, fmt.Sprint("m", i)); err != nil {
@@ -182,7 +182,7 @@ func TestOwnHangs(t *testing.T) {
 	a := open(t, Config{Source: "procfs"})
 	s := &hanging{release: make(chan struct{}), calls: make(chan struct{}, 10)}
 	a.Attach(s)
-	a.openOwn(0)
+	a.openOwnReaders(0)
 	_ = a.tick()
 	a.export(time.Now())
 	state := func() client.Sensor {

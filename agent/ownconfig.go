@@ -47,8 +47,8 @@ func (c *externalConfig) hasInput(sensor string) bool {
 	return false
 }
 
-// readOwn reads the configuration.
-func readOwn(c *Config) (*externalConfig, error) {
+// readOwnConfig reads the configuration.
+func readOwnConfig(c *Config) (*externalConfig, error) {
 	own := &externalConfig{}
 	if c.OwnMetrics != "" {
 		raw, err := os.ReadFile(c.OwnMetrics)

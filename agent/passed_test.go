@@ -28,7 +28,7 @@ func TestExportsAreDatedByTheirPass(t *testing.T) {
 		}
 		a := &Agent{now: func() time.Time { return now }, config: Config{Replay: tt.replay}}
 		a.pass.Boot = uint64(ts.Nano() - tt.late.Nanoseconds())
-		if got := now.Sub(a.passStart()); got < tt.want || got > tt.want+time.Second {
+		if got := now.Sub(a.passTime()); got < tt.want || got > tt.want+time.Second {
 			t.Errorf("%s: dated %v ago, want %v", name, got, tt.want)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 // of each package is charged to the parts that ran there.
 type placementReader struct {
 	reader *topology.Reader // nil if there is nothing to distinguish
-	parts  map[*account.Part]*placed
+	parts  map[*account.Part]*partPlacement
 	whole  uint64 // tick of the last look at every process
 	seen   uint64 // boot time of the last look
 }
 
-// placed combines the statements of the processes of a part.
-type placed struct {
+// partPlacement combines the processor affinities of the processes of a part.
+type partPlacement struct {
 	tick      uint64
 	packages  uint64
 	anywhere  bool
@@ -23,16 +23,16 @@ type placed struct {
 	processes int
 }
 
-// wholeEvery is the number of ticks between two examinations of every process. A new process is examined at once.
-const wholeEvery = 15
+// fullScanTicks is the number of ticks between two examinations of every process. A new process is examined at once.
+const fullScanTicks = 15
 
-// openPlaces determines whether there are processors to distinguish.
+// openPlaces finds out whether the machine has several packages or kinds of processors.
 func (a *Agent) openPlaces() {
 	r, err := topology.Open(a.config.Root)
 	if err != nil {
 		return // the usual case: one package of one kind
 	}
-	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*placed)}
+	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*partPlacement)}
 	a.closers = append(a.closers, r)
 }
 
@@ -43,11 +43,11 @@ func (a *Agent) tickPlaces() {
 		return
 	}
 	p.reader.Clocks()
-	whole := p.whole == 0 || a.self.ticks-p.whole >= wholeEvery
+	whole := p.whole == 0 || a.self.ticks-p.whole >= fullScanTicks
 	if whole {
 		p.whole = a.self.ticks + 1
 		for part, at := range p.parts {
-			if at.tick+2*wholeEvery < a.self.ticks {
+			if at.tick+2*fullScanTicks < a.self.ticks {
 				delete(p.parts, part)
 			}
 		}
@@ -67,11 +67,11 @@ func (a *Agent) tickPlaces() {
 		}
 		at := p.parts[part]
 		if at == nil {
-			at = new(placed)
+			at = new(partPlacement)
 			p.parts[part] = at
 		}
 		if whole && at.tick != p.whole {
-			*at = placed{tick: p.whole}
+			*at = partPlacement{tick: p.whole}
 		}
 		at.tick = max(at.tick, a.self.ticks)
 		at.packages |= packages

@@ -39,8 +39,8 @@ func TestPlaces(t *testing.T) {
 	}
 	a := open(t, Config{Source: "procfs", PowerModel: noModel})
 	a.closers = append(a.closers, r)
-	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*placed)}
-	for range wholeEvery + 3 {
+	a.meter.place = placementReader{reader: r, parts: make(map[*account.Part]*partPlacement)}
+	for range fullScanTicks + 3 {
 		if err := a.tick(); err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // owns it, and may still not use the names of others.
 func TestPlaced(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
-	a.openOwn(0)
+	a.openOwnReaders(0)
 	twice(t, a)
 	mine, err := a.processOwner(int32(os.Getpid()), 0, false)
 	if err != nil {
@@ -27,7 +27,7 @@ func TestPlaced(t *testing.T) {
 	if v := a.resolveOwner(&sensor.Origin{Workload: string(workload.MakeID(workload.Pod, "none")), Placed: true}); v.err == nil {
 		t.Errorf("a pod that does not run here: %+v", v)
 	}
-	if err := a.own.mayName("node_load1", false); err == nil {
+	if err := a.own.checkName("node_load1", false); err == nil {
 		t.Error("the name of a figure of the machine")
 	}
 }

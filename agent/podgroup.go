@@ -26,14 +26,14 @@ var (
 	podProc = podGroupDesc("processes", metric.Gauge, metric.None, "Processes and threads that the pids controller counts")
 )
 
-// podGroups reads the control groups of pods, for the view that shows them.
-type podGroups struct {
+// podCgroups reads the control groups of pods, for the view that shows them.
+type podCgroups struct {
 	series metric.Cache
-	open   map[string]*podGroup // by reported UID
+	open   map[string]*podCgroup // by reported UID
 	round  uint64
 }
 
-type podGroup struct {
+type podCgroup struct {
 	handle sensor.CgroupHandle
 	cg     sensor.Cgroup
 	round  uint64
@@ -50,7 +50,7 @@ func (a *Agent) exportPodGroups(b *metric.Batch) {
 				return
 			}
 			if g.open == nil {
-				g.open = map[string]*podGroup{}
+				g.open = map[string]*podCgroup{}
 			}
 			g.open[f.UID] = p
 		}
@@ -73,7 +73,7 @@ func (a *Agent) exportPodGroups(b *metric.Batch) {
 
 // openPodGroup opens the control group of the pod that a process belongs to. It recognises the kubelet's names for both
 // cgroup drivers: pod<UID> and kubepods-<class>-pod<UID>.slice.
-func (a *Agent) openPodGroup(pid int32) *podGroup {
+func (a *Agent) openPodGroup(pid int32) *podCgroup {
 	paths, err := a.look.Cgroups(pid)
 	if err != nil {
 		return nil
@@ -95,10 +95,10 @@ func (a *Agent) openPodGroup(pid int32) *podGroup {
 	if err != nil {
 		return nil
 	}
-	return &podGroup{handle: handle}
+	return &podCgroup{handle: handle}
 }
 
-func (p *podGroup) export(b *metric.Batch, row func(*metric.Desc, ...string) *metric.Series) {
+func (p *podCgroup) export(b *metric.Batch, row func(*metric.Desc, ...string) *metric.Series) {
 	c := &p.cg
 	if c.Have&sensor.CgroupCPU != 0 {
 		system := uint64(0)

@@ -24,8 +24,8 @@ var (
 		"Packets that the network devices of a pod dropped; shown on /metrics with the view cadvisor.")
 )
 
-// podNet reads the network namespaces of pods.
-type podNet struct {
+// podNetworks reads the network namespaces of pods.
+type podNetworks struct {
 	reader *netns.Reader
 	bytes  metric.Cache
 	more   metric.Cache
@@ -69,7 +69,7 @@ func (a *Agent) exportPodPackets(b *metric.Batch) {
 }
 
 // eachCounter calls f with the counters of each device and direction, and appends the samples that f adds.
-func (n *podNet) eachCounter(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
+func (n *podNetworks) eachCounter(series *metric.Cache, b *metric.Batch, f func(*netns.Counters, func(*metric.Desc, uint64))) {
 	for _, p := range n.pods {
 		for i := range p.list {
 			d := &p.list[i]

@@ -15,28 +15,28 @@ import (
 const rateAnnotation = "reckon/rate"
 
 const (
-	// fastestRate is the shortest interval between two exports of a pod. maxFastPods is the maximum number of pods per
+	// minInterval is the shortest interval between two exports of a pod. maxFastPods is the maximum number of pods per
 	// node with an export interval of their own. The limit keeps the cost of other pods' exports low.
-	fastestRate = time.Second
+	minInterval = time.Second
 	maxFastPods = 20
 )
 
-// podRates are the pods that are exported more often than everything.
-type podRates struct {
-	pods  map[string]*podRate // by reported UID
+// fastPods holds the pods that are exported more often than all others.
+type fastPods struct {
+	pods  map[string]*fastPod // by reported UID
 	batch metric.Batch
 	left  int // pods that asked and are too many
 	noted bool
 }
 
-type podRate struct {
+type fastPod struct {
 	every time.Duration
 	next  time.Time
 	seen  bool
 }
 
-// rateOf returns the export interval that a pod requests, or 0 for the common one or an invalid request.
-func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
+// requestedInterval returns the export interval that a pod requests, or 0 for the common one or an invalid request.
+func requestedInterval(p *kubelet.Pod, export time.Duration) time.Duration {
 	text := p.Annotations[rateAnnotation]
 	if text == "" {
 		return 0
@@ -45,21 +45,21 @@ func rateOf(p *kubelet.Pod, export time.Duration) time.Duration {
 	if err != nil || d <= 0 {
 		return 0
 	}
-	if d = max(d, fastestRate); d >= export {
+	if d = max(d, minInterval); d >= export {
 		return 0
 	}
 	return d
 }
 
-// update sets the export intervals by the list of pods. If too many pods request one, those that requested it first
-// keep theirs.
-func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Time) {
+// setPods sets the export intervals from the list of pods. If too many pods request one, those that requested it
+// first keep theirs.
+func (r *fastPods) setPods(pods []*kubelet.Pod, export time.Duration, now time.Time) {
 	for _, x := range r.pods {
 		x.seen = false
 	}
 	var asking []*kubelet.Pod
 	for _, p := range pods {
-		d := rateOf(p, export)
+		d := requestedInterval(p, export)
 		if d == 0 || p.Phase == "Succeeded" || p.Phase == "Failed" {
 			continue
 		}
@@ -81,14 +81,14 @@ func (r *podRates) update(pods []*kubelet.Pod, export time.Duration, now time.Ti
 			continue
 		}
 		if r.pods == nil {
-			r.pods = map[string]*podRate{}
+			r.pods = map[string]*fastPod{}
 		}
-		r.pods[p.ReportedUID] = &podRate{every: rateOf(p, export), next: now, seen: true}
+		r.pods[p.ReportedUID] = &fastPod{every: requestedInterval(p, export), next: now, seen: true}
 	}
 }
 
-// duePods returns the pods that are due. The next time of each stays on its grid.
-func (r *podRates) duePods(now time.Time) map[string]bool {
+// duePods returns the pods that are due for an export. The export times of a pod stay multiples of its interval apart.
+func (r *fastPods) duePods(now time.Time) map[string]bool {
 	var out map[string]bool
 	for uid, x := range r.pods {
 		if now.Before(x.next) {
@@ -111,8 +111,8 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 		return
 	}
 	r, now := &a.rates, a.now()
-	r.update(a.pods.List(), a.config.Export, now)
-	a.noteRates()
+	r.setPods(a.pods.List(), a.config.Export, now)
+	a.warnRates()
 	due := r.duePods(now)
 	if len(due) == 0 {
 		return
@@ -124,8 +124,8 @@ func (a *Agent) sendFast(ctx context.Context, sinks []Sink, failing []bool) {
 	}
 }
 
-// noteRates reports requests for frequent exports that cannot be met.
-func (a *Agent) noteRates() {
+// warnRates reports requests for frequent exports that cannot be met.
+func (a *Agent) warnRates() {
 	r := &a.rates
 	if r.left == 0 && !r.noted {
 		return

@@ -16,7 +16,7 @@ func TestRateOf(t *testing.T) {
 	for rate, want := range map[string]time.Duration{
 		"": 0, "1s": time.Second, "999ms": time.Second, "1ns": time.Second, "2.5s": 2500 * time.Millisecond, "14.999s": 14999 * time.Millisecond, "15s": 0, "1h": 0, "-1s": 0, "0": 0, "fast": 0, "1": 0,
 	} {
-		if got := rateOf(asking("a", rate), 15*time.Second); got != want {
+		if got := requestedInterval(asking("a", rate), 15*time.Second); got != want {
 			t.Errorf("%q: %s, want %s", rate, got, want)
 		}
 	}
@@ -24,13 +24,13 @@ func TestRateOf(t *testing.T) {
 
 // TestPodRates: pods come due by their own clocks, on a grid, and the twentieth is the last; who has it keeps it.
 func TestPodRates(t *testing.T) {
-	var r podRates
+	var r fastPods
 	start := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	pods := []*kubelet.Pod{asking("slow", "3s"), asking("quick", "1s"), {ReportedUID: "other", Phase: "Running"}}
 	times := map[string]int{}
 	for sec := range 13 {
 		now := start.Add(time.Duration(sec)*time.Second + 7*time.Millisecond)
-		r.update(pods, 15*time.Second, now)
+		r.setPods(pods, 15*time.Second, now)
 		for uid := range r.duePods(now) {
 			times[uid]++
 		}
@@ -46,12 +46,12 @@ func TestPodRates(t *testing.T) {
 	for i := range 19 {
 		pods = append(pods, asking(fmt.Sprint("more", i), "1s"))
 	}
-	r.update(pods, 15*time.Second, later)
+	r.setPods(pods, 15*time.Second, later)
 	if len(r.pods) != 20 || r.left != 1 || r.pods["slow"] == nil {
 		t.Errorf("%d pods, %d left", len(r.pods), r.left)
 	}
 	pods[1].Phase = "Succeeded"
-	r.update(pods, 15*time.Second, later)
+	r.setPods(pods, 15*time.Second, later)
 	if len(r.pods) != 20 || r.left != 0 || r.pods["quick"] != nil {
 		t.Errorf("%d pods, %d left, after one has ended", len(r.pods), r.left)
 	}

@@ -12,7 +12,7 @@ import (
 	"reckon/sensor"
 )
 
-// noModel is the word for no power model at all.
+// noModel is the setting that turns power models off.
 const noModel = "none"
 
 var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.None, []string{"model", "domain", "protocol", "error"},
@@ -23,7 +23,7 @@ var modelInfo = metric.NewDesc("reckon_power_model_info", metric.Gauge, metric.N
 type powerModel struct {
 	model   *powermodel.Model
 	tracker *powermodel.Tracker
-	inputs  *features
+	inputs  *modelInputs
 	domain  sensor.Domain
 	idle    float64
 	meters  [1]sensor.Meter
@@ -49,7 +49,7 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	var err error
 	if file == "" {
 		if m, err = powermodel.Builtin(here); err != nil {
-			return nil, noCurve(here, err)
+			return nil, noModelError(here, err)
 		}
 	} else if m, err = readModel(file, here); err != nil {
 		return nil, fmt.Errorf(
@@ -80,8 +80,8 @@ func openPowerModel(root, file string) (*powerModel, error) {
 	return p, nil
 }
 
-// noCurve returns the reason why no power is modelled, and the remedy.
-func noCurve(here powermodel.Machine, err error) error {
+// noModelError returns the reason why no power is modelled, and the remedy.
+func noModelError(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
 		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
 			"run the agent on the host with the setting guest-energy and share that folder with this machine, or give a model of it "+
@@ -108,17 +108,17 @@ func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) 
 	return m, nil
 }
 
-// read returns the power of this tick, or false while an input is unknown.
-func (p *powerModel) read(cpu float64, boot uint64) (attribution.Source, bool) {
+// readPower returns the power in this tick. It returns false while an input is unknown.
+func (p *powerModel) readPower(cpu float64, boot uint64) (attribution.Source, bool) {
 	p.counts = false
-	p.inputs.tick(cpu, boot)
-	if p.waiting = p.inputs.missing(); len(p.waiting) > 0 {
+	p.inputs.readTick(cpu, boot)
+	if p.waiting = p.inputs.describeMissing(); len(p.waiting) > 0 {
 		return attribution.Source{}, false
 	}
 	if step := p.model.StepSeconds; step > 0 && p.stepped != 0 && float64(boot-p.stepped) < step*0.999e9 {
 		// Its lags count steps: between two of them the last figure holds.
 		p.counts = p.watts > 0
-		return p.source(), p.counts
+		return p.asSource(), p.counts
 	}
 	p.stepped = boot
 	w := p.tracker.Observe(p.inputs.values)
@@ -126,10 +126,10 @@ func (p *powerModel) read(cpu float64, boot uint64) (attribution.Source, bool) {
 		return attribution.Source{}, false
 	}
 	p.watts, p.counts = w.Watts, true
-	return p.source(), true
+	return p.asSource(), true
 }
 
-func (p *powerModel) source() attribution.Source {
+func (p *powerModel) asSource() attribution.Source {
 	p.meters[0] = sensor.Meter{Domain: p.domain, Watts: p.watts, HasWatts: true}
 	if p.domain == sensor.DomainPackage {
 		p.meters[0].Zone = "0"
@@ -150,7 +150,7 @@ func (p *powerModel) missingError() error {
 		"fit it with features that this node has, see `reckon power fit --feature`", nil)
 }
 
-func (p *powerModel) export(b *metric.Batch) {
+func (p *powerModel) exportModel(b *metric.Batch) {
 	b.Add(p.info, 1)
 	if p.counts {
 		b.Add(p.power, p.watts)

@@ -17,23 +17,23 @@ import (
 
 // pushKey identifies a series: its subject, and the name with its labels.
 type pushKey struct {
-	subject subject
+	subject figureSubject
 	text    string
 }
 
-// pushed is the latest value of a pushed series.
-type pushed struct {
+// pushedFigure is the latest value of a pushed series.
+type pushedFigure struct {
 	series *metric.Series
 	value  float64
 	add    bool
 	until  time.Time // it is exported once at least
 	shown  bool      // an export carried it
 	waited int       // exports in which its workload was not known
-	row    ownRow
+	row    ownFigure
 }
 
-// pushRequest holds the figures of one request and their sender.
-type pushRequest struct {
+// pushedFigures holds the figures of one request and their sender.
+type pushedFigures struct {
 	pid int32
 	uid uint32
 	// elsewhere is a root of another network or process namespace.
@@ -44,21 +44,21 @@ type pushRequest struct {
 	keep      time.Duration // for how long it stands
 }
 
-// refusal is an answer that the sender can do something about.
-type refusal struct{ error }
+// refusedPush is an error that the sender of figures can correct.
+type refusedPush struct{ error }
 
-// errUnseen means that no reading has seen the process group of a sender yet, so the sender should retry.
-var errUnseen = errors.New("the process that sends has just started; try again")
+// errUnseenSender means that no reading has seen the process group of a sender yet, so the sender should retry.
+var errUnseenSender = errors.New("the process that sends has just started; try again")
 
 // push accepts figures on behalf of a process. It waits for the loop to run and until a reading has seen the sender.
-func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error) {
+func (a *Agent) push(ctx context.Context, r *pushedFigures) (w figureSubject, err error) {
 	for r.tried = 0; ; r.tried++ {
 		done := make(chan struct{})
 		ask := func() {
 			defer close(done)
-			if w, err = a.takePush(r); err == nil {
+			if w, err = a.storePush(r); err == nil {
 				a.own.pushes[0]++
-			} else if !errors.Is(err, errUnseen) {
+			} else if !errors.Is(err, errUnseenSender) {
 				a.own.pushes[1]++
 			}
 		}
@@ -66,9 +66,9 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 		case a.asks <- ask:
 			<-done
 		case <-ctx.Done():
-			return subject{}, errors.New("the agent is busy or stops; try again")
+			return figureSubject{}, errors.New("the agent is busy or stops; try again")
 		}
-		if !errors.Is(err, errUnseen) {
+		if !errors.Is(err, errUnseenSender) {
 			return w, err
 		}
 		select {
@@ -78,27 +78,28 @@ func (a *Agent) push(ctx context.Context, r *pushRequest) (w subject, err error)
 	}
 }
 
-// Process groups that sent figures get their own row even if they are short. pushRows limits their number per user, at once and per hour.
-const pushRows = 200.0
+// pushRowsPerUser limits the process groups of a user that get series because they sent figures, at once and per
+// hour. Without figures, short ones would get none.
+const pushRowsPerUser = 200.0
 
 // workloadOfGroup returns the workload of a process group's figures: the group, which is then no short work, or the short work of its user.
-func (a *Agent) workloadOfGroup(w subject, tried int) (subject, error) {
+func (a *Agent) workloadOfGroup(w figureSubject, tried int) (figureSubject, error) {
 	if !w.id.Kind().Group() {
 		return w, nil
 	}
 	switch known, own := a.ledger.ReserveSeries(w.id, w.part, w.owner, func() bool {
-		return takeToken(a.own.kept, w.owner, a.now(), pushRows, pushRows/3600)
+		return takeToken(a.own.kept, w.owner, a.now(), pushRowsPerUser, pushRowsPerUser/3600)
 	}); {
 	case !known && tried < 2:
-		return w, errUnseen
+		return w, errUnseenSender
 	case !own:
-		return subject{id: workload.MakeID(workload.Short, w.owner+"/"+a.config.Node), owner: w.owner}, nil
+		return figureSubject{id: workload.MakeID(workload.Short, w.owner+"/"+a.config.Node), owner: w.owner}, nil
 	}
 	return w, nil
 }
 
-// takePush stores the figures of a request. Only the main loop may call it.
-func (a *Agent) takePush(r *pushRequest) (subject, error) {
+// storePush stores the figures of a request. Only the main loop may call it.
+func (a *Agent) storePush(r *pushedFigures) (figureSubject, error) {
 	o := &a.own
 	w, err := a.senderOwner(r.pid, r.uid)
 	if err == nil {
@@ -116,26 +117,26 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	keys := make([]pushKey, len(r.figures))
 	for i := range r.figures {
 		f := &r.figures[i]
-		if err := o.mayName(f.Series.Desc.Name, r.uid == 0 && !r.elsewhere); err != nil {
-			return w, refusal{err}
+		if err := o.checkName(f.Series.Desc.Name, r.uid == 0 && !r.elsewhere); err != nil {
+			return w, refusedPush{err}
 		}
 		keys[i] = pushKey{w, seriesText(f.Series)}
 		have[keys[i]] = true
 	}
 	switch {
 	case len(have) > o.limit:
-		return w, refusal{
+		return w, refusedPush{
 			fmt.Errorf(
 				"%s would have %d series of its own, %d are allowed; leave labels out, or let the administrator allow more with "+
-					"max_series_per_workload", w.name(), len(have), o.limit)}
-	case len(o.pushed)+len(keys) > ownAltogether:
-		return w, refusal{fmt.Errorf("there are %d series of others on this node already", len(o.pushed))}
+					"max_series_per_workload", w.displayName(), len(have), o.limit)}
+	case len(o.pushed)+len(keys) > maxOwnSeries:
+		return w, refusedPush{fmt.Errorf("there are %d series of others on this node already", len(o.pushed))}
 	}
 	until := a.now().Add(r.keep)
 	for i, k := range keys {
 		p := o.pushed[k]
 		if p == nil {
-			p = &pushed{series: r.figures[i].Series}
+			p = &pushedFigure{series: r.figures[i].Series}
 			o.pushed[k] = p
 		}
 		p.set(r.figures[i].Value, r.add, until)
@@ -143,7 +144,7 @@ func (a *Agent) takePush(r *pushRequest) (subject, error) {
 	return w, nil
 }
 
-func (p *pushed) set(v float64, add bool, until time.Time) {
+func (p *pushedFigure) set(v float64, add bool, until time.Time) {
 	if add && p.add {
 		v += p.value
 	}
@@ -163,7 +164,7 @@ func seriesText(s *metric.Series) string {
 	return b.String()
 }
 
-// exportPushed appends the figures that are still valid.
+// exportPushed appends the pushed figures that are still valid.
 func (a *Agent) exportPushed(b *metric.Batch) {
 	o := &a.own
 	if len(o.pushed) == 0 && o.pushes == [2]uint64{} {
@@ -171,7 +172,7 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	}
 	from, now := len(b.Samples), a.now()
 	for k, p := range o.pushed {
-		switch a.standing(k.subject) {
+		switch a.subjectStanding(k.subject) {
 		case account.Pending:
 			continue // it may turn out to be short work
 		case account.Unknown:
@@ -196,24 +197,24 @@ func (a *Agent) exportPushed(b *metric.Batch) {
 	b.Add(o.status.Get(ownPushes, "refused"), float64(o.pushes[1]))
 }
 
-// standing returns whether the workload of external figures has series. It returns Shown for unseen parts of running
+// subjectStanding returns whether the workload of external figures has series. It returns Shown for unseen parts of running
 // workloads and for unseen short work.
-func (a *Agent) standing(w subject) account.Standing {
+func (a *Agent) subjectStanding(w figureSubject) account.Standing {
 	if w.id.Kind().Folded() {
 		return account.Shown
 	}
-	s := a.ledger.Stands(w.id, w.part, w.owner)
+	s := a.ledger.StandingOf(w.id, w.part, w.owner)
 	if _, runs := a.ledger.OwnerOf(w.id); s == account.Unknown && runs {
 		return account.Shown
 	}
 	return s
 }
 
-func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushed) {
+func (a *Agent) addPushed(b *metric.Batch, k pushKey, p *pushedFigure) {
 	if p.row.subject != k.subject {
-		p.row = ownRow{subject: k.subject}
+		p.row = ownFigure{subject: k.subject}
 	}
-	if err := a.own.add(b, &p.row, p.series, p.value); err != nil {
+	if err := a.own.addFigure(b, &p.row, p.series, p.value); err != nil {
 		a.log.Debug("a pushed figure is not exported", "err", err)
 	}
 	p.shown = true

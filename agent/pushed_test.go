@@ -203,7 +203,7 @@ func TestPushFromOthers(t *testing.T) {
 	}
 	a, s, exports := running(t, Config{Source: "procfs", Node: "n1"})
 	<-exports
-	var w subject
+	var w figureSubject
 	var err error
 	asked := make(chan struct{})
 	ask := func() {
@@ -299,7 +299,7 @@ func TestSenderOwner(t *testing.T) {
 	pid, uid := int32(cmd.Process.Pid), uint32(os.Geteuid())
 	now := a.now
 	a.now = func() time.Time { // as if no time had passed since, however busy the machine is
-		p, err := a.look.(processLooker).Process(pid)
+		p, err := a.look.(processReaderByID).Process(pid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestSenderOwner(t *testing.T) {
 // ends with the workload, and what is of short work stays.
 func TestPushedStands(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
-	a.openOwn(0)
+	a.openOwnReaders(0)
 	clock := time.Now()
 	a.now = func() time.Time { return clock }
 	twice(t, a)
@@ -331,17 +331,17 @@ func TestPushedStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(name string, w subject, keep time.Duration) {
+	put := func(name string, w figureSubject, keep time.Duration) {
 		s := metric.NewSeries(&metric.Desc{Name: name, Kind: metric.Gauge})
-		a.own.pushed[pushKey{w, seriesText(s)}] = &pushed{series: s, value: 1, until: clock.Add(keep)}
+		a.own.pushed[pushKey{w, seriesText(s)}] = &pushedFigure{series: s, value: 1, until: clock.Add(keep)}
 	}
 	other := mine
 	other.owner = "somebody"
 	put("my_own", mine, time.Hour)
 	put("my_other", other, time.Hour)
 	put("my_moment", mine, time.Millisecond)
-	put("my_short", subject{id: "short/carol/n1", owner: "carol"}, time.Hour)
-	put("my_ended", subject{id: "slurm/1", part: "step_0", owner: "carol"}, time.Hour)
+	put("my_short", figureSubject{id: "short/carol/n1", owner: "carol"}, time.Hour)
+	put("my_ended", figureSubject{id: "slurm/1", part: "step_0", owner: "carol"}, time.Hour)
 	names := func() (out []string) {
 		clock = clock.Add(10 * time.Second)
 		a.export(clock)

@@ -11,16 +11,16 @@ import (
 )
 
 // Sensors that were missing when the agent started are opened again later, because GPU drivers may be installed and
-// modules loaded after that. The pause between attempts doubles from firstLook to longestLook.
+// modules loaded after that. The pause between attempts doubles from minRetryPause to maxRetryPause.
 const (
-	firstLook   = 30 * time.Second
-	longestLook = 5 * time.Minute
+	minRetryPause = 30 * time.Second
+	maxRetryPause = 5 * time.Minute
 )
 
 // rediscover tries to open missing sensors until ctx ends or all are open. It runs in a goroutine beside the main loop,
 // because opening a sensor may take long.
 func (a *Agent) rediscover(ctx context.Context, missing []all.Entry) {
-	pause := firstLook
+	pause := minRetryPause
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for len(missing) > 0 {
@@ -35,30 +35,30 @@ func (a *Agent) rediscover(ctx context.Context, missing []all.Entry) {
 				return false // the reason stands in reckon_sensor_up since the start
 			}
 			select {
-			case a.asks <- func() { a.install(e.Name, s) }:
+			case a.asks <- func() { a.installSensor(e.Name, s) }:
 			case <-ctx.Done():
 				_ = s.Close()
 			}
 			return true
 		})
-		pause = min(2*pause, longestLook)
+		pause = min(2*pause, maxRetryPause)
 		timer.Reset(pause)
 	}
 }
 
-// install adds a sensor found after the start.
-func (a *Agent) install(name string, s sensor.Sensor) {
-	i := slices.IndexFunc(a.sensors, func(u *unit) bool { return u.name == name && u.sensor == nil })
+// installSensor adds a sensor that became available after the start.
+func (a *Agent) installSensor(name string, s sensor.Sensor) {
+	i := slices.IndexFunc(a.sensors, func(u *sensorState) bool { return u.name == name && u.sensor == nil })
 	if i < 0 {
 		_ = s.Close()
 		return
 	}
 	u := a.sensors[i]
 	u.sensor = s
-	u.change(true, "")
+	u.setState(true, "")
 	a.log.Info("sensor found", "sensor", name)
 	if m, ok := s.(sensor.MeterSource); ok && a.meter != nil {
-		a.meter.sources = append(a.meter.sources, &meterReader{unit: u, source: m})
+		a.meter.sources = append(a.meter.sources, &sensorMeters{unit: u, source: m})
 	}
 	if g, ok := s.(sensor.GPUSource); ok {
 		a.addGPU(u, g)

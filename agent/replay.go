@@ -33,12 +33,12 @@ func (a *Agent) openReplay() error {
 		}
 		return strconv.FormatUint(uint64(uid), 10)
 	}
-	a.add(player.Name(), nil, nil)
-	defer a.openOwn(0)
+	a.addSensor(player.Name(), nil, nil)
+	defer a.openOwnReaders(0)
 	for _, s := range player.Sensors() {
-		a.add(s.Name(), s, nil)
+		a.addSensor(s.Name(), s, nil)
 	}
-	a.meterAll()
+	a.collectMeters()
 	a.openGPUs()
 	return nil
 }

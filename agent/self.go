@@ -42,8 +42,8 @@ var (
 	agentProcesses = metric.NewDesc("reckon_agent_processes", metric.Gauge, metric.None, nil, "Processes that the agent knows.")
 )
 
-// self is the agent's knowledge of itself.
-type self struct {
+// selfStats holds the agent's measurements of itself.
+type selfStats struct {
 	ticks, late, failed, exportErrors uint64
 	strangers                         uint64          // processes that named a job of others
 	crowded                           map[string]bool // owners that the log named, see account.Ledger.Excess
@@ -58,7 +58,7 @@ type self struct {
 	buf                               [128]byte
 }
 
-func (s *self) countTick(d, interval time.Duration) {
+func (s *selfStats) countTick(d, interval time.Duration) {
 	s.ticks++
 	s.spent += d
 	if d > interval {
@@ -66,44 +66,44 @@ func (s *self) countTick(d, interval time.Duration) {
 	}
 }
 
-func (s *self) export(a *Agent, b *metric.Batch) {
+func (s *selfStats) exportStats(a *Agent, b *metric.Batch) {
 	if s.series == nil {
 		s.series = make(map[*metric.Desc]*metric.Series)
 		s.info = metric.NewSeries(agentInfo, a.config.Version, a.tasks.Live(), a.tasks.Exits())
 	}
 	b.Add(s.info, 1)
 	if !s.simulated {
-		s.process(b)
+		s.exportProcess(b)
 	}
 	parts, processes, lost := a.ledger.Counts()
-	s.add(b, agentTicks, float64(s.ticks))
-	s.add(b, agentFailed, float64(s.failed))
-	s.add(b, agentLost, float64(lost))
-	s.add(b, agentExportErrors, float64(s.exportErrors))
+	s.addSample(b, agentTicks, float64(s.ticks))
+	s.addSample(b, agentFailed, float64(s.failed))
+	s.addSample(b, agentLost, float64(lost))
+	s.addSample(b, agentExportErrors, float64(s.exportErrors))
 	if s.strangers > 0 {
-		s.add(b, agentStrangers, float64(s.strangers))
+		s.addSample(b, agentStrangers, float64(s.strangers))
 	}
 	for _, w := range a.kernel.watched {
 		b.Add(w.row, float64(w.Missed()))
 	}
-	s.add(b, agentParts, float64(parts))
-	s.add(b, agentProcesses, float64(processes))
+	s.addSample(b, agentParts, float64(parts))
+	s.addSample(b, agentProcesses, float64(processes))
 }
 
-// process appends this process's own use and timing.
-func (s *self) process(b *metric.Batch) {
+// exportProcess appends the use of the agent's process and the timing of its ticks.
+func (s *selfStats) exportProcess(b *metric.Batch) {
 	var use unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &use) == nil {
-		s.add(b, agentCPU, float64(use.Utime.Nano()+use.Stime.Nano())/1e9)
+		s.addSample(b, agentCPU, float64(use.Utime.Nano()+use.Stime.Nano())/1e9)
 	}
-	if rss, ok := s.resident(); ok {
-		s.add(b, agentMemory, float64(rss))
+	if rss, ok := s.residentBytes(); ok {
+		s.addSample(b, agentMemory, float64(rss))
 	}
-	s.add(b, agentTickSeconds, s.spent.Seconds())
-	s.add(b, agentLate, float64(s.late))
+	s.addSample(b, agentTickSeconds, s.spent.Seconds())
+	s.addSample(b, agentLate, float64(s.late))
 }
 
-func (s *self) add(b *metric.Batch, d *metric.Desc, v float64) {
+func (s *selfStats) addSample(b *metric.Batch, d *metric.Desc, v float64) {
 	row := s.series[d]
 	if row == nil {
 		row = metric.NewSeries(d)
@@ -112,9 +112,9 @@ func (s *self) add(b *metric.Batch, d *metric.Desc, v float64) {
 	b.Add(row, v)
 }
 
-// resident returns the agent's resident size in bytes, from the second field of /proc/self/statm (pages; proc(5)). It
+// residentBytes returns the agent's resident size in bytes, from the second field of /proc/self/statm (pages; proc(5)). It
 // uses the agent's own /proc even if the agent measures another root.
-func (s *self) resident() (bytesResident uint64, ok bool) {
+func (s *selfStats) residentBytes() (bytesResident uint64, ok bool) {
 	if s.statm == nil {
 		f, err := os.Open("/proc/self/statm")
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 type Machine interface {
 	taskSource
 	sensor.MachineReader
-	looker
+	identityReader
 	Groups() sensor.CgroupReader
 	UserName(uid uint32) string
 	Booted() time.Time
@@ -21,11 +21,11 @@ type Machine interface {
 	Time() time.Time
 }
 
-// podLister is a machine that lists its pods, as the kubelet of a real one does; nil if it has none.
+// podLister is a simulated machine that lists its pods, as a kubelet does.
 type podLister interface{ Pods() kubernetes.Pods }
 
-// tallied is a machine with sources that count per process.
-type tallied interface{ Tallies() []sensor.Tally }
+// tallyMachine is a simulated machine with sources that count per process.
+type tallyMachine interface{ Tallies() []sensor.Tally }
 
 // OpenMachine returns an agent that reads m and the given sensors instead of this machine. It uses the time of m, which
 // the caller advances. Call [Agent.Step] to take a reading and [Agent.Take] to export. Figures of this process are
@@ -46,13 +46,13 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 			a.chain = all.Resolvers(all.Options{Kubernetes: a.kubernetes})
 		}
 	}
-	a.add(m.Name(), nil, nil)
+	a.addSensor(m.Name(), nil, nil)
 	for _, s := range sensors {
-		a.add(s.Name(), s, nil)
+		a.addSensor(s.Name(), s, nil)
 	}
-	a.meterAll()
+	a.collectMeters()
 	a.openGPUs()
-	if t, ok := m.(tallied); ok {
+	if t, ok := m.(tallyMachine); ok {
 		for _, s := range t.Tallies() {
 			a.addTally(s)
 		}

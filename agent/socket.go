@@ -27,14 +27,14 @@ import (
 
 // Limits on requests through the socket.
 const (
-	pushBody      = 64 << 10
-	pushSeries    = 500
-	pushConns     = 256                // open at one time
-	pushConnsUser = 32                 // of one user
-	pushKeep      = time.Hour          // for how long a figure stands unless stated otherwise
-	pushKeepMax   = 7 * 24 * time.Hour //
-	pushRate      = 50.0               // requests per second of one user
-	pushBurst     = 500.0
+	pushBody            = 64 << 10
+	pushSeries          = 500
+	maxPushConns        = 256                // open at one time
+	maxPushConnsPerUser = 32                 // of one user
+	defaultPushKeep     = time.Hour          // for how long a figure stands unless stated otherwise
+	maxPushKeep         = 7 * 24 * time.Hour //
+	pushRate            = 50.0               // requests per second of one user
+	pushBurst           = 500.0
 )
 
 // Socket is the socket that programs send figures to. It is served until Close.
@@ -46,16 +46,16 @@ type Socket struct {
 	http   *http.Server
 	served chan struct{} // closed when no more is accepted
 	mu     sync.Mutex
-	rates  map[uint32]*rate
+	rates  map[uint32]*requestBucket
 }
 
-// rate is a bucket of requests that a user may still send.
-type rate struct {
+// requestBucket holds the number of requests that a user may still send.
+type requestBucket struct {
 	left float64
 	at   time.Time
 }
 
-// ErrSocketTaken matches, by errors.Is, another agent that listens at the path.
+// ErrSocketTaken means that another agent listens at the path.
 var ErrSocketTaken = errors.New("another agent listens there")
 
 // Listen creates a unix socket at path and accepts figures from all users of this machine. It replaces the socket file
@@ -84,14 +84,14 @@ func (a *Agent) Listen(path string) (*Socket, error) {
 
 // ListenOn accepts figures at a unix socket that another program has opened, such as systemd.
 func (a *Agent) ListenOn(ln net.Listener) *Socket {
-	s := &Socket{Path: ln.Addr().String(), agent: a, ln: ln, served: make(chan struct{}), rates: map[uint32]*rate{}}
+	s := &Socket{Path: ln.Addr().String(), agent: a, ln: ln, served: make(chan struct{}), rates: map[uint32]*requestBucket{}}
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second,
 		MaxHeaderBytes: 8 << 10, ConnContext: withPeer,
 	}
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(&limited{Listener: ln, users: map[uint32]int{}}) // until Close
+		_ = s.http.Serve(&limitedListener{Listener: ln, users: map[uint32]int{}}) // until Close
 	}()
 	return s
 }
@@ -104,9 +104,9 @@ func (s *Socket) Close() error {
 	return err
 }
 
-// limited limits the number of open connections, in total and per user, so that one user cannot keep out others. It
+// limitedListener limits the number of open connections, in total and per user, so that one user cannot keep out others. It
 // closes a connection beyond the limit at once.
-type limited struct {
+type limitedListener struct {
 	net.Listener
 	mu    sync.Mutex
 	users map[uint32]int
@@ -120,20 +120,20 @@ type sender struct {
 	elsewhere bool
 }
 
-// peer is a connection with a known process at the other end.
-type peer struct {
+// peerConn is a connection with a known process at the other end.
+type peerConn struct {
 	net.Conn
 	cred sender
 	free func()
 }
 
-func (p *peer) Close() error {
+func (p *peerConn) Close() error {
 	defer p.free()
 	return p.Conn.Close()
 }
 
 // Accept implements net.Listener.
-func (l *limited) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -141,16 +141,16 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		cred := credentials(c)
 		if l.acquire(cred.Uid) {
-			return &peer{Conn: c, cred: cred, free: sync.OnceFunc(func() { l.release(cred.Uid) })}, nil
+			return &peerConn{Conn: c, cred: cred, free: sync.OnceFunc(func() { l.release(cred.Uid) })}, nil
 		}
 		_ = c.Close()
 	}
 }
 
-func (l *limited) acquire(uid uint32) bool {
+func (l *limitedListener) acquire(uid uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all >= pushConns || l.users[uid] >= pushConnsUser {
+	if l.all >= maxPushConns || l.users[uid] >= maxPushConnsPerUser {
 		return false
 	}
 	l.all++
@@ -158,7 +158,7 @@ func (l *limited) acquire(uid uint32) bool {
 	return true
 }
 
-func (l *limited) release(uid uint32) {
+func (l *limitedListener) release(uid uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all--
@@ -190,7 +190,7 @@ type peerKey struct{}
 
 // withPeer adds the process at the other end of a connection to a context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if p, ok := c.(*peer); ok {
+	if p, ok := c.(*peerConn); ok {
 		return context.WithValue(ctx, peerKey{}, p.cred)
 	}
 	return ctx
@@ -228,7 +228,7 @@ func (s *Socket) receive(w http.ResponseWriter, r *http.Request) (code int, err 
 		w.Header().Set("Retry-After", "1")
 		return http.StatusTooManyRequests, fmt.Errorf("more than %g requests a second; send several lines at a time", pushRate)
 	}
-	req := &pushRequest{pid: cred.Pid, uid: cred.Uid, elsewhere: cred.elsewhere, keep: pushKeep}
+	req := &pushedFigures{pid: cred.Pid, uid: cred.Uid, elsewhere: cred.elsewhere, keep: defaultPushKeep}
 	for name, values := range r.URL.Query() {
 		switch name {
 		case "add":
@@ -236,7 +236,7 @@ func (s *Socket) receive(w http.ResponseWriter, r *http.Request) (code int, err 
 				return http.StatusBadRequest, fmt.Errorf("add=%.20q: write 1 or 0", values[0])
 			}
 		case "for":
-			if req.keep, err = time.ParseDuration(values[0]); err != nil || req.keep < 0 || req.keep > pushKeepMax {
+			if req.keep, err = time.ParseDuration(values[0]); err != nil || req.keep < 0 || req.keep > maxPushKeep {
 				return http.StatusBadRequest, fmt.Errorf("for=%.20q: write a time such as 90s, 10m or 2h, 168h at most", values[0])
 			}
 		default:
@@ -261,14 +261,14 @@ func (s *Socket) receive(w http.ResponseWriter, r *http.Request) (code int, err 
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
 	of, err := s.agent.push(ctx, req)
-	var no refusal
+	var no refusedPush
 	switch {
 	case errors.As(err, &no):
 		return http.StatusUnprocessableEntity, no
 	case err != nil:
 		return http.StatusServiceUnavailable, err
 	}
-	_, err = fmt.Fprintf(w, "%d for %s\n", len(req.figures), of.name())
+	_, err = fmt.Fprintf(w, "%d for %s\n", len(req.figures), of.displayName())
 	return http.StatusInternalServerError, err
 }
 
@@ -284,13 +284,13 @@ func (s *Socket) countRequest(uid uint32) bool {
 
 // takeToken takes a token from the bucket of a key and reports whether there was one. The bucket has up to most tokens
 // and gets perSecond new ones.
-func takeToken[K comparable](rates map[K]*rate, of K, now time.Time, most, perSecond float64) bool {
-	b := rates[of]
+func takeToken[K comparable](rates map[K]*requestBucket, key K, now time.Time, capacity, perSecond float64) bool {
+	b := rates[key]
 	if b == nil {
-		b = &rate{left: most, at: now}
-		rates[of] = b
+		b = &requestBucket{left: capacity, at: now}
+		rates[key] = b
 	}
-	b.left = min(most, b.left+perSecond*now.Sub(b.at).Seconds())
+	b.left = min(capacity, b.left+perSecond*now.Sub(b.at).Seconds())
 	b.at = now
 	if b.left < 1 {
 		return false

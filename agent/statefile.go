@@ -16,10 +16,10 @@ import (
 // state. That is half of all bytes that an idle node writes if the file is on a disk; compression
 // reduces it to a quarter. The format is S2 frames; files of earlier versions are uncompressed.
 
-// stateBlock is the amount of state that is compressed at once. Larger blocks save 5 %, and take twice their size in memory.
+// stateBlock is the number of bytes of state that are compressed together. Larger blocks save 5 %, and take twice their size in memory.
 const stateBlock = 64 << 10
 
-// replaceState writes the accounts to a temporary file and puts that in the place of the state.
+// replaceState writes the accounts to the temporary file tmp and renames it to the state file.
 func (a *Agent) replaceState(tmp string) error {
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

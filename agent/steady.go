@@ -9,8 +9,8 @@ import (
 	"reckon/metric"
 )
 
-// stepped is the difference between wall clock and time since boot above which the clock counts as set.
-const stepped = 10 * time.Second
+// minClockStep is the difference between wall clock and time since boot above which the clock counts as set.
+const minClockStep = 10 * time.Second
 
 // SinceBoot returns the time since boot, including sleep (CLOCK_BOOTTIME, clock_gettime(2)).
 func SinceBoot() time.Duration {
@@ -25,7 +25,7 @@ func SinceBoot() time.Duration {
 func (a *Agent) steadyTime() time.Time {
 	now, since := time.Now(), SinceBoot()
 	booted := time.Unix(a.btime, 0)
-	if d := now.Round(0).Sub(booted) - since; d.Abs() < stepped {
+	if d := now.Round(0).Sub(booted) - since; d.Abs() < minClockStep {
 		return now
 	}
 	return booted.Add(since)

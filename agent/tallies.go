@@ -6,13 +6,13 @@ import (
 	"reckon/sensor/task"
 )
 
-// tallyReading reads the per-process counts of kernel programs: traffic, waits, delays and calls.
+// tallyReader reads the per-process counts of kernel programs: traffic, waits, delays and calls.
 //
 // A reading walks tables with room for all processes, even if few have an entry: for five sources about a millisecond
-// on a small machine and three with 64 processors. They are therefore read every countEvery ticks, before each export,
+// on a small machine and three with 64 processors. They are therefore read every countInterval ticks, before each export,
 // and at each tick of a live view. Because entries of ended processes take up room, they are also read in the tick in
-// which countEnded of them ended and in the next.
-type tallyReading struct {
+// which maxEndedUncounted of them ended and in the next.
+type tallyReader struct {
 	skipped uint64 // ticks since they were read
 	ended   int    // processes that ended in these ticks
 	again   bool   // many processes had ended at the last reading: read their last moments next
@@ -31,17 +31,17 @@ type tally struct {
 	pass sensor.TallyPass
 }
 
-// programs in the kernel, which can miss events.
-type programs interface{ Missed() uint64 }
+// missReporter is a set of kernel programs that can miss events.
+type missReporter interface{ Missed() uint64 }
 
 type watchedProgram struct {
-	programs
+	missReporter
 	row *metric.Series
 }
 
 // reportMissedEvents makes the agent report events missed by kernel programs.
 func (a *Agent) reportMissedEvents(name string, s any) {
-	if p, ok := s.(programs); ok {
+	if p, ok := s.(missReporter); ok {
 		a.kernel.watched = append(a.kernel.watched, watchedProgram{p, metric.NewSeries(agentMissed, name)})
 	}
 }
@@ -52,7 +52,7 @@ func (a *Agent) openTallies(o task.Options) (notes []Note) {
 		name := t.Spec.Name
 		s, missing, err := t.Open(o)
 		if err != nil {
-			a.add(name, nil, err)
+			a.addSensor(name, nil, err)
 			notes = append(notes, Note{name, err})
 			continue
 		}
@@ -62,9 +62,9 @@ func (a *Agent) openTallies(o task.Options) (notes []Note) {
 		a.addTally(s)
 		a.reportMissedEvents(name, s)
 		a.closers = append(a.closers, s)
-		a.add(name, nil, nil)
+		a.addSensor(name, nil, nil)
 		if missing != nil {
-			a.add(missing.Sensor, nil, missing.Err)
+			a.addSensor(missing.Sensor, nil, missing.Err)
 			notes = append(notes, Note(*missing))
 		}
 	}
@@ -79,27 +79,27 @@ func (a *Agent) addTally(s sensor.Tally) {
 func (a *Agent) openLinks(o task.Options) []Note {
 	s, err := task.OpenLinks(o)
 	if err != nil {
-		a.add("rdma", nil, err)
+		a.addSensor("rdma", nil, err)
 		return []Note{{"rdma", err}}
 	}
 	a.kernel.links = s
 	a.closers = append(a.closers, s)
-	a.add(s.Name(), nil, nil)
+	a.addSensor(s.Name(), nil, nil)
 	return nil
 }
 
 const (
-	countEvery = 4
-	countEnded = 64
+	countInterval     = 4
+	maxEndedUncounted = 64
 )
 
-// tickCounts reads or postpones the counts. It runs after the ledger took the tick, so that new processes are known.
+// tickCounts reads or postpones the counts. It must run after the ledger took the tick, so that new processes are known.
 func (a *Agent) tickCounts() {
 	n := &a.kernel
 	n.skipped++
 	n.ended += len(a.pass.Exited)
-	many := n.always || n.ended >= countEnded || a.tasks.Exits() == "" // or it is not known
-	if !many && !n.again && n.skipped < countEvery {
+	many := n.always || n.ended >= maxEndedUncounted || a.tasks.Exits() == "" // or it is not known
+	if !many && !n.again && n.skipped < countInterval {
 		a.ledger.SkipCounts()
 		return
 	}

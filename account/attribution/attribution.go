@@ -38,7 +38,7 @@ const (
 // board) minus the readings of the narrower meters: packages, memory and GPUs.
 const Rest = "rest"
 
-// Use is the use by one part while the energy of a stream accrued.
+// Use is the use of processors by one part of a workload during the time of a meter reading.
 type Use struct {
 	// CPU is CPU time in any unit common to all parts. It may be weighted by the frequency of the processors used.
 	CPU float64

@@ -31,33 +31,33 @@ type gaugeKey struct {
 }
 
 // read records one reading. It drops an implausible reading and returns the reason.
-func (g *gauge) read(r *sensor.Meter, l *Load) (why string) {
+func (g *gauge) read(r *sensor.Meter, load *Load) (why string) {
 	switch {
 	case r.HasJoules:
-		return g.readCounter(r.Joules, l)
+		return g.readCounter(r.Joules, load)
 	case r.HasWatts:
-		return g.readPower(r.Watts, l)
+		return g.readPower(r.Watts, load)
 	}
 	return ""
 }
 
-func (g *gauge) readCounter(joules float64, l *Load) (why string) {
+func (g *gauge) readCounter(joules float64, load *Load) (why string) {
 	if math.IsNaN(joules) || math.IsInf(joules, 0) || joules < 0 {
 		return "shows no number"
 	}
-	most := mostWatts * (float64(l.Boot-min(g.at, l.Boot))/1e9 + 1)
+	most := maxWatts * (float64(load.Boot-min(g.at, load.Boot))/1e9 + 1)
 	switch {
 	case !g.primed:
-		g.primed, g.moved = true, l.Boot
+		g.primed, g.moved = true, load.Boot
 	case g.covered && joules == g.joules: // it has not increased
 	case g.covered, g.resumed && joules < g.joules: // counted by another meter meanwhile, or reset with the agent
 		g.resync = true
-		g.recordIncrease(l)
+		g.recordIncrease(load)
 	case joules < g.joules:
 		// The counter fell, so the increase in between is unknown. The next reading decides whether
 		// it was reset or this reading was false.
 		g.before, g.fell, why = g.joules, true, "fell"
-		g.joules, g.at, g.odd, g.resync = joules, l.Boot, 0, true
+		g.joules, g.at, g.odd, g.resync = joules, load.Boot, 0, true
 		return why
 	case g.fell && joules >= g.before:
 		g.joules = g.before
@@ -65,42 +65,42 @@ func (g *gauge) readCounter(joules float64, l *Load) (why string) {
 			break // the true counter is somewhere in between
 		}
 		g.delta, g.came = joules-g.before, true
-		g.recordIncrease(l)
+		g.recordIncrease(load)
 	case joules-g.joules > most:
-		if g.odd++; g.odd < patience {
+		if g.odd++; g.odd < maxImplausible {
 			return "jumped by more than any machine draws"
 		}
 		g.resync = true
 	case joules > g.joules:
 		g.delta, g.came = joules-g.joules, true
-		g.recordIncrease(l)
+		g.recordIncrease(load)
 	}
 	g.covered = g.covered && g.still
-	g.joules, g.at, g.odd, g.fell, g.resumed = joules, l.Boot, 0, false, false
+	g.joules, g.at, g.odd, g.fell, g.resumed = joules, load.Boot, 0, false, false
 	g.alive = !g.still
 	return why
 }
 
 // recordIncrease records that the counter increased: the meter works.
-func (g *gauge) recordIncrease(l *Load) { g.moved, g.proven, g.still = l.Boot, true, false }
+func (g *gauge) recordIncrease(load *Load) { g.moved, g.proven, g.still = load.Boot, true, false }
 
 // excludeIfStalled excludes a counter that does not change while the machine is loaded. The counter stays excluded
 // until it increases again, even if the machine becomes idle meanwhile.
-func (g *gauge) excludeIfStalled(l *Load) {
-	if l.CPU > loaded && l.Boot-g.moved > stalled {
+func (g *gauge) excludeIfStalled(load *Load) {
+	if load.CPU > minLoad && load.Boot-g.moved > stalledAfter {
 		g.still = true
 	}
 }
 
-func (g *gauge) readPower(watts float64, l *Load) (why string) {
+func (g *gauge) readPower(watts float64, load *Load) (why string) {
 	switch {
-	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > mostWatts:
+	case math.IsNaN(watts) || math.IsInf(watts, 0) || watts < 0 || watts > maxWatts:
 		return "shows no power"
-	case watts == 0 && l.CPU > loaded:
+	case watts == 0 && load.CPU > minLoad:
 		return "shows zero under load"
 	}
-	if g.primed && l.Boot > g.at && l.Boot-g.at <= bridge {
-		g.delta = (watts + g.watts) / 2 * float64(l.Boot-g.at) / 1e9
+	if g.primed && load.Boot > g.at && load.Boot-g.at <= maxBridge {
+		g.delta = (watts + g.watts) / 2 * float64(load.Boot-g.at) / 1e9
 		g.came = true
 	} else {
 		g.resync = true
@@ -108,6 +108,6 @@ func (g *gauge) readPower(watts float64, l *Load) (why string) {
 	if g.covered {
 		g.delta, g.came, g.covered, g.resync = 0, false, false, true
 	}
-	g.primed, g.proven, g.watts, g.at, g.moved, g.alive = true, true, watts, l.Boot, l.Boot, true
+	g.primed, g.proven, g.watts, g.at, g.moved, g.alive = true, true, watts, load.Boot, load.Boot, true
 	return ""
 }

@@ -29,8 +29,8 @@ func (a observation) isBetter(b observation) bool {
 	return a.Load <= b.Load+sameLoad && a.Watts < b.Watts
 }
 
-// idle is the learned idle power of a stream.
-type idle struct {
+// idlePower learns the idle power of a stream.
+type idlePower struct {
 	slots [idleSlots]observation
 	at    int
 	spent float64 // seconds in the slot
@@ -39,7 +39,7 @@ type idle struct {
 }
 
 // addEnergy adds the energy of the stream over a period with a mean utilisation.
-func (d *idle) addEnergy(joules, seconds, load float64) {
+func (d *idlePower) addEnergy(joules, seconds, load float64) {
 	d.joules += joules
 	d.seconds += seconds
 	d.load += load * seconds
@@ -59,7 +59,7 @@ func (d *idle) addEnergy(joules, seconds, load float64) {
 }
 
 // watts returns the idle power and true, or false while it is unknown.
-func (d *idle) watts() (float64, bool) {
+func (d *idlePower) watts() (w float64, ok bool) {
 	var best observation
 	for _, o := range d.slots {
 		if o.isBetter(best) {
@@ -70,7 +70,7 @@ func (d *idle) watts() (float64, bool) {
 }
 
 // splitEnergy divides energy into active and idle.
-func (d *idle) splitEnergy(joules, seconds, load float64) (active, inactive float64) {
+func (d *idlePower) splitEnergy(joules, seconds, load float64) (active, inactive float64) {
 	w, ok := d.watts()
 	inactive = w * seconds
 	if !ok {

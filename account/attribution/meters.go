@@ -10,7 +10,7 @@ import (
 	"reckon/sensor"
 )
 
-// Source is the readings of one source of meters in a tick. Failed readings are absent.
+// Source holds the readings of the meters of one source in a tick. Failed readings are absent.
 type Source struct {
 	Name   string
 	Meters []sensor.Meter
@@ -37,18 +37,18 @@ type Load struct {
 }
 
 const (
-	// mostWatts limits power again, after the sensors' own gate ([sensor.Register]).
-	mostWatts = sensor.MaxWatts
-	// dead is the time without a reading, in nanoseconds, after which a meter is ignored.
-	dead = uint64(10e9)
-	// stalled is the time in nanoseconds after which a counter that does not increase under load is ignored.
-	stalled = uint64(60e9)
-	// bridge is the longest time without a reading, in nanoseconds, over which power is integrated.
-	bridge = uint64(60e9)
-	// loaded is the minimum utilisation at which a meter must show an increase.
-	loaded = 0.05
-	// patience is the number of implausible readings in a row after which the counter is taken as restarted.
-	patience = 3
+	// maxWatts limits the power of a reading. The sensors apply the same limit ([sensor.Register]).
+	maxWatts = sensor.MaxWatts
+	// deadAfter is the time without a reading, in nanoseconds, after which a meter is ignored.
+	deadAfter = uint64(10e9)
+	// stalledAfter is the time in nanoseconds after which a counter that does not increase under load is ignored.
+	stalledAfter = uint64(60e9)
+	// maxBridge is the longest time without a reading, in nanoseconds, over which power is integrated.
+	maxBridge = uint64(60e9)
+	// minLoad is the minimum utilisation at which a meter must show an increase.
+	minLoad = 0.05
+	// maxImplausible is the number of implausible readings in a row after which the counter is taken as restarted.
+	maxImplausible = 3
 	// idleGap is the number of unused seconds after which a stream starts again.
 	idleGap = 60.0
 	// maxMeterLead limits how far the energy of narrow meters may be ahead of the wide meter that includes them, in seconds
@@ -136,7 +136,7 @@ func (m *Meters) Advance(l Load, sources []Source) []Stream {
 func (m *Meters) readGauges(l *Load, sources []Source) {
 	for k, g := range m.gauges {
 		g.delta, g.came, g.resync = 0, false, false
-		g.alive = g.primed && l.Boot-g.at <= dead
+		g.alive = g.primed && l.Boot-g.at <= deadAfter
 		if g.alive && k.domain != sensor.DomainGPU {
 			g.excludeIfStalled(l)
 		}
@@ -187,9 +187,9 @@ func (m *Meters) isCovered(k gaugeKey) bool {
 	return m.modelled
 }
 
-func (m *Meters) keepProblem(k gaugeKey, why string) {
+func (m *Meters) keepProblem(k gaugeKey, reason string) {
 	if m.problem == "" {
-		m.problem = strings.TrimSpace(fmt.Sprintf("%s %s %s", k.source, k.domain, k.zone)) + " " + why
+		m.problem = strings.TrimSpace(fmt.Sprintf("%s %s %s", k.source, k.domain, k.zone)) + " " + reason
 	}
 }
 
@@ -199,14 +199,14 @@ func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 	best, rank := "", math.MaxInt
 	for i := range sources {
 		s := &sources[i]
-		if !m.hasWorkingMeter(s.Name, d) || (s.Model && (m.isMetered(sources) || !s.Named && m.metered(sources))) {
+		if !m.hasWorkingMeter(s.Name, d) || (s.Model && (m.isMetered(sources) || !s.Named && m.wasEverMetered(sources))) {
 			continue
 		}
 		if s.Name == now {
 			best = now
 			break
 		}
-		if r := rankOf(s.Name, i); r < rank {
+		if r := sourceRank(s.Name, i); r < rank {
 			best, rank = s.Name, r
 		}
 	}
@@ -218,11 +218,11 @@ func (m *Meters) selectSource(d sensor.Domain, sources []Source) {
 	}
 }
 
-func rankOf(name string, at int) int {
+func sourceRank(name string, position int) int {
 	if i := slices.Index(sourcePreference, name); i >= 0 {
 		return i
 	}
-	return len(sourcePreference) + at
+	return len(sourcePreference) + position
 }
 
 // hasWorkingMeter reports whether a source has a working meter of the domain.
@@ -247,8 +247,8 @@ func (m *Meters) isMetered(sources []Source) bool {
 	return false
 }
 
-// metered reports whether a meter other than a model has ever covered processors or the board.
-func (m *Meters) metered(sources []Source) bool {
+// wasEverMetered reports whether a meter other than a model has ever covered processors or the board.
+func (m *Meters) wasEverMetered(sources []Source) bool {
 	for k, g := range m.gauges {
 		if !g.proven || k.domain != sensor.DomainPackage && k.domain != sensor.DomainPsys && k.domain != sensor.DomainBoard {
 			continue
@@ -278,8 +278,9 @@ type meterReading struct {
 	modelled         bool
 }
 
-// narrowAndWide adds the energy of narrow meters to the streams, and sums up the energy of all meters.
-func (m *Meters) narrowAndWide(sources []Source, wide string, widePsys bool) (c meterReading) {
+// readMeters adds the energy of the narrow meters to the streams, and returns the sums over all meters. wide is the name of the
+// source of the wide meter, and widePsys reports whether that is psys.
+func (m *Meters) readMeters(sources []Source, wide string, widePsys bool) (c meterReading) {
 	for i := range sources {
 		s := &sources[i]
 		var by *Source // the model, if it is one
@@ -324,7 +325,7 @@ func (m *Meters) addTick(sources []Source) {
 	if wide == "" {
 		wide, widePsys = m.picks[sensor.DomainPsys], m.picks[sensor.DomainPsys] != ""
 	}
-	c := m.narrowAndWide(sources, wide, widePsys)
+	c := m.readMeters(sources, wide, widePsys)
 	m.modelled = c.modelled
 	if wide == "" { // it may return, and will have counted the energy of the narrow ones
 		m.debt = max(m.debt-c.cpu-c.gpu, -maxMeterLead*m.narrowWatts())
@@ -386,7 +387,7 @@ func (m *Meters) addEnergy(domain, zone string, joules float64, came bool, model
 	}
 	s.unseen = 0
 	if came {
-		s.receive(joules, model)
+		s.addEnergy(joules, model)
 	}
 }
 

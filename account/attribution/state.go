@@ -62,10 +62,10 @@ func (m *Meters) State() State {
 	return s
 }
 
-// most is larger than any true figure, so larger values are corrupt.
-const most = 1e18
+// maxPlausible is larger than any true value. A larger value in a saved state shows that the state is corrupt.
+const maxPlausible = 1e18
 
-func isPlausible(v float64) bool { return v >= 0 && v < most }
+func isPlausible(v float64) bool { return v >= 0 && v < maxPlausible }
 
 // Restore continues an empty Meters from a state of the same boot.
 func (m *Meters) Restore(s State) error {

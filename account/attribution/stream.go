@@ -23,7 +23,7 @@ type Stream struct {
 	// Busy is the CPU time spent on the package in those seconds, 0 if unknown.
 	Busy float64
 
-	learned idle
+	learned idlePower
 	wait    float64 // seconds since its last reading
 	unseen  float64 // seconds since it was last in use
 	load    float64 // utilisation·seconds of the interval
@@ -32,7 +32,7 @@ type Stream struct {
 	watts   float64 // at its last reading
 }
 
-// addWaiting advances the time for which the stream waits for its meter.
+// addWaiting adds to the time for which the stream waits for a reading of its meter.
 func (s *Stream) addWaiting(seconds float64, l *Load) {
 	s.Fresh, s.Anew, s.Active, s.Idle, s.Busy = false, false, 0, 0, 0
 	s.wait += seconds
@@ -53,8 +53,8 @@ func (s *Stream) addWaiting(seconds float64, l *Load) {
 	}
 }
 
-// receive adds the energy of the waiting time.
-func (s *Stream) receive(joules float64, model *Source) {
+// addEnergy adds the energy that a meter counted in the waiting time.
+func (s *Stream) addEnergy(joules float64, model *Source) {
 	if s.wait <= 0 && joules <= 0 {
 		return
 	}

@@ -1,7 +1,7 @@
 // Package energy charges the energy of a node and the time of its GPUs to parts of workloads, and stores the charges. It does not depend
 // on the type of a part: [Account] holds the charges of one, and [Consumer] its use so far.
 //
-// [Books] and the accounts are used from one goroutine. Energy is joules, time of devices seconds, CPU time nanoseconds.
+// [NodeEnergy] and the accounts are used from one goroutine. Energy is joules, time of devices seconds, CPU time nanoseconds.
 package energy
 
 import (
@@ -36,8 +36,8 @@ const (
 	IdleEven    IdleShare = "even"    // the same for every running workload
 )
 
-// joules is energy of one kind.
-type joules struct {
+// energyAmounts is the active and the idle energy of one kind, in joules.
+type energyAmounts struct {
 	active, idle float64
 	rows         [2]*metric.Series
 }
@@ -46,10 +46,10 @@ type joules struct {
 type Account struct {
 	// marks holds the part's CPU time at each stream's last reading, because meters may be slower than ticks.
 	marks []int64
-	used  []joules   // by slot
-	gpus  []device   // by number of the device
-	place *placement // nil if it may run anywhere, and it is not folded
-	round uint64     // of the books, in which it was last charged
+	used  []energyAmounts // by slot
+	gpus  []deviceUse     // by number of the device
+	place *placement      // nil if it may run anywhere, and it is not folded
+	round uint64          // of the books, in which it was last charged
 }
 
 // successor returns the account that is charged instead of p.
@@ -70,7 +70,7 @@ type placement struct {
 	into     *Account // account it was folded into, or other once that is forgotten; nil before
 }
 
-// Consumer is a part with its use so far.
+// Consumer is a part of a workload with its use so far.
 type Consumer struct {
 	*Account
 	CPU, Tick   uint64  // CPU time so far, and in the last tick
@@ -78,21 +78,21 @@ type Consumer struct {
 	Shares      bool    // takes an even share of idle energy
 }
 
-// slot is one kind of energy.
-type slot struct {
+// energyKind is a kind of energy: a domain and the method of splitting it.
+type energyKind struct {
 	domain, method string
-	node           joules
+	node           energyAmounts
 }
 
-// Books are the energy and the GPUs of a node.
-type Books struct {
+// NodeEnergy holds the energy and the GPU use of a node.
+type NodeEnergy struct {
 	Idle IdleShare // the owners of idle energy
 	// Opens are the devices that were opened in the tick that was taken last; GPU takes them.
 	Opens []sensor.Open
 	began int64 // milliseconds since the Unix epoch, 0 until a meter was read
 
 	meters  attribution.Meters
-	slots   []slot
+	slots   []energyKind
 	devices []*gpuDevice
 	round   uint64
 	openers []opener
@@ -108,7 +108,7 @@ type Books struct {
 	shares  []Share
 }
 
-// Labeller makes the series of an account.
+// Labeller creates the series of a part.
 type Labeller interface {
 	// Series returns a series with the labels of the account followed by others. Created is 0 if
 	// the account may be older than the agent.
@@ -118,7 +118,7 @@ type Labeller interface {
 // Charge records the meter readings of the last tick and charges their energy to parts, or to other if no part used it.
 // now is the time of the tick in milliseconds since the Unix epoch. shares holds the use of devices in the tick, and
 // cores is the number of processors. The caller omits loads and sources that could not be read.
-func (e *Books) Charge(
+func (e *NodeEnergy) Charge(
 	now int64, load attribution.Load, sources []attribution.Source, shares []Share, parts []Consumer, other *Account, cores int,
 ) {
 	if e.began == 0 {
@@ -130,7 +130,7 @@ func (e *Books) Charge(
 	e.parts = parts
 	for i := range parts {
 		p := parts[i].Account
-		p.resize(len(streams))
+		p.ensureStreams(len(streams))
 		p.round = e.round
 	}
 	packages := uint64(0)
@@ -145,13 +145,13 @@ func (e *Books) Charge(
 			e.startStream(i, s.Fresh)
 		}
 		if s.Fresh {
-			e.charge(i, s, packages&(packages-1) != 0, shares, cores)
+			e.chargeStream(i, s, packages&(packages-1) != 0, shares, cores)
 		}
 	}
 }
 
 // Problem describes the fault of a meter, or returns "".
-func (e *Books) Problem() string {
+func (e *NodeEnergy) Problem() string {
 	if e.began == 0 {
 		return ""
 	}
@@ -159,10 +159,10 @@ func (e *Books) Problem() string {
 }
 
 // Modelled reports whether a power model is in use because no meter is available.
-func (e *Books) Modelled() bool { return e.began != 0 && e.meters.Modelled() }
+func (e *NodeEnergy) Modelled() bool { return e.began != 0 && e.meters.Modelled() }
 
 // startStream starts charging a stream, with this tick if came is set and else with the next one.
-func (e *Books) startStream(stream int, came bool) {
+func (e *NodeEnergy) startStream(stream int, came bool) {
 	for _, p := range e.parts {
 		p.marks[stream] = int64(p.CPU)
 		if came {
@@ -171,8 +171,8 @@ func (e *Books) startStream(stream int, came bool) {
 	}
 }
 
-// charge charges the energy of one stream on a machine with the given number of cores.
-func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Share, cores int) {
+// chargeStream charges the energy of one stream on a machine with the given number of cores.
+func (e *NodeEnergy) chargeStream(index int, s *attribution.Stream, several bool, shares []Share, cores int) {
 	gpu := s.Domain == string(sensor.DomainGPU)
 	var method string
 	var ok bool
@@ -187,27 +187,27 @@ func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Shar
 				d.owed.joules, active = active, 0
 			}
 		}
-		method, ok = e.byDevice(s.Zone, shares)
+		method, ok = e.shareByDevice(s.Zone, shares)
 	} else {
-		method, ok = e.byCPU(i, s, several)
+		method, ok = e.shareByCPU(index, s, several)
 	}
-	at := e.slot(s.Domain, method)
+	at := e.kindIndex(s.Domain, method)
 	e.slots[at].node.active += active
 	e.slots[at].node.idle += s.Idle
 	switch {
 	case active <= 0:
 	case !ok: // no identified process used anything
-		e.other.slot(at).active += active
+		e.other.amountsOf(at).active += active
 	default:
 		for j, share := range e.share {
 			if share <= 0 {
 				continue
 			}
 			if gpu {
-				e.gpuPart[j].slot(at).active += active * share
+				e.gpuPart[j].amountsOf(at).active += active * share
 				e.gpuPart[j].addWatts(e.deviceIndex(s.Zone), active*share/max(s.Seconds, 1))
 			} else {
-				e.parts[j].slot(at).active += active * share
+				e.parts[j].amountsOf(at).active += active * share
 			}
 		}
 	}
@@ -216,8 +216,8 @@ func (e *Books) charge(i int, s *attribution.Stream, several bool, shares []Shar
 	}
 }
 
-// byCPU fills in the shares of all parts by the CPU time since the stream's last reading.
-func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method string, ok bool) {
+// shareByCPU sets the share of each part to its fraction of the CPU time since the stream's last reading.
+func (e *NodeEnergy) shareByCPU(stream int, s *attribution.Stream, several bool) (method string, ok bool) {
 	e.use = e.use[:0]
 	for i := range e.parts {
 		p := &e.parts[i]
@@ -232,7 +232,7 @@ func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method s
 		e.use = append(e.use, u)
 		p.marks[stream] = cpu
 	}
-	e.share = resized(e.share, len(e.use))
+	e.share = resizeFloats(e.share, len(e.use))
 	exact := !several && s.Package >= 0 || !several && s.Domain == string(sensor.DomainPackage)
 	if several && s.Package >= 0 && s.Busy > 0 {
 		if ok = attribution.ByPackage(e.share, e.use, s.Package, s.Busy*1e9); ok {
@@ -251,8 +251,8 @@ func (e *Books) byCPU(stream int, s *attribution.Stream, several bool) (method s
 	return attribution.MeasuredByCPU, ok
 }
 
-// byDevice fills in the shares of the parts that have a GPU open.
-func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
+// shareByDevice sets the shares of the parts that have a GPU open.
+func (e *NodeEnergy) shareByDevice(zone string, shares []Share) (method string, ok bool) {
 	e.gpuUse, e.gpuPart = e.gpuUse[:0], e.gpuPart[:0]
 	worst := 0
 	for i := range shares {
@@ -264,7 +264,7 @@ func (e *Books) byDevice(zone string, shares []Share) (method string, ok bool) {
 		e.gpuUse = append(e.gpuUse, attribution.DeviceUse{Busy: g.Busy, Memory: g.Memory, HasBusy: g.HasBusy, HasMemory: g.HasMemory})
 		worst = max(worst, g.Method)
 	}
-	e.share = resized(e.share, len(e.gpuUse))
+	e.share = resizeFloats(e.share, len(e.gpuUse))
 	method, ok = attribution.ByDevice(e.share, e.gpuUse)
 	switch {
 	case len(e.gpuUse) == 1:
@@ -282,8 +282,8 @@ func (p *Account) addWatts(at int, watts float64) {
 	}
 }
 
-// meteredDevice returns the device with a meter, nil if its use is not known.
-func (e *Books) meteredDevice(zone string) *gpuDevice {
+// meteredDevice returns the GPU that a meter belongs to, or nil if the use of that GPU is not known.
+func (e *NodeEnergy) meteredDevice(zone string) *gpuDevice {
 	if i := e.deviceIndex(zone); i >= 0 {
 		return e.devices[i]
 	}
@@ -291,24 +291,24 @@ func (e *Books) meteredDevice(zone string) *gpuDevice {
 }
 
 // shareIdle charges idle energy to workloads if that is configured.
-func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
+func (e *NodeEnergy) shareIdle(at int, s *attribution.Stream, cores int) {
 	switch e.Idle {
 	case IdleRequest:
 		gpu := s.Domain == string(sensor.DomainGPU)
 		whole := float64(cores)
 		if gpu {
-			whole = float64(e.streamCount(string(sensor.DomainGPU)))
+			whole = float64(e.countStreams(string(sensor.DomainGPU)))
 		}
 		sum := 0.0
 		for _, p := range e.parts {
-			sum += p.requested(gpu)
+			sum += p.requestedAmount(gpu)
 		}
 		if whole = max(whole, sum); whole <= 0 {
 			return
 		}
 		for _, p := range e.parts {
-			if r := p.requested(gpu); r > 0 {
-				p.slot(at).idle += s.Idle * r / whole
+			if r := p.requestedAmount(gpu); r > 0 {
+				p.amountsOf(at).idle += s.Idle * r / whole
 			}
 		}
 	case IdleEven:
@@ -320,23 +320,23 @@ func (e *Books) shareIdle(at int, s *attribution.Stream, cores int) {
 		}
 		for _, p := range e.parts {
 			if p.Shares {
-				p.slot(at).idle += s.Idle / float64(n)
+				p.amountsOf(at).idle += s.Idle / float64(n)
 			}
 		}
 	}
 }
 
-// requested returns the number of the node's cores, or GPUs if gpu is set, that the part requested. It returns 0 if the
+// requestedAmount returns the number of the node's cores, or GPUs if gpu is set, that the part requested. It returns 0 if the
 // request is unknown or unlimited.
-func (p *Consumer) requested(gpu bool) float64 {
-	if gpu {
+func (p *Consumer) requestedAmount(ofGPUs bool) float64 {
+	if ofGPUs {
 		return p.GPUs
 	}
 	return p.Cores
 }
 
-// streamCount returns the number of streams of a domain.
-func (e *Books) streamCount(domain string) (n int) {
+// countStreams returns the number of streams of a domain.
+func (e *NodeEnergy) countStreams(domain string) (n int) {
 	for i := range e.meters.Streams() {
 		if e.meters.Streams()[i].Domain == domain {
 			n++
@@ -345,51 +345,51 @@ func (e *Books) streamCount(domain string) (n int) {
 	return n
 }
 
-func (e *Books) slot(domain, method string) int {
+func (e *NodeEnergy) kindIndex(domain, method string) int {
 	for i := range e.slots {
 		if e.slots[i].domain == domain && e.slots[i].method == method {
 			return i
 		}
 	}
-	e.slots = append(e.slots, slot{domain: domain, method: method})
+	e.slots = append(e.slots, energyKind{domain: domain, method: method})
 	return len(e.slots) - 1
 }
 
-func (p *Account) resize(streams int) {
+func (p *Account) ensureStreams(streams int) {
 	for len(p.marks) < streams {
 		p.marks = append(p.marks, 0)
 	}
 }
 
-func (p *Account) slot(slot int) *joules {
+func (p *Account) amountsOf(slot int) *energyAmounts {
 	for len(p.used) <= slot {
-		p.used = append(p.used, joules{})
+		p.used = append(p.used, energyAmounts{})
 	}
 	return &p.used[slot]
 }
 
 // Absorb adds the energy charged to a folded part, and its use that was not yet charged.
-func (p *Account) Absorb(o *Account) {
-	p.resize(len(o.marks))
-	for i, m := range o.marks {
+func (p *Account) Absorb(folded *Account) {
+	p.ensureStreams(len(folded.marks))
+	for i, m := range folded.marks {
 		p.marks[i] += m
 	}
-	for i := range o.used {
-		j := p.slot(i)
-		j.active += o.used[i].active
-		j.idle += o.used[i].idle
+	for i := range folded.used {
+		j := p.amountsOf(i)
+		j.active += folded.used[i].active
+		j.idle += folded.used[i].idle
 	}
-	p.absorbGPUs(o)
-	o.forwardTo(p)
+	p.absorbGPUs(folded)
+	folded.forwardTo(p)
 }
 
-// Leave adds the use of a part since the last meter readings to the use of other. cpu is all of its CPU time.
-func (p *Account) Leave(cpu uint64, other *Account) {
+// LeaveTo adds the use of a part since the last meter readings to the use of other. cpu is all of its CPU time.
+func (p *Account) LeaveTo(cpu uint64, other *Account) {
 	p.forwardTo(other)
 	if len(p.marks) == 0 {
 		return
 	}
-	other.resize(len(p.marks))
+	other.ensureStreams(len(p.marks))
 	for i, m := range p.marks {
 		other.marks[i] -= int64(cpu) - m
 	}
@@ -414,7 +414,7 @@ func (p *Account) SetPlace(packages uint64, clock float64) {
 }
 
 // Export appends the energy of a part: kinds of energy that it did not use are absent.
-func (e *Books) Export(p *Account, of Labeller, b *metric.Batch) {
+func (e *NodeEnergy) Export(p *Account, of Labeller, b *metric.Batch) {
 	for i := range p.used {
 		j := &p.used[i]
 		for k, v := range [...]float64{j.active, j.idle} {
@@ -433,8 +433,8 @@ func (e *Books) Export(p *Account, of Labeller, b *metric.Batch) {
 
 var shareNames = [...]string{"active", "idle"}
 
-// ExportNode appends the energy that was split.
-func (e *Books) ExportNode(b *metric.Batch) {
+// ExportNode appends the energy of the node that was split over its parts.
+func (e *NodeEnergy) ExportNode(b *metric.Batch) {
 	for i := range e.slots {
 		s := &e.slots[i]
 		for k, v := range [...]float64{s.node.active, s.node.idle} {
@@ -447,7 +447,7 @@ func (e *Books) ExportNode(b *metric.Batch) {
 	}
 }
 
-func resized(s []float64, n int) []float64 {
+func resizeFloats(s []float64, n int) []float64 {
 	if cap(s) < n {
 		s = make([]float64, n, n+n/4+16)
 	}
@@ -479,7 +479,7 @@ type AccountState struct {
 }
 
 // State returns the energy, nil until a meter was read.
-func (e *Books) State() *State {
+func (e *NodeEnergy) State() *State {
 	if e.began == 0 {
 		return nil
 	}
@@ -500,29 +500,30 @@ func (p *Account) State() (s AccountState) {
 	for i := range p.gpus {
 		a := &p.gpus[i]
 		s.GPUs = append(s.GPUs, [len(Methods) + 2]float64{
-			a.seconds[measured], a.seconds[byMemory], a.seconds[equally], a.byteSeconds, a.seconds[bySamples], a.peak,
+			a.seconds[methodMeasured], a.seconds[methodByMemory], a.seconds[methodEqually], a.byteSeconds, a.seconds[methodBySamples],
+			a.peak,
 		})
 	}
 	return s
 }
 
 // Restore restores a saved node and its accounts. Damaged energy or device data restarts from zero.
-func (e *Books) Restore(s *State, devices []DeviceState, accounts []*Account, saved []*AccountState) {
+func (e *NodeEnergy) Restore(s *State, devices []DeviceState, accounts []*Account, saved []*AccountState) {
 	e.restoreEnergy(s, accounts, saved)
 	e.restoreGPUs(devices, accounts, saved)
 }
 
-func (e *Books) restoreEnergy(s *State, accounts []*Account, saved []*AccountState) {
+func (e *NodeEnergy) restoreEnergy(s *State, accounts []*Account, saved []*AccountState) {
 	if s == nil {
 		return
 	}
 	sound := func(v float64) bool { return v >= 0 && v < 1e18 }
-	n := Books{Idle: e.Idle, began: s.Began}
+	n := NodeEnergy{Idle: e.Idle, began: s.Began}
 	if s.Began < 0 || n.meters.Restore(s.Meters) != nil {
 		return
 	}
 	for _, t := range s.Slots {
-		if !sound(t.Active) || !sound(t.Idle) || n.slot(t.Domain, t.Method) != len(n.slots)-1 {
+		if !sound(t.Active) || !sound(t.Idle) || n.kindIndex(t.Domain, t.Method) != len(n.slots)-1 {
 			return
 		}
 		node := &n.slots[len(n.slots)-1].node
@@ -542,7 +543,7 @@ func (e *Books) restoreEnergy(s *State, accounts []*Account, saved []*AccountSta
 	for i, p := range accounts {
 		p.marks = append([]int64(nil), saved[i].Marks...)
 		for k, j := range saved[i].Joules {
-			u := p.slot(k)
+			u := p.amountsOf(k)
 			u.active, u.idle = j[0], j[1]
 		}
 	}

@@ -30,10 +30,10 @@ var Methods = [...]string{attribution.Measured, attribution.MeasuredByMemory, at
 
 // Positions in Methods.
 const (
-	measured = iota
-	byMemory
-	equally
-	bySamples
+	methodMeasured = iota
+	methodByMemory
+	methodEqually
+	methodBySamples
 )
 
 // gpuDevice is the ledger's state of a device.
@@ -45,7 +45,7 @@ type gpuDevice struct {
 	began        int64
 
 	held  []holder
-	owed  postponed
+	owed  postponedBusy
 	stale int // readings in a row that repeated the last tick's
 
 	// State of this tick.
@@ -57,8 +57,8 @@ type gpuDevice struct {
 	putOff  bool    // this tick is charged with the next one
 }
 
-// device is the use of one device by a part.
-type device struct {
+// deviceUse is the use of one device by a part.
+type deviceUse struct {
 	seconds     [len(Methods)]float64
 	memory      float64
 	peak        float64
@@ -86,7 +86,7 @@ type Share struct {
 }
 
 // GPU records the state of the devices and their use by processes in the last tick, and returns the
-// shares for [Books.Charge]. The shares are valid until the next call. Busy time goes to processes
+// shares for [NodeEnergy.Charge]. The shares are valid until the next call. Busy time goes to processes
 // that had the device open during the reading; see holders.go.
 //
 //	Σ workloads + other = busy time of the device
@@ -94,7 +94,7 @@ type Share struct {
 //
 // find returns the account of a process, nil while that is unknown, and whether the process has
 // ended. parts are all accounts. now is the time of the tick in milliseconds since the Unix epoch.
-func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *Account, ended bool), parts []*Account,
+func (e *NodeEnergy) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *Account, ended bool), parts []*Account,
 	other *Account) []Share {
 	e.other = other
 	for _, d := range e.devices {
@@ -113,15 +113,15 @@ func (e *Books) GPU(now int64, pass *sensor.GPUPass, find func(pid int32) (of *A
 			e.devices[at].addUse(&pass.Uses[i])
 		}
 	}
-	e.meetOpens(find)
+	e.recordOpens(find)
 	e.shares = e.shares[:0]
 	for i, d := range e.devices {
 		if d.there {
 			d.findHolders(find, other)
-			e.settleGPU(i)
+			e.chargeDevice(i)
 		}
 	}
-	e.forgetOpens()
+	e.dropOpens()
 	return e.shares
 }
 
@@ -147,7 +147,7 @@ func (d *gpuDevice) beginReading(now *sensor.GPU) {
 
 // device returns the device of that name and creates it if needed. A device that is known only from
 // use records has no vendor.
-func (e *Books) device(name, vendor string, now int64) *gpuDevice {
+func (e *NodeEnergy) device(name, vendor string, now int64) *gpuDevice {
 	for _, d := range e.devices {
 		if d.name == name {
 			return d
@@ -158,7 +158,7 @@ func (e *Books) device(name, vendor string, now int64) *gpuDevice {
 	return d
 }
 
-func (e *Books) deviceIndex(name string) int {
+func (e *NodeEnergy) deviceIndex(name string) int {
 	for i, d := range e.devices {
 		if d.name == name {
 			return i
@@ -167,23 +167,23 @@ func (e *Books) deviceIndex(name string) int {
 	return -1
 }
 
-func (a *device) resetReading(anew bool) {
+func (a *deviceUse) resetReading(created bool) {
 	a.open, a.hasMemory = false, false
-	if anew {
+	if created {
 		a.load = 0
 	}
 }
 
 // deviceAt returns the account of device number at.
-func (p *Account) deviceAt(at int) *device {
+func (p *Account) deviceAt(at int) *deviceUse {
 	for len(p.gpus) <= at {
-		p.gpus = append(p.gpus, device{})
+		p.gpus = append(p.gpus, deviceUse{})
 	}
 	return &p.gpus[at]
 }
 
 // addShare adds to the share of a part in a device; the shares of the device begin at index from.
-func (e *Books) addShare(from int, s Share) {
+func (e *NodeEnergy) addShare(from int, s Share) {
 	for i := from; i < len(e.shares); i++ {
 		if o := &e.shares[i]; o.Account == s.Account && o.Device == s.Device {
 			o.Busy += s.Busy
@@ -198,27 +198,27 @@ func (e *Books) addShare(from int, s Share) {
 }
 
 // absorbGPUs adds the use of a folded part.
-func (p *Account) absorbGPUs(o *Account) {
-	for i := range o.gpus {
-		if o.gpus[i].neverOpened() {
+func (p *Account) absorbGPUs(folded *Account) {
+	for i := range folded.gpus {
+		if folded.gpus[i].neverOpened() {
 			continue
 		}
 		a := p.deviceAt(i)
-		for k, v := range o.gpus[i].seconds {
+		for k, v := range folded.gpus[i].seconds {
 			a.seconds[k] += v
 		}
-		a.byteSeconds += o.gpus[i].byteSeconds
-		a.peak = max(a.peak, o.gpus[i].peak)
+		a.byteSeconds += folded.gpus[i].byteSeconds
+		a.peak = max(a.peak, folded.gpus[i].peak)
 	}
 }
 
 // neverOpened reports whether the part never had the device open.
-func (a *device) neverOpened() bool {
+func (a *deviceUse) neverOpened() bool {
 	return a.seconds == [len(Methods)]float64{} && a.byteSeconds == 0 && a.peak == 0 && !a.hasMemory
 }
 
 // ExportGPUs appends the part's use of each device that it ever opened. It omits memory if ended is set.
-func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch) {
+func (e *NodeEnergy) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch) {
 	row := func(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 		if *s == nil {
 			*s = of.Series(d, values...)
@@ -249,7 +249,7 @@ func (e *Books) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch)
 }
 
 // ExportDevices appends the time of the devices.
-func (e *Books) ExportDevices(b *metric.Batch) {
+func (e *NodeEnergy) ExportDevices(b *metric.Batch) {
 	for _, d := range e.devices {
 		for k, v := range [...]float64{d.busy, d.idle} {
 			if d.busy+d.idle == 0 {
@@ -299,7 +299,7 @@ func (p *Account) Computed() (by [len(Methods)]bool) {
 	return by
 }
 
-// DeviceState is a saved device.
+// DeviceState is the saved state of a device.
 type DeviceState struct {
 	Vendor string  `json:"vendor"`
 	Name   string  `json:"name"`
@@ -311,14 +311,14 @@ type DeviceState struct {
 }
 
 // Devices returns the devices, to be saved.
-func (e *Books) Devices() (out []DeviceState) {
+func (e *NodeEnergy) Devices() (out []DeviceState) {
 	for _, d := range e.devices {
 		out = append(out, DeviceState{d.vendor, d.name, d.busy, d.idle, d.began, [3]float64{d.owed.busy, d.owed.span, d.owed.joules}})
 	}
 	return out
 }
 
-func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*AccountState) {
+func (e *NodeEnergy) restoreGPUs(s []DeviceState, accounts []*Account, saved []*AccountState) {
 	sound := func(v float64) bool { return v >= 0 && v < 1e30 }
 	for _, d := range s {
 		if !sound(d.Busy) || !sound(d.Idle) || d.Began < 0 || !sound(d.Owed[0]) || !sound(d.Owed[1]) || !sound(d.Owed[2]) {
@@ -340,13 +340,13 @@ func (e *Books) restoreGPUs(s []DeviceState, accounts []*Account, saved []*Accou
 	for _, d := range s {
 		n := e.device(d.Name, d.Vendor, 0)
 		n.busy, n.idle, n.began = d.Busy, d.Idle, d.Began
-		n.owed = postponed{busy: d.Owed[0], span: d.Owed[1], joules: d.Owed[2]}
+		n.owed = postponedBusy{busy: d.Owed[0], span: d.Owed[1], joules: d.Owed[2]}
 	}
 	for i, p := range accounts {
 		for k, v := range saved[i].GPUs {
 			a := p.deviceAt(k)
-			copy(a.seconds[:bySamples], v[:])
-			a.byteSeconds, a.seconds[bySamples], a.peak = v[3], v[4], v[5]
+			copy(a.seconds[:methodBySamples], v[:])
+			a.byteSeconds, a.seconds[methodBySamples], a.peak = v[3], v[4], v[5]
 		}
 	}
 }

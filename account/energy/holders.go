@@ -17,8 +17,8 @@ import (
 // becomes known with the pass that lists a new process, or with the first sample of the process.
 const maxPostponedReadings = 2
 
-// forgotten is the number of readings without a response of the driver after which busy time no longer waits for it.
-const forgotten = 60
+// maxSilentReadings is the number of readings without a response of the driver after which busy time no longer waits for one.
+const maxSilentReadings = 60
 
 // holder is a process that has a device open now or had it open at the previous reading.
 type holder struct {
@@ -34,8 +34,8 @@ type holder struct {
 	memory             float64 // bytes, at the last reading that had them
 }
 
-// postponed is the postponed amount.
-type postponed struct {
+// postponedBusy is the busy time and energy of a device that waits for its owner to become known.
+type postponedBusy struct {
 	busy, span float64 // seconds
 	joules     float64
 	times      int // readings in a row
@@ -86,22 +86,22 @@ func (d *gpuDevice) findHolders(find func(pid int32) (*Account, bool), other *Ac
 	d.held = kept
 }
 
-// settleGPU charges the use of device number at in this tick.
-func (e *Books) settleGPU(at int) {
-	d := e.devices[at]
-	e.other.deviceAt(at) // so that it is there to take the rest
-	late := e.collectHolders(at)
-	late = e.addOpeners(at) || late
+// chargeDevice charges the use of device number at in this tick.
+func (e *NodeEnergy) chargeDevice(index int) {
+	d := e.devices[index]
+	e.other.deviceAt(index) // so that it is there to take the rest
+	late := e.collectHolders(index)
+	late = e.addOpeners(index) || late
 	if !(d.now.Span > 0) {
 		d.putOff = d.owed.times > 0
-		e.chargeGPU(at, 0, false, false, measured)
+		e.chargeGPU(index, 0, false, false, methodMeasured)
 		return
 	}
 	busy, span, known := d.takeBusy()
 	several := len(e.gpuUse) > 1
 	if known && busy > 0 && d.owed.times < maxPostponedReadings && (late || len(e.gpuPart) == 0 && d.owed.times == 0 ||
 		several && d.sampled && d.useBusy <= 0 && !slices.ContainsFunc(d.held, func(h holder) bool { return h.last > 0 })) {
-		d.owed = postponed{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
+		d.owed = postponedBusy{busy: busy, span: span, joules: d.owed.joules, times: d.owed.times + 1}
 		d.putOff = true
 		return
 	}
@@ -110,22 +110,22 @@ func (e *Books) settleGPU(at int) {
 		d.busy += busy
 		d.idle += span - busy
 	}
-	e.share = resized(e.share, len(e.gpuUse))
-	split, method := false, measured
+	e.share = resizeFloats(e.share, len(e.gpuUse))
+	split, method := false, methodMeasured
 	if known && busy > 0 {
 		split, method = e.splitBusy(d, busy)
 	}
-	e.chargeGPU(at, busy, known, split, method)
+	e.chargeGPU(index, busy, known, split, method)
 	for i, p := range e.gpuPart {
 		if split && span > 0 {
-			p.gpus[at].load = busy * e.share[i] / span
+			p.gpus[index].load = busy * e.share[i] / span
 		}
 	}
 }
 
 // collectHolders collects the parts that hold the device at index at, with their use as far as it was measured. late
 // reports whether a process without a part may still be attributed to one.
-func (e *Books) collectHolders(at int) (late bool) {
+func (e *NodeEnergy) collectHolders(at int) (late bool) {
 	d := e.devices[at]
 	e.gpuUse, e.gpuPart, e.gpuLeft = e.gpuUse[:0], e.gpuPart[:0], e.gpuLeft[:0]
 	for i := range d.held {
@@ -161,7 +161,7 @@ func (e *Books) collectHolders(at int) (late bool) {
 }
 
 // chargeGPU charges busy seconds of a device to the candidates by e.share if split, and the rest to other.
-func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
+func (e *NodeEnergy) chargeGPU(at int, busy float64, known, split bool, method int) {
 	d := e.devices[at]
 	// A part comes once for a device, but may use several partitions of one.
 	from := len(e.shares)
@@ -174,8 +174,8 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 		if split {
 			mine = busy * e.share[i]
 			by := method
-			if method == measured && e.gpuLeft[i] && len(e.gpuPart) > 1 && d.useBusy < busy {
-				by = equally // the rest of the time counted for others
+			if method == methodMeasured && e.gpuLeft[i] && len(e.gpuPart) > 1 && d.useBusy < busy {
+				by = methodEqually // the rest of the time counted for others
 			}
 			p.gpus[at].seconds[by] += mine
 			charged += mine
@@ -185,7 +185,7 @@ func (e *Books) chargeGPU(at int, busy float64, known, split bool, method int) {
 			Method: method})
 	}
 	if rest := busy - charged; known && rest > 1e-12 {
-		e.other.gpus[at].seconds[measured] += rest
+		e.other.gpus[at].seconds[methodMeasured] += rest
 		e.addShare(from, Share{Account: e.other, Device: d.meter, Busy: rest, HasBusy: true})
 	}
 }
@@ -205,34 +205,34 @@ func (d *gpuDevice) takeBusy() (busy, span float64, known bool) {
 }
 
 // splitBusy sets each candidate's share of the busy time. Time without a candidate stays unassigned.
-func (e *Books) splitBusy(d *gpuDevice, busy float64) (ok bool, method int) {
+func (e *NodeEnergy) splitBusy(d *gpuDevice, busy float64) (ok bool, method int) {
 	switch {
 	case len(e.gpuUse) == 0:
-		return false, measured
+		return false, methodMeasured
 	case len(e.gpuUse) == 1 && !(d.hasUse && !d.sampled && d.useBusy <= 0 && !e.gpuLeft[0]):
 		e.share[0] = 1 // the only user gets everything, unless the kernel counted no use of it
-		return true, measured
+		return true, methodMeasured
 	case d.hasUse && !d.sampled:
-		e.byCounters(d, busy)
-		return true, measured
+		e.splitByCounters(d, busy)
+		return true, methodMeasured
 	case d.useBusy > 0:
 		for i := range e.gpuUse {
 			e.share[i] = e.gpuUse[i].Busy / d.useBusy
 		}
-		return true, bySamples
+		return true, methodBySamples
 	}
-	if e.byLastSamples(d) {
-		return true, bySamples
+	if e.splitByLastSamples(d) {
+		return true, methodBySamples
 	}
 	for i := range e.gpuUse {
 		e.gpuUse[i].HasBusy = false
 	}
 	name, ok := attribution.ByDevice(e.share, e.gpuUse)
-	return ok, max(slices.Index(Methods[:], name), measured)
+	return ok, max(slices.Index(Methods[:], name), methodMeasured)
 }
 
-// byCounters shares by the kernel's counters per process. Time in no counter was used by processes that ended since.
-func (e *Books) byCounters(d *gpuDevice, busy float64) {
+// splitByCounters splits by the kernel's counters per process. Time in no counter was used by processes that ended since.
+func (e *NodeEnergy) splitByCounters(d *gpuDevice, busy float64) {
 	whole := max(d.useBusy, busy)
 	left := 0
 	for i := range e.gpuUse {
@@ -248,8 +248,8 @@ func (e *Books) byCounters(d *gpuDevice, busy float64) {
 	}
 }
 
-// byLastSamples splits by the last samples that named one of the candidates.
-func (e *Books) byLastSamples(d *gpuDevice) bool {
+// splitByLastSamples splits by the last samples that named one of the candidates.
+func (e *NodeEnergy) splitByLastSamples(d *gpuDevice) bool {
 	clear(e.share)
 	sum := 0.0
 	for i := range d.held {
@@ -269,9 +269,9 @@ func (e *Books) byLastSamples(d *gpuDevice) bool {
 
 // Awaits reports whether a reading may still show use by an ended part. That is so until the driver answers after the
 // part closed a device.
-func (e *Books) Awaits(p *Account) bool {
+func (e *NodeEnergy) Awaits(p *Account) bool {
 	for _, d := range e.devices {
-		if d.there && (d.putOff || d.stale > 0 && d.stale < forgotten) &&
+		if d.there && (d.putOff || d.stale > 0 && d.stale < maxSilentReadings) &&
 			slices.ContainsFunc(d.held, func(h holder) bool { return h.account != nil && h.account.successor() == p }) {
 			return true
 		}

@@ -26,14 +26,14 @@ const (
 	// maxStartTicks is the number of ticks after opening a device in which a process may start to
 	// compute, because drivers take seconds to initialize.
 	maxStartTicks = 30
-	// openAfter is the number of readings that may still show the use of an ended process.
-	openAfter = 2
-	// mostOpeners is the maximum number of openers kept at a time.
-	mostOpeners = 256
+	// readingsAfterEnd is the number of readings that may still show the use of an ended process.
+	readingsAfterEnd = 2
+	// maxOpeners is the maximum number of openers kept at a time.
+	maxOpeners = 256
 )
 
-// meetOpens records the opened devices and finds the accounts of the processes.
-func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
+// recordOpens records which processes opened a device, and finds their accounts.
+func (e *NodeEnergy) recordOpens(find func(pid int32) (*Account, bool)) {
 	for i := range e.openers {
 		e.openers[i].ticks++
 	}
@@ -42,7 +42,7 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 		switch {
 		case at >= 0:
 			e.openers[at].ticks = 0
-		case len(e.openers) < mostOpeners:
+		case len(e.openers) < maxOpeners:
 			e.openers = append(e.openers, opener{pid: o.PID, node: o.Node})
 		}
 	}
@@ -58,9 +58,9 @@ func (e *Books) meetOpens(find func(pid int32) (*Account, bool)) {
 	}
 }
 
-// forgetOpens drops ended processes after the devices have reported all time up to their end. It waits openAfter ticks
+// dropOpens drops ended processes after the devices have reported all time up to their end. It waits readingsAfterEnd ticks
 // longer, because device counters lag.
-func (e *Books) forgetOpens() {
+func (e *NodeEnergy) dropOpens() {
 	waits := slices.ContainsFunc(e.devices, func(d *gpuDevice) bool {
 		return d.there && (d.putOff || d.stale > 0 && d.stale < maxStartTicks)
 	})
@@ -69,7 +69,7 @@ func (e *Books) forgetOpens() {
 		if o.ended && !waits {
 			o.after++
 		}
-		if o.ticks < maxStartTicks && o.after < openAfter && (o.account != nil || o.ticks <= maxPostponedReadings) {
+		if o.ticks < maxStartTicks && o.after < readingsAfterEnd && (o.account != nil || o.ticks <= maxPostponedReadings) {
 			kept = append(kept, o)
 		}
 	}
@@ -78,7 +78,7 @@ func (e *Books) forgetOpens() {
 
 // addOpeners adds the parts that opened the device at index at to its candidates, if no listed process can account for its
 // use. late reports whether a process without a part may still be attributed to one.
-func (e *Books) addOpeners(at int) (late bool) {
+func (e *NodeEnergy) addOpeners(at int) (late bool) {
 	d := e.devices[at]
 	counted := d.hasUse && !d.sampled
 	if len(e.openers) == 0 || d.now.Have&sensor.GPUBusy == 0 || d.now.Busy+d.owed.busy <= 0 || len(e.gpuPart) > 0 &&
@@ -89,12 +89,12 @@ func (e *Books) addOpeners(at int) (late bool) {
 		if len(e.gpuPart) > 0 && !(ended && counted) {
 			break
 		}
-		late = e.openedBy(at, ended) || late
+		late = e.addOpenersIf(at, ended) || late
 	}
 	return late
 }
 
-func (e *Books) openedBy(at int, ended bool) (late bool) {
+func (e *NodeEnergy) addOpenersIf(at int, ended bool) (late bool) {
 	d := e.devices[at]
 	for i := range e.openers {
 		o := &e.openers[i]

@@ -12,10 +12,10 @@ type Account struct {
 	// Monitored: a monitoring group of the kernel counts its memory traffic now.
 	Monitored bool
 	held      []*setAmounts // of one source together, in the order of sources; of a source the first set first
-	moved     *moved        // nil while it has moved nothing that has a rate to show
+	moved     *rateChange   // nil while it has moved nothing that has a rate to show
 }
 
-// setAmounts is the set of amounts of one set of series.
+// setAmounts holds the amounts of an account in one set of series.
 type setAmounts struct {
 	set       *set
 	amounts   []float64
@@ -28,13 +28,13 @@ type setAmounts struct {
 // Pending is the count of an event for a time in which the event was never scheduled.
 type Pending struct{ Part, Enabled, Running uint64 }
 
-// moved is the amount moved since the reading before.
-type moved struct {
+// rateChange is the amount added since the previous reading, from which rates are computed.
+type rateChange struct {
 	tick    uint64
 	amounts [sensor.TallyRates]float64
 }
 
-func (a *Account) find(t *set) *setAmounts {
+func (a *Account) findSet(t *set) *setAmounts {
 	for _, h := range a.held {
 		if h.set == t {
 			return h
@@ -43,7 +43,7 @@ func (a *Account) find(t *set) *setAmounts {
 	return nil
 }
 
-// addSet adds a set of which the account has no amount yet, with zeros.
+// addSet adds a set with zeros to an account that has no amount of it yet.
 func (a *Account) addSet(t *set) *setAmounts {
 	h := &setAmounts{set: t, amounts: make([]float64, t.amounts), rows: make([]*metric.Series, len(t.series))}
 	at := len(a.held)
@@ -62,18 +62,18 @@ func (a *Account) addSet(t *set) *setAmounts {
 
 func (a *Account) recordChange(rate sensor.TallyRate, amount float64, tick uint64) {
 	if a.moved == nil {
-		a.moved = new(moved)
+		a.moved = new(rateChange)
 	}
 	if a.moved.tick != tick {
-		*a.moved = moved{tick: tick}
+		*a.moved = rateChange{tick: tick}
 	}
 	a.moved.amounts[rate] += amount
 }
 
-// Absorb adds the account of a part that was folded.
-func (b *Books) Absorb(a, o *Account) {
-	for _, from := range o.held {
-		h := b.amounts(a, from.set)
+// Absorb adds the amounts of a part that was folded into this one.
+func (b *Tallies) Absorb(a, folded *Account) {
+	for _, from := range folded.held {
+		h := b.amountsFor(a, from.set)
 		for i, n := range from.amounts {
 			h.amounts[i] += n
 		}
@@ -98,12 +98,12 @@ func (a *Account) Empty() bool {
 }
 
 // HandOver moves the amounts of an account to another account. They still count for [Account.Exceeds].
-func (b *Books) HandOver(a, to *Account) {
+func (b *Tallies) HandOver(a, to *Account) {
 	for _, h := range a.held {
 		if !hasObservation(h.amounts) {
 			continue
 		}
-		into := b.amounts(to, h.set)
+		into := b.amountsFor(to, h.set)
 		for i, n := range h.amounts {
 			into.amounts[i] += n
 			h.noteHandedOver(i, n)
@@ -128,8 +128,8 @@ func (h *setAmounts) totalAmount(i int) float64 {
 	return h.amounts[i] + h.handed[i]
 }
 
-// Handed calls note for the figures with more than a hundredth handed over.
-func (b *Books) Handed(a *Account, note func(figure int)) {
+// Handed calls note for each figure with more than a hundredth handed over.
+func (b *Tallies) Handed(a *Account, note func(figure int)) {
 	for _, h := range a.held {
 		for _, n := range h.set.figures {
 			var handed, all float64
@@ -145,7 +145,7 @@ func (b *Books) Handed(a *Account, note func(figure int)) {
 	}
 }
 
-// Limits are the amounts that a process group with next to no activity stays below, for each source and unit.
+// Limits are amounts that a process group with next to no activity does not reach, for each source.
 type Limits struct {
 	Bytes, Nanos, Calls float64
 }
@@ -180,7 +180,7 @@ func (a *Account) Exceeds(limits Limits, weight sensor.TallyWeight) bool {
 }
 
 // Rate returns the use of an account per second, from the latest reading of its source, and whether a source counts it.
-func (b *Books) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond float64, counted bool) {
+func (b *Tallies) Rate(a *Account, rate sensor.TallyRate, tick uint64) (perSecond float64, counted bool) {
 	for _, s := range b.sources {
 		if s.since == 0 || !s.hasRate(rate) {
 			continue
@@ -206,7 +206,7 @@ func (a *Account) Has(rate sensor.TallyRate) bool {
 }
 
 // Counts reports whether a source counts events with a rate to display on this machine.
-func (b *Books) Counts(rate sensor.TallyRate) bool {
+func (b *Tallies) Counts(rate sensor.TallyRate) bool {
 	return slices.ContainsFunc(b.sources, func(s *source) bool { return s.have != 0 && s.hasRate(rate) })
 }
 

@@ -5,7 +5,7 @@ import (
 	"reckon/sensor"
 )
 
-// counting is the time since which a source counts, and whether it lost some of it.
+// counting records since when a source counts, and whether it lost counts.
 type counting struct {
 	since  uint64        // boot time at which counting began, 0 while the source does not count
 	began  int64         // the same in milliseconds since the Unix epoch, preserved over a restart
@@ -18,8 +18,8 @@ type counting struct {
 	shared bool          // since the last export, events shared a hardware counter: counts are scaled
 }
 
-// begin begins a reading.
-func (c *counting) begin(now Moment) {
+// beginReading begins a reading.
+func (c *counting) beginReading(now Moment) {
 	if c.span = now.Span; c.at != 0 {
 		c.span = max(float64(now.Boot)-float64(c.at), 0) / 1e9
 	}
@@ -33,8 +33,8 @@ func (c *counting) begin(now Moment) {
 	}
 }
 
-// exported begins the next export interval.
-func (c *counting) exported() { c.fresh, c.full, c.shared = false, false, false }
+// beginInterval begins the next export interval.
+func (c *counting) beginInterval() { c.fresh, c.full, c.shared = false, false, false }
 
 // Sources of exactness that concern a whole source; see sensor.TallyFigure.Source.
 const (

@@ -16,14 +16,14 @@ type Labeller interface {
 // Export appends the series of an account. shown is the time of the last export that included the account, in
 // milliseconds since the Unix epoch, or 0. Figures that a source always has are exported even if they are zero. A
 // series that was missing from that export counts as zero then.
-func (b *Books) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
+func (b *Tallies) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && hasZero(s.spec) {
-			b.amounts(a, s.first)
+			b.amountsFor(a, s.first)
 		}
 	}
 	for _, h := range a.held {
-		h.export(of, shown, to)
+		h.exportTo(of, shown, to)
 	}
 }
 
@@ -37,7 +37,7 @@ func hasZero(t *sensor.TallySpec) bool {
 	return false
 }
 
-func (h *setAmounts) export(of Labeller, shown int64, to *metric.Batch) {
+func (h *setAmounts) exportTo(of Labeller, shown int64, to *metric.Batch) {
 	s := h.set.source
 	for k := range h.set.series {
 		x := &h.set.series[k]
@@ -57,7 +57,7 @@ func (h *setAmounts) export(of Labeller, shown int64, to *metric.Batch) {
 		}
 		switch {
 		case x.Desc.Kind == metric.NativeHistogram:
-			to.AddHistogram(h.rows[k], h.distribution(amounts))
+			to.AddHistogram(h.rows[k], h.toHistogram(amounts))
 		case x.Desc.Unit == metric.Seconds:
 			to.Add(h.rows[k], amounts[0]/1e9)
 		default:
@@ -75,8 +75,8 @@ func hasObservation(octaves []float64) bool {
 	return false
 }
 
-// distribution returns the histogram of a sum and its octaves.
-func (h *setAmounts) distribution(amounts []float64) *metric.Histogram {
+// toHistogram returns the histogram of a sum and its octaves.
+func (h *setAmounts) toHistogram(amounts []float64) *metric.Histogram {
 	if h.histogram == nil {
 		h.histogram = new(metric.Histogram)
 	}
@@ -91,9 +91,9 @@ func (h *setAmounts) distribution(amounts []float64) *metric.Histogram {
 
 // ExportTotals appends the totals of each source over all processes and begins the next export
 // interval. Each source starts with a zero, so that its first amount is not missed.
-func (b *Books) ExportTotals(to *metric.Batch) {
+func (b *Tallies) ExportTotals(to *metric.Batch) {
 	for _, s := range b.sources {
-		s.exported()
+		s.beginInterval()
 		if s.since == 0 {
 			continue
 		}
@@ -118,13 +118,13 @@ func (b *Books) ExportTotals(to *metric.Batch) {
 }
 
 // Figures returns the number of figures that sources have; Figure returns the name of one.
-func (b *Books) Figures() int { return len(b.figures) }
+func (b *Tallies) Figures() int { return len(b.figures) }
 
 // Figure returns the name of a figure in the API.
-func (b *Books) Figure(i int) string { return b.figures[i].Name }
+func (b *Tallies) Figure(i int) string { return b.figures[i].Name }
 
 // Judge calls note with the exactness of each figure of an account that began at start, and its origin.
-func (b *Books) Judge(a *Account, start uint64, note func(figure int, degree figure.Exactness, source string)) {
+func (b *Tallies) Judge(a *Account, start uint64, note func(figure int, degree figure.Exactness, source string)) {
 	for _, s := range b.sources {
 		if s.since == 0 || !hasZero(s.spec) {
 			continue

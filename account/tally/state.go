@@ -10,7 +10,7 @@ import (
 
 // Amount is the saved amount of one series of an account.
 type Amount struct {
-	Key     string    `json:"k"`           // see cellKey
+	Key     string    `json:"k"`           // see seriesKey
 	Name    []string  `json:"n,omitempty"` // of the set
 	Amount  float64   `json:"a,omitempty"`
 	Octaves []float64 `json:"o,omitempty"` // of a histogram
@@ -18,7 +18,7 @@ type Amount struct {
 	Handed  float64   `json:"h,omitempty"` // handed over before, not part of Amount
 }
 
-// Waiting is a saved amount that waits for its process.
+// Waiting is a saved amount that waits until its process is identified.
 type Waiting struct {
 	PID   int32  `json:"pid"`
 	Start uint64 `json:"s"`
@@ -65,7 +65,7 @@ func (a *Account) State() (all []Amount) {
 
 // findAmount returns the set and the index of the series of a saved amount. It returns nil if no source has that series any
 // more.
-func (b *Books) findAmount(x *Amount) (*set, int) {
+func (b *Tallies) findAmount(x *Amount) (*set, int) {
 	at, ok := b.cells[x.Key]
 	if !ok {
 		return nil, 0
@@ -76,14 +76,14 @@ func (b *Books) findAmount(x *Amount) (*set, int) {
 }
 
 // Restore adds saved amounts to an account. It drops amounts of series that no source has any more.
-func (b *Books) Restore(a *Account, saved []Amount) {
+func (b *Tallies) Restore(a *Account, saved []Amount) {
 	for i := range saved {
 		x := &saved[i]
 		t, k := b.findAmount(x)
 		if t == nil {
 			continue
 		}
-		h := b.amounts(a, t)
+		h := b.amountsFor(a, t)
 		h.amounts[h.set.first[k]] += x.Amount
 		if x.Handed != 0 {
 			h.noteHandedOver(h.set.first[k], x.Handed)
@@ -101,14 +101,14 @@ func (b *Books) Restore(a *Account, saved []Amount) {
 }
 
 // State returns the sources for saving: the start of counting, the totals of the node, and the waiting amounts.
-func (b *Books) State() map[string]SourceState {
+func (b *Tallies) State() map[string]SourceState {
 	all := make(map[string]SourceState)
 	for _, s := range b.sources {
 		x := SourceState{Began: s.began}
 		for set := range s.totals {
 			for i, t := range s.totals[set] {
 				if of := &s.spec.Sets[set].Series[i]; of.Total != nil && t.amount != 0 {
-					x.Totals = append(x.Totals, Amount{Key: cellKey(of), Amount: t.amount})
+					x.Totals = append(x.Totals, Amount{Key: seriesKey(of), Amount: t.amount})
 				}
 			}
 		}
@@ -127,7 +127,7 @@ func (b *Books) State() map[string]SourceState {
 }
 
 // RestoreSources restores saved sources. Waiting amounts have as much time left as newly read ones.
-func (b *Books) RestoreSources(saved map[string]SourceState) {
+func (b *Tallies) RestoreSources(saved map[string]SourceState) {
 	for _, s := range b.sources {
 		x, ok := saved[s.spec.Name]
 		if !ok {
@@ -145,11 +145,11 @@ func (b *Books) RestoreSources(saved map[string]SourceState) {
 				s.waiting = append(s.waiting, Awaited{TallyRow: sensor.TallyRow{
 					PID: w.PID, Start: w.Start, Bound: w.Bound, Series: uint8(k), Amount: uint64(w.Amount.Amount), Enabled: w.Enabled,
 					Running: w.Running,
-				}, set: t, Until: Patience})
+				}, set: t, Until: MaxWaitTicks})
 			}
 		}
 	}
 }
 
 // Keys lists the series that are saved, in order, for tests of the form.
-func (b *Books) Keys() []string { return slices.Sorted(maps.Keys(b.cells)) }
+func (b *Tallies) Keys() []string { return slices.Sorted(maps.Keys(b.cells)) }

@@ -5,7 +5,7 @@
 //
 //	Σ accounts + waiting amounts = total of the source
 //
-// [Books] and the accounts are used from one goroutine.
+// [Tallies] and the accounts are used from one goroutine.
 package tally
 
 import (
@@ -16,14 +16,14 @@ import (
 	"reckon/sensor"
 )
 
-// Patience is the number of ticks that amounts wait for their process to be identified. The process may have started
+// MaxWaitTicks is the number of ticks that amounts wait for their process to be identified. The process may have started
 // after the process table was read, and its exit record may be late.
-const Patience = 15
+const MaxWaitTicks = 15
 
-// Books are the accounts of all sources of a node.
-type Books struct {
+// Tallies holds the amounts that all sources of a node counted.
+type Tallies struct {
 	sources []*source
-	cells   map[string]setSeries // by key, see cellKey
+	cells   map[string]setSeries // by key, see seriesKey
 	figures []*sensor.TallyFigure
 	now     Moment
 }
@@ -42,7 +42,7 @@ type source struct {
 	first   *set                      // of every account
 	sets    map[sensor.TallyName]*set // the others
 	waiting []Awaited
-	totals  [][]total // by kind of set and series
+	totals  [][]seriesTotal // by kind of set and series
 	counting
 }
 
@@ -54,23 +54,23 @@ type set struct {
 	first   []int    // of each series, the index of its amount, or of its sum and the octaves after it
 	amounts int      // in all
 	keys    []string // of each series
-	figures []noted
+	figures []setFigure
 }
 
-// noted is a figure that series of a set have.
-type noted struct {
+// setFigure is a figure that consists of some series of a set.
+type setFigure struct {
 	figure int // index into Books.figures
 	always bool
 	series []int
 }
 
-// total is the source's total of a series, of processes with an account and of others.
-type total struct {
+// seriesTotal is the total of a series over all processes, with or without an account.
+type seriesTotal struct {
 	amount float64
 	row    *metric.Series
 }
 
-// setSeries is a series of a kind of set.
+// setSeries identifies a series in a kind of set.
 type setSeries struct {
 	source *source
 	set    uint8
@@ -89,9 +89,9 @@ type Awaited struct {
 // spareAwaited is the largest number of elements for which the memory of a list is kept.
 const spareAwaited = 256
 
-// New returns empty books for the given sources.
-func New(specs ...*sensor.TallySpec) *Books {
-	b := &Books{cells: make(map[string]setSeries)}
+// New returns empty tallies for the given sources.
+func New(specs ...*sensor.TallySpec) *Tallies {
+	b := &Tallies{cells: make(map[string]setSeries)}
 	for _, s := range specs {
 		b.source(s)
 	}
@@ -99,7 +99,7 @@ func New(specs ...*sensor.TallySpec) *Books {
 }
 
 // source returns the state of a source. It creates the state of a new source.
-func (b *Books) source(spec *sensor.TallySpec) *source {
+func (b *Tallies) source(spec *sensor.TallySpec) *source {
 	for _, s := range b.sources {
 		if s.spec == spec {
 			return s
@@ -109,10 +109,10 @@ func (b *Books) source(spec *sensor.TallySpec) *source {
 	b.sources = append(b.sources, s)
 	defer func() { s.first = b.set(s, sensor.TallyName{}) }()
 	for i := range spec.Sets {
-		s.totals = append(s.totals, make([]total, len(spec.Sets[i].Series)))
+		s.totals = append(s.totals, make([]seriesTotal, len(spec.Sets[i].Series)))
 		for k := range spec.Sets[i].Series {
 			x := &spec.Sets[i].Series[k]
-			b.cells[cellKey(x)] = setSeries{s, uint8(i), k}
+			b.cells[seriesKey(x)] = setSeries{s, uint8(i), k}
 			if x.Figure != nil && !slices.ContainsFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name }) {
 				b.figures = append(b.figures, x.Figure)
 			}
@@ -121,20 +121,20 @@ func (b *Books) source(spec *sensor.TallySpec) *source {
 	return s
 }
 
-// cellKey returns the name under which the amounts of a series are saved.
-func cellKey(s *sensor.TallySeries) string {
+// seriesKey returns the name under which the amounts of a series are saved.
+func seriesKey(s *sensor.TallySeries) string {
 	return strings.Join(append([]string{strings.TrimPrefix(s.Desc.Name, "reckon_workload_")}, s.Values...), " ")
 }
 
 // set returns a set by its name.
-func (b *Books) set(s *source, name sensor.TallyName) *set {
+func (b *Tallies) set(s *source, name sensor.TallyName) *set {
 	if t := s.sets[name]; t != nil {
 		return t
 	}
 	t := &set{source: s, name: name, series: s.spec.Sets[name.Set].Series}
 	for i := range t.series {
 		x := &t.series[i]
-		t.first, t.keys = append(t.first, t.amounts), append(t.keys, cellKey(x))
+		t.first, t.keys = append(t.first, t.amounts), append(t.keys, seriesKey(x))
 		if t.amounts++; x.Desc.Kind == metric.NativeHistogram {
 			t.amounts += sensor.TallyOctaves
 		}
@@ -142,9 +142,9 @@ func (b *Books) set(s *source, name sensor.TallyName) *set {
 			continue
 		}
 		of := slices.IndexFunc(b.figures, func(f *sensor.TallyFigure) bool { return f.Name == x.Figure.Name })
-		at := slices.IndexFunc(t.figures, func(n noted) bool { return n.figure == of })
+		at := slices.IndexFunc(t.figures, func(n setFigure) bool { return n.figure == of })
 		if at < 0 {
-			at, t.figures = len(t.figures), append(t.figures, noted{figure: of})
+			at, t.figures = len(t.figures), append(t.figures, setFigure{figure: of})
 		}
 		n := &t.figures[at]
 		n.always, n.series = n.always || x.Always, append(n.series, i)
@@ -153,12 +153,12 @@ func (b *Books) set(s *source, name sensor.TallyName) *set {
 	return t
 }
 
-// Take records the reading of a source at the last tick and returns all amounts that wait for an
-// account. The caller sets their accounts and then calls [Books.Settle].
-func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) []Awaited {
+// RecordReading records the reading of a source at the last tick and returns all amounts that wait for an account.
+// The caller sets their accounts and then calls [Tallies.ChargeAwaited].
+func (b *Tallies) RecordReading(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass) []Awaited {
 	s := b.source(spec)
 	b.now = now
-	s.begin(now)
+	s.beginReading(now)
 	s.have |= pass.Have
 	s.lacks = append(s.lacks[:0], pass.Lacks...)
 	s.full = s.full || pass.Gaps || pass.Lost > 0 || pass.Unowned
@@ -178,13 +178,13 @@ func (b *Books) Take(now Moment, spec *sensor.TallySpec, pass *sensor.TallyPass)
 		if r.Bound == 0 && r.Enabled == 0 {
 			s.totals[set.name.Set][r.Series].amount += float64(r.Amount)
 		}
-		s.waiting = append(s.waiting, Awaited{TallyRow: *r, set: set, Until: now.Tick + Patience})
+		s.waiting = append(s.waiting, Awaited{TallyRow: *r, set: set, Until: now.Tick + MaxWaitTicks})
 	}
 	return s.waiting
 }
 
-// Settle charges the waiting amounts of a source that have an account now. The others wait on.
-func (b *Books) Settle(spec *sensor.TallySpec) {
+// ChargeAwaited charges the waiting amounts of a source that now have an account. The others continue to wait.
+func (b *Tallies) ChargeAwaited(spec *sensor.TallySpec) {
 	s := b.source(spec)
 	kept, came := s.waiting[:0], len(s.waiting)
 	for i := range s.waiting {
@@ -201,17 +201,17 @@ func (b *Books) Settle(spec *sensor.TallySpec) {
 }
 
 // Charge charges an account with an amount of a series of a named set.
-func (b *Books) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName, series int, amount uint64) {
+func (b *Tallies) Charge(a *Account, spec *sensor.TallySpec, name sensor.TallyName, series int, amount uint64) {
 	b.chargeRow(a, b.set(b.source(spec), name), &sensor.TallyRow{Series: uint8(series), Amount: amount})
 }
 
-// Begin begins a reading of a source with amounts that come by [Books.Charge].
-func (b *Books) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).begin(now) }
+// Begin begins a reading of a source with amounts that come by [Tallies.Charge].
+func (b *Tallies) Begin(now Moment, spec *sensor.TallySpec) { b.source(spec).beginReading(now) }
 
 // chargeRow adds a row to an account. A multiplexed event is scaled as if it occurred at the same rate while it was not
 // scheduled, which holds only on average. For an event that was never scheduled, the next counts decide.
-func (b *Books) chargeRow(a *Account, t *set, r *sensor.TallyRow) {
-	x, h := &t.series[r.Series], b.amounts(a, t)
+func (b *Tallies) chargeRow(a *Account, t *set, r *sensor.TallyRow) {
+	x, h := &t.series[r.Series], b.amountsFor(a, t)
 	amount := float64(r.Amount)
 	if r.Enabled > 0 {
 		t.source.shared = true
@@ -235,9 +235,9 @@ func (b *Books) chargeRow(a *Account, t *set, r *sensor.TallyRow) {
 	}
 }
 
-// amounts returns the amounts of an account in a set, at first zero. Names beyond the limit share one entry.
-func (b *Books) amounts(a *Account, t *set) *setAmounts {
-	if h := a.find(t); h != nil {
+// amountsFor returns the amounts of an account in a set, at first zero. Names beyond the limit share one entry.
+func (b *Tallies) amountsFor(a *Account, t *set) *setAmounts {
+	if h := a.findSet(t); h != nil {
 		return h
 	}
 	if t.name.Set == 0 {
@@ -255,7 +255,7 @@ func (b *Books) amounts(a *Account, t *set) *setAmounts {
 		others.Labels[i] = sensor.OtherNames
 	}
 	if named >= spec.Most && t.name != others {
-		return b.amounts(a, b.set(t.source, others))
+		return b.amountsFor(a, b.set(t.source, others))
 	}
 	return a.addSet(t)
 }

@@ -8,17 +8,17 @@ import (
 	"reckon/web/client"
 )
 
-// addKnown adds up counters that may be unknown: a sum with an unknown part is unknown.
-func addKnown(a, b int64) int64 {
+// addUnlessUnknown adds two counters. The sum is unknown if one of them is unknown.
+func addUnlessUnknown(a, b int64) int64 {
 	if a < 0 || b < 0 {
 		return -1
 	}
 	return a + b
 }
 
-// totals returns the counters of a whole pod. They include ended processes, because the kernel adds the CPU time, bytes
+// sumCounters returns the counters of a whole pod. They include ended processes, because the kernel adds the CPU time, bytes
 // and page faults of a reaped process to its parent.
-func (t *table) totals() counters {
+func (t *processTable) sumCounters() counters {
 	out := counters{}
 	for _, p := range t.processes {
 		c := p.counters
@@ -28,7 +28,8 @@ func (t *table) totals() counters {
 		if p.zombie { // its bytes count to its parent as soon as that has waited for it
 			continue
 		}
-		out.read, out.write, out.cancelled = addKnown(out.read, c.read), addKnown(out.write, c.write), addKnown(out.cancelled, c.cancelled)
+		out.read, out.write, out.cancelled = addUnlessUnknown(out.read, c.read), addUnlessUnknown(out.write, c.write),
+			addUnlessUnknown(out.cancelled, c.cancelled)
 	}
 	return out
 }
@@ -39,9 +40,9 @@ const roundingLoss = 50 * int64(time.Millisecond)
 
 // sampleBetween returns the use between two readings. high is the processor time counted up to the first reading, and next the
 // processor time counted up to the second.
-func sampleBetween(before, after *table, o Options, high int64) (s client.ProbeSample, next int64) {
+func sampleBetween(before, after *processTable, o Options, high int64) (s client.ProbeSample, next int64) {
 	s = client.ProbeSample{From: before.at, To: after.at}
-	rows := map[key]counters{}
+	rows := map[processKey]counters{}
 	own := counters{} // of all rows
 	var resident, virtual, threads, files int64
 	for k, p := range after.processes {
@@ -56,10 +57,10 @@ func sampleBetween(before, after *table, o Options, high int64) (s client.ProbeS
 			own.cpu, own.minor, own.major = own.cpu+d.cpu, own.minor+d.minor, own.major+d.major
 			continue
 		}
-		own, files = addCounters(own, d), addKnown(files, p.files)
+		own, files = addCounters(own, d), addUnlessUnknown(files, p.files)
 	}
-	last := after.totals()
-	total := counterGrowth(before.totals(), last)
+	last := after.sumCounters()
+	total := counterGrowth(before.sumCounters(), last)
 	total.user, total.system = -1, -1
 	total.guest, total.wait, total.ioWait, total.voluntary, total.involuntary = own.guest, own.wait, own.ioWait, own.voluntary,
 		own.involuntary
@@ -71,17 +72,17 @@ func sampleBetween(before, after *table, o Options, high int64) (s client.ProbeS
 	}
 	total.minor, total.major = max(total.minor, own.minor, 0), max(total.major, own.major, 0)
 	total.childCPU = -1
-	s.Total = convert(total)
-	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = inUnit(resident, 1), inUnit(virtual, 1),
-		inUnit(threads, 1), inUnit(files, 1)
-	s.Ended = client.ProbeUse{CPUSeconds: inUnit(max(0, total.cpu-own.cpu), 1e9), MinorFaults: inUnit(max(0, total.minor-own.minor), 1),
-		MajorFaults: inUnit(max(0, total.major-own.major), 1)}
-	s.Commands = byCommand(after, rows)
+	s.Total = toProbeUse(total)
+	s.Total.ResidentBytes, s.Total.VirtualBytes, s.Total.Threads, s.Total.Files = toUnit(resident, 1), toUnit(virtual, 1),
+		toUnit(threads, 1), toUnit(files, 1)
+	s.Ended = client.ProbeUse{CPUSeconds: toUnit(max(0, total.cpu-own.cpu), 1e9), MinorFaults: toUnit(max(0, total.minor-own.minor), 1),
+		MajorFaults: toUnit(max(0, total.major-own.major), 1)}
+	s.Commands = commandRows(after, rows)
 	if o.Processes {
-		s.Processes = o.rows(after.processes, rows)
+		s.Processes = o.processRows(after.processes, rows)
 	}
 	if o.Threads {
-		d := map[key]counters{}
+		d := map[processKey]counters{}
 		for k, th := range after.threads {
 			was := counters{}
 			if old := before.threads[k]; old != nil {
@@ -95,7 +96,7 @@ func sampleBetween(before, after *table, o Options, high int64) (s client.ProbeS
 }
 
 // counterGrowth returns the growth of a counter. It is unknown if one end is unknown, and never negative.
-func counterGrowth(a, b counters) counters {
+func counterGrowth(before, after counters) counters {
 	d := func(a, b int64) int64 {
 		if b < 0 || a < 0 {
 			return -1
@@ -103,30 +104,31 @@ func counterGrowth(a, b counters) counters {
 		return max(0, b-a)
 	}
 	return counters{
-		user: d(a.user, b.user), system: d(a.system, b.system), cpu: d(a.cpu, b.cpu), guest: d(a.guest, b.guest), wait: d(a.wait, b.wait),
-		ioWait: d(a.ioWait, b.ioWait),
-		read:   d(a.read, b.read), write: d(a.write, b.write), cancelled: d(a.cancelled, b.cancelled), minor: d(a.minor, b.minor),
-		major:     d(a.major, b.major),
-		voluntary: d(a.voluntary, b.voluntary), involuntary: d(a.involuntary, b.involuntary),
-		childCPU: d(a.childCPU, b.childCPU), childMinor: d(a.childMinor, b.childMinor), childMajor: d(a.childMajor, b.childMajor),
+		user: d(before.user, after.user), system: d(before.system, after.system), cpu: d(before.cpu, after.cpu), guest: d(before.guest,
+			after.guest), wait: d(before.wait, after.wait), ioWait: d(before.ioWait, after.ioWait),
+		read: d(before.read, after.read), write: d(before.write, after.write), cancelled: d(before.cancelled, after.cancelled),
+		minor: d(before.minor, after.minor), major: d(before.major, after.major),
+		voluntary: d(before.voluntary, after.voluntary), involuntary: d(before.involuntary, after.involuntary),
+		childCPU: d(before.childCPU, after.childCPU), childMinor: d(before.childMinor, after.childMinor), childMajor: d(before.childMajor,
+			after.childMajor),
 	}
 }
 
 func addCounters(a, b counters) counters {
 	return counters{
-		user: addKnown(a.user, b.user), system: addKnown(a.system, b.system), cpu: addKnown(a.cpu, b.cpu), guest: addKnown(a.guest,
-			b.guest),
-		wait: addKnown(a.wait, b.wait), ioWait: addKnown(a.ioWait, b.ioWait),
-		read: addKnown(a.read, b.read), write: addKnown(a.write, b.write), cancelled: addKnown(a.cancelled, b.cancelled),
-		minor:     addKnown(a.minor, b.minor),
-		major:     addKnown(a.major, b.major),
-		voluntary: addKnown(a.voluntary, b.voluntary), involuntary: addKnown(a.involuntary, b.involuntary),
-		childCPU: addKnown(a.childCPU, b.childCPU), childMinor: addKnown(a.childMinor, b.childMinor), childMajor: addKnown(a.childMajor,
-			b.childMajor),
+		user: addUnlessUnknown(a.user, b.user), system: addUnlessUnknown(a.system, b.system), cpu: addUnlessUnknown(a.cpu, b.cpu),
+		guest: addUnlessUnknown(a.guest, b.guest),
+		wait:  addUnlessUnknown(a.wait, b.wait), ioWait: addUnlessUnknown(a.ioWait, b.ioWait),
+		read: addUnlessUnknown(a.read, b.read), write: addUnlessUnknown(a.write, b.write), cancelled: addUnlessUnknown(a.cancelled,
+			b.cancelled), minor: addUnlessUnknown(a.minor, b.minor),
+		major:     addUnlessUnknown(a.major, b.major),
+		voluntary: addUnlessUnknown(a.voluntary, b.voluntary), involuntary: addUnlessUnknown(a.involuntary, b.involuntary),
+		childCPU: addUnlessUnknown(a.childCPU, b.childCPU), childMinor: addUnlessUnknown(a.childMinor, b.childMinor),
+		childMajor: addUnlessUnknown(a.childMajor, b.childMajor),
 	}
 }
 
-func inUnit(v int64, unit float64) *float64 {
+func toUnit(v int64, unit float64) *float64 {
 	if v < 0 {
 		return nil
 	}
@@ -134,41 +136,41 @@ func inUnit(v int64, unit float64) *float64 {
 	return &f
 }
 
-func convert(c counters) client.ProbeUse {
+func toProbeUse(c counters) client.ProbeUse {
 	return client.ProbeUse{
-		UserSeconds: inUnit(c.user, 1e9), SystemSeconds: inUnit(c.system, 1e9), CPUSeconds: inUnit(c.cpu, 1e9),
-		GuestSeconds: inUnit(c.guest, 1e9),
-		WaitSeconds:  inUnit(c.wait, 1e9), IOWaitSeconds: inUnit(c.ioWait, 1e9), ReadBytes: inUnit(c.read, 1),
-		WriteBytes: inUnit(c.write, 1), CancelledBytes: inUnit(c.cancelled, 1),
-		MinorFaults: inUnit(c.minor, 1), MajorFaults: inUnit(c.major, 1), Voluntary: inUnit(c.voluntary, 1),
-		Involuntary: inUnit(c.involuntary, 1), ChildCPUSeconds: inUnit(c.childCPU, 1e9),
+		UserSeconds: toUnit(c.user, 1e9), SystemSeconds: toUnit(c.system, 1e9), CPUSeconds: toUnit(c.cpu, 1e9),
+		GuestSeconds: toUnit(c.guest, 1e9),
+		WaitSeconds:  toUnit(c.wait, 1e9), IOWaitSeconds: toUnit(c.ioWait, 1e9), ReadBytes: toUnit(c.read, 1),
+		WriteBytes: toUnit(c.write, 1), CancelledBytes: toUnit(c.cancelled, 1),
+		MinorFaults: toUnit(c.minor, 1), MajorFaults: toUnit(c.major, 1), Voluntary: toUnit(c.voluntary, 1),
+		Involuntary: toUnit(c.involuntary, 1), ChildCPUSeconds: toUnit(c.childCPU, 1e9),
 	}
 }
 
-// row returns the table row of a process.
-func (o *Options) row(t *task, d counters) client.ProbeRow {
+// processRow returns the table row of a process.
+func (o *Options) processRow(t *threadOrProcess, d counters) client.ProbeRow {
 	r := client.ProbeRow{PID: t.pid, Parent: t.parent, Command: t.command, Container: t.container, Policy: policyName(t.policy),
-		Priority: &t.priority, Processor: &t.processor, ProbeUse: convert(d)}
+		Priority: &t.priority, Processor: &t.processor, ProbeUse: toProbeUse(d)}
 	if !o.boot.IsZero() {
 		r.Started = o.boot.Add(time.Duration(t.start) * 10 * time.Millisecond)
 	}
-	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = inUnit(t.resident, 1), inUnit(t.virtual, 1), inUnit(t.stack, 1),
-		inUnit(t.threads, 1), inUnit(t.files, 1)
+	r.ResidentBytes, r.VirtualBytes, r.StackBytes, r.Threads, r.Files = toUnit(t.resident, 1), toUnit(t.virtual, 1), toUnit(t.stack, 1),
+		toUnit(t.threads, 1), toUnit(t.files, 1)
 	return r
 }
 
-func (o *Options) rows(tasks map[key]*task, d map[key]counters) (out []client.ProbeRow) {
+func (o *Options) processRows(tasks map[processKey]*threadOrProcess, d map[processKey]counters) (out []client.ProbeRow) {
 	for k, t := range tasks {
 		if t.matched {
-			out = append(out, o.row(t, d[k]))
+			out = append(out, o.processRow(t, d[k]))
 		}
 	}
 	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.PID, b.PID) })
 	return out
 }
 
-func (o *Options) threadRows(tasks map[key]*task, d map[key]counters) []client.ProbeRow {
-	out := o.rows(tasks, d)
+func (o *Options) threadRows(tasks map[processKey]*threadOrProcess, d map[processKey]counters) []client.ProbeRow {
+	out := o.processRows(tasks, d)
 	for i := range out {
 		r := &out[i]
 		// Figures shared by threads belong to their process.
@@ -179,8 +181,8 @@ func (o *Options) threadRows(tasks map[key]*task, d map[key]counters) []client.P
 	return out
 }
 
-// byCommand adds up the processes of each command.
-func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
+// commandRows sums the processes of each command.
+func commandRows(t *processTable, d map[processKey]counters) (out []client.ProbeRow) {
 	type group struct {
 		counters          counters
 		resident, threads int64
@@ -201,8 +203,8 @@ func byCommand(t *table, d map[key]counters) (out []client.ProbeRow) {
 		g.resident, g.threads, g.count = g.resident+p.resident, g.threads+p.threads, g.count+1
 	}
 	for name, g := range groups {
-		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: convert(g.counters)}
-		r.ResidentBytes, r.Threads = inUnit(g.resident, 1), inUnit(g.threads, 1)
+		r := client.ProbeRow{Command: name, Count: g.count, ProbeUse: toProbeUse(g.counters)}
+		r.ResidentBytes, r.Threads = toUnit(g.resident, 1), toUnit(g.threads, 1)
 		out = append(out, r)
 	}
 	slices.SortFunc(out, func(a, b client.ProbeRow) int { return cmp.Compare(a.Command, b.Command) })

@@ -35,8 +35,8 @@ const (
 	maxQuestion = 1 << 10
 )
 
-// peerPatience is the time that a requested pod waits for the other one of the pair, because its name may not be known everywhere yet.
-const peerPatience = 30 * time.Second
+// maxPeerWait is the time that a requested pod waits for the other one of the pair, because its name may not be known everywhere yet.
+const maxPeerWait = 30 * time.Second
 
 // NetworkOptions configures the probe of the network between pods.
 type NetworkOptions struct {
@@ -96,7 +96,7 @@ func serveQuestion(ctx context.Context, c net.Conn, port string) error {
 		if q.Trials > maxTrials || q.Size > maxMessage || q.Duration > maxDuration {
 			return errors.New("too much is asked for")
 		}
-		p := measurePair(ctx, q, port, peerPatience)
+		p := measurePair(ctx, q, port, maxPeerWait)
 		return json.NewEncoder(c).Encode(p)
 	}
 	return fmt.Errorf("unknown question %q", q.Kind)
@@ -207,17 +207,17 @@ func measurePair(ctx context.Context, q probeQuestion, port string, patience tim
 			return p
 		}
 	}
-	if err := roundTrips(ctx, &p, q, port); err != nil {
+	if err := measureRoundTrips(ctx, &p, q, port); err != nil {
 		p.Error = err.Error()
 		return p
 	}
-	if err := throughput(ctx, &p, q, port); err != nil {
+	if err := measureThroughput(ctx, &p, q, port); err != nil {
 		p.Error = err.Error()
 	}
 	return p
 }
 
-func roundTrips(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
+func measureRoundTrips(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
 	c, err := sendQuestion(ctx, q.Host, port, probeQuestion{Kind: "echo", Size: q.Size})
 	if err != nil {
 		return err
@@ -244,8 +244,8 @@ func roundTrips(ctx context.Context, p *client.ProbePair, q probeQuestion, port 
 	return nil
 }
 
-// throughput returns the bytes received by the other side per second until its report.
-func throughput(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
+// measureThroughput returns the bytes received by the other side per second until its report.
+func measureThroughput(ctx context.Context, p *client.ProbePair, q probeQuestion, port string) error {
 	c, err := sendQuestion(ctx, q.Host, port, probeQuestion{Kind: "sink"})
 	if err != nil {
 		return err

@@ -100,10 +100,10 @@ func commandMatcher(commands []string) func(string, []byte) bool {
 func (p *Probe) Run(ctx context.Context) error {
 	before, err := p.waitForStart(ctx)
 	if err != nil || before == nil {
-		p.endWith("stopped")
+		p.endMeasurement("stopped")
 		return err
 	}
-	start, high := before.at, before.totals().cpu
+	start, high := before.at, before.sumCounters().cpu
 	p.mu.Lock()
 	p.page.Start = start
 	p.mu.Unlock()
@@ -128,14 +128,14 @@ func (p *Probe) Run(ctx context.Context) error {
 			break
 		}
 	}
-	p.endWith(reason)
+	p.endMeasurement(reason)
 	return nil
 }
 
 // waitForStart waits for the application to start. It returns the last reading without the application, so that no use is
 // missed. If the application started before the probe, it returns the first reading. It returns nil if ctx ends.
-func (p *Probe) waitForStart(ctx context.Context) (*table, error) {
-	var last *table
+func (p *Probe) waitForStart(ctx context.Context) (*processTable, error) {
+	var last *processTable
 	for {
 		t, err := p.reader.read(time.Now())
 		if err != nil {
@@ -159,7 +159,7 @@ func (p *Probe) waitForStart(ctx context.Context) (*table, error) {
 // waitForReading waits until due and returns the reading then. It also reads the application in between, so that little use is
 // lost when the application ends. In that case, it returns the last reading before the end, or nil if there was none.
 // stop is the reason for the end, or empty.
-func (p *Probe) waitForReading(ctx context.Context, due time.Time) (after *table, stop string) {
+func (p *Probe) waitForReading(ctx context.Context, due time.Time) (after *processTable, stop string) {
 	pause := tailInterval
 	for {
 		done := false
@@ -187,7 +187,7 @@ func (p *Probe) waitForReading(ctx context.Context, due time.Time) (after *table
 
 // hasApplication reports whether t contains a process of the application. Zombies do not count, and neither does the first
 // process of the namespace if it is the pause container.
-func (r *reader) hasApplication(t *table) bool {
+func (r *reader) hasApplication(t *processTable) bool {
 	for k, p := range t.processes {
 		if !p.zombie && !(k.pid == 1 && p.command == "pause") {
 			return true
@@ -197,7 +197,7 @@ func (r *reader) hasApplication(t *table) bool {
 }
 
 // addSample stores the sample between two readings and returns the new high. high is the processor time counted so far.
-func (p *Probe) addSample(before, after *table, high int64) int64 {
+func (p *Probe) addSample(before, after *processTable, high int64) int64 {
 	s, high := sampleBetween(before, after, p.options, high)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,10 +230,10 @@ func (p *Probe) Result(r *client.ProbeResult) {
 	p.mu.Lock()
 	p.page.Result = r
 	p.mu.Unlock()
-	p.endWith("completions")
+	p.endMeasurement("completions")
 }
 
-func (p *Probe) endWith(reason string) {
+func (p *Probe) endMeasurement(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.page.Ended, p.page.Reason = true, reason

@@ -92,7 +92,7 @@ func TestSample(t *testing.T) {
 	tree(t, root)
 	r := newReader(root)
 	r.threads = true
-	read := func(ps ...process) *table {
+	read := func(ps ...process) *processTable {
 		t.Helper()
 		tree(t, root, ps...)
 		tab, err := r.read(time.Unix(1, 0))
@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 	after.user, after.system, after.childUser, after.childMinor, after.minor, after.voluntary = 130, 25, 50+35+3, 25, 40, 9
 	after.read, after.write = 4096+1000, 8192+2000
 	fresh := process{pid: 9, parent: 7, comm: "we ird) S 1", args: "fresh", container: id, user: 12, start: 700, threads: []int{10, 2}}
-	s, _ := sampleBetween(before, read(pause, after, fresh), Options{Processes: true, Threads: true, boot: r.boot}, before.totals().cpu)
+	s, _ := sampleBetween(before, read(pause, after, fresh), Options{Processes: true, Threads: true, boot: r.boot}, before.sumCounters().cpu)
 	near(t, "total", s.Total.CPUSeconds, 0.35+0.12+0.05+0.03)
 	near(t, "ended", s.Ended.CPUSeconds, 0.05+0.03)
 	near(t, "bytes read", s.Total.ReadBytes, 1000)
@@ -147,7 +147,7 @@ func TestSample(t *testing.T) {
 func TestNobodyWaited(t *testing.T) {
 	root := t.TempDir()
 	r := newReader(root)
-	read := func(ps ...process) *table {
+	read := func(ps ...process) *processTable {
 		tree(t, root, ps...)
 		tab, _ := r.read(time.Unix(1, 0))
 		return tab
@@ -156,7 +156,7 @@ func TestNobodyWaited(t *testing.T) {
 	before := read(pause, a, process{pid: 8, comm: "b", user: 1000})
 	a.user = 110
 	middle := read(pause, a)
-	s, high := sampleBetween(before, middle, Options{}, before.totals().cpu)
+	s, high := sampleBetween(before, middle, Options{}, before.sumCounters().cpu)
 	near(t, "total", s.Total.CPUSeconds, 0.1)
 	a.user = 130
 	s, _ = sampleBetween(middle, read(pause, a), Options{}, high)
@@ -329,10 +329,10 @@ func TestNobodyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many := &table{processes: map[key]*task{}, threads: map[key]*task{}}
+	many := &processTable{processes: map[processKey]*threadOrProcess{}, threads: map[processKey]*threadOrProcess{}}
 	for i := range int32(maxRows/4 + 1) {
-		k := key{pid: i}
-		many.processes[k] = &task{key: k, command: fmt.Sprint(i), matched: true}
+		k := processKey{pid: i}
+		many.processes[k] = &threadOrProcess{processKey: k, command: fmt.Sprint(i), matched: true}
 	}
 	high := int64(0)
 	for range 5 {
@@ -364,7 +364,7 @@ func TestContainerOf(t *testing.T) {
 		"0::/" + id + "a\n": "",
 		"0::/kubepods/podab" + "/crio-" + id + ".scope/sub\n": id,
 	} {
-		if got := containerOf(text); got != want {
+		if got := containerID(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
@@ -375,12 +375,12 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("7 () "))
 	r := newReader(f.TempDir())
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var p task
+		var p threadOrProcess
 		r.parseStat(text, &p)
 		parseStatus(text, &p)
 		parseIO(text, &p.counters)
 		parseSchedstat(text)
-		if id := containerOf(string(text)); id != "" && len(id) != 64 {
+		if id := containerID(string(text)); id != "" && len(id) != 64 {
 			t.Errorf("container %q", id)
 		}
 	})

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// key is a process: ids are used again.
-type key struct {
+// processKey identifies a process. It contains the start time, because process ids are reused.
+type processKey struct {
 	pid   int32
 	start uint64 // ticks after boot
 }
@@ -38,9 +38,9 @@ type counters struct {
 	childCPU, childMinor, childMajor       int64
 }
 
-// task is one process or thread as it was read.
-type task struct {
-	key
+// threadOrProcess is the reading of one process or thread.
+type threadOrProcess struct {
+	processKey
 	parent            int32
 	command           string
 	container         string
@@ -54,11 +54,11 @@ type task struct {
 	matched           bool // a command that was asked for
 }
 
-// table is the result of one reading.
-type table struct {
+// processTable is the result of reading all processes once.
+type processTable struct {
 	at        time.Time
-	processes map[key]*task
-	threads   map[key]*task // by thread id
+	processes map[processKey]*threadOrProcess
+	threads   map[processKey]*threadOrProcess // by thread id
 	// absent are figures that could not be read, with the reason.
 	absent map[string]string
 }
@@ -100,8 +100,9 @@ func bootTime(path string) time.Time {
 }
 
 // read returns one table with the time at.
-func (r *reader) read(at time.Time) (*table, error) {
-	t := &table{at: at, processes: map[key]*task{}, threads: map[key]*task{}, absent: map[string]string{}}
+func (r *reader) read(at time.Time) (*processTable, error) {
+	t := &processTable{at: at, processes: map[processKey]*threadOrProcess{}, threads: map[processKey]*threadOrProcess{},
+		absent: map[string]string{}}
 	names, err := os.ReadDir(r.root)
 	if err != nil {
 		return nil, err
@@ -112,11 +113,11 @@ func (r *reader) read(at time.Time) (*table, error) {
 			continue
 		}
 		dir := filepath.Join(r.root, n.Name())
-		p := r.process(t, dir, int32(pid))
+		p := r.readProcess(t, dir, int32(pid))
 		if p == nil {
 			continue
 		}
-		t.processes[p.key] = p
+		t.processes[p.processKey] = p
 		if r.threads && p.matched {
 			r.readThreads(t, p, dir)
 		}
@@ -124,19 +125,19 @@ func (r *reader) read(at time.Time) (*table, error) {
 	return t, nil
 }
 
-// process reads one process into t, or returns nil if the process has ended.
-func (r *reader) process(t *table, dir string, pid int32) *task {
+// readProcess reads one process into t, or returns nil if the process has ended.
+func (r *reader) readProcess(t *processTable, dir string, pid int32) *threadOrProcess {
 	text, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return nil
 	}
-	p := &task{key: key{pid: pid}}
+	p := &threadOrProcess{processKey: processKey{pid: pid}}
 	if !r.parseStat(text, p) {
 		return nil
 	}
 	c := &p.counters
 	if r.live {
-		if ns, ok := processClock(pid); ok && ns >= c.user+c.system-2*r.ticks {
+		if ns, ok := readProcessClock(pid); ok && ns >= c.user+c.system-2*r.ticks {
 			c.cpu = ns
 		}
 	}
@@ -163,7 +164,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 		t.absent["files"] = stopReason(err)
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, "cgroup")); err == nil {
-		p.container = containerOf(string(text))
+		p.container = containerID(string(text))
 	}
 	args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 	p.matched = r.match(p.command, args)
@@ -171,7 +172,7 @@ func (r *reader) process(t *table, dir string, pid int32) *task {
 }
 
 // readThreads reads the threads of a process.
-func (r *reader) readThreads(t *table, p *task, dir string) {
+func (r *reader) readThreads(t *processTable, p *threadOrProcess, dir string) {
 	names, err := os.ReadDir(filepath.Join(dir, "task"))
 	if err != nil {
 		return
@@ -185,7 +186,7 @@ func (r *reader) readThreads(t *table, p *task, dir string) {
 		if err != nil {
 			continue
 		}
-		th := &task{key: key{pid: int32(tid)}, container: p.container}
+		th := &threadOrProcess{processKey: processKey{pid: int32(tid)}, container: p.container}
 		if !r.parseStat(text, th) {
 			continue
 		}
@@ -200,12 +201,12 @@ func (r *reader) readThreads(t *table, p *task, dir string) {
 		if text, err = os.ReadFile(filepath.Join(dir, "task", n.Name(), "status")); err == nil {
 			parseStatus(text, th)
 		}
-		t.threads[th.key] = th
+		t.threads[th.processKey] = th
 	}
 }
 
-// processClock returns the CPU time of a process including ended threads (clock_getcpuclockid(3)).
-func processClock(pid int32) (int64, bool) {
+// readProcessClock returns the CPU time of a process including ended threads (clock_getcpuclockid(3)).
+func readProcessClock(pid int32) (int64, bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec
 	if unix.ClockGettime(^pid<<3|scheduler, &ts) != nil {
@@ -215,12 +216,12 @@ func processClock(pid int32) (int64, bool) {
 }
 
 // parseStat parses /proc/PID/stat; the command is in parentheses and may hold any byte.
-func (r *reader) parseStat(text []byte, p *task) bool {
+func (r *reader) parseStat(text []byte, p *threadOrProcess) bool {
 	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
 	if open < 0 || end < open || end+2 > len(text) {
 		return false
 	}
-	p.command = printable(text[open+1 : end])
+	p.command = printableName(text[open+1 : end])
 	f := strings.Fields(string(text[end+1:])) // f[0] is the third field
 	if len(f) < 42 {
 		return false
@@ -258,7 +259,7 @@ func parseIO(text []byte, c *counters) {
 }
 
 // parseStatus reads the context switches and the stack size from the text of /proc/PID/status.
-func parseStatus(text []byte, p *task) {
+func parseStatus(text []byte, p *threadOrProcess) {
 	eachField(text, func(name string, v int64) {
 		switch name {
 		case "VmStk":
@@ -286,7 +287,7 @@ func parseSchedstat(text []byte) (ran, wait int64) {
 }
 
 // eachField calls f for the lines "name: number".
-func eachField(text []byte, f func(string, int64)) {
+func eachField(text []byte, yield func(string, int64)) {
 	for l := range strings.Lines(string(text)) {
 		name, rest, ok := strings.Cut(l, ":")
 		if !ok {
@@ -297,14 +298,14 @@ func eachField(text []byte, f func(string, int64)) {
 			continue
 		}
 		if v, err := strconv.ParseInt(words[0], 10, 64); err == nil {
-			f(name, v)
+			yield(name, v)
 		}
 	}
 }
 
-// containerOf returns the container id in the text of /proc/PID/cgroup, 64 hexadecimal digits. The text contains it in
+// containerID returns the container id in the text of /proc/PID/cgroup, 64 hexadecimal digits. The text contains it in
 // any cgroup namespace.
-func containerOf(text string) string {
+func containerID(text string) string {
 	const size = 64
 	run := 0
 	for i := range len(text) {
@@ -322,8 +323,8 @@ func containerOf(text string) string {
 
 func isHex(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' }
 
-// printable makes the name of a program fit for JSON and a terminal.
-func printable(b []byte) string {
+// printableName returns the name of a program in a form that is safe for JSON and a terminal.
+func printableName(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '?'

@@ -65,7 +65,7 @@ func sequenceNumber(r *http.Request, name string, missing int64) (int64, error) 
 	return n, nil
 }
 
-// markServed means that the end was served and nothing is left.
+// markServed records that a reader has received the end of the measurement.
 func (p *Probe) markServed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,10 +94,10 @@ func (p *Probe) Serve(ctx context.Context, l net.Listener, e Ending, run func(co
 	go func() { failed <- server.Serve(l) }()
 	err := run(ctx)
 	if err != nil {
-		p.fail(err)
+		p.failMeasurement(err)
 	}
 	if e.Summary != "" {
-		err = errors.Join(err, os.WriteFile(e.Summary, p.summary(), 0o644))
+		err = errors.Join(err, os.WriteFile(e.Summary, p.summaryJSON(), 0o644))
 	}
 	if !e.Exit {
 		select {
@@ -115,8 +115,8 @@ func (p *Probe) Serve(ctx context.Context, l net.Listener, e Ending, run func(co
 	return errors.Join(err, server.Shutdown(stop))
 }
 
-// fail ends a measurement that could not be made.
-func (p *Probe) fail(err error) {
+// failMeasurement ends the measurement with an error.
+func (p *Probe) failMeasurement(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.page.Absent == nil {
@@ -130,8 +130,8 @@ func (p *Probe) fail(err error) {
 // maxSummary is the length of a termination message that the kubelet keeps.
 const maxSummary = 4096
 
-// summary returns the page without samples, with the total use of all samples.
-func (p *Probe) summary() []byte {
+// summaryJSON returns the page without samples, with the total use of all samples.
+func (p *Probe) summaryJSON() []byte {
 	p.mu.Lock()
 	page := p.page
 	page.Last = p.next - 1

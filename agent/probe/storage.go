@@ -94,13 +94,13 @@ func Storage(ctx context.Context, o StorageOptions) (r *client.ProbeResult, err 
 }
 
 // randomOperations performs operations one after another at random places for some time.
-func randomOperations(ctx context.Context, r *client.ProbeResult, name string, d time.Duration, blocks, size int64,
-	do func(int64) error) error {
+func randomOperations(ctx context.Context, r *client.ProbeResult, name string, duration time.Duration, blocks, size int64,
+	operate func(int64) error) error {
 	var took []time.Duration
 	began := time.Now()
-	for time.Since(began) < d {
+	for time.Since(began) < duration {
 		at := time.Now()
-		if err := firstError(ctx.Err(), do(rand.Int64N(blocks)*size)); err != nil {
+		if err := firstError(ctx.Err(), operate(rand.Int64N(blocks)*size)); err != nil {
 			return err
 		}
 		took = append(took, time.Since(at))

@@ -17,7 +17,7 @@ import (
 )
 
 func TestBreakdown(t *testing.T) {
-	m := map[string]*tally{
+	m := map[string]*commandTally{
 		"a": {n: 2, cpu: 600e6, split: 2, user: 90e6, system: 30e6, peak: 5},
 		"b": {n: 8, cpu: 200e6},
 	}
@@ -39,7 +39,7 @@ func TestBreakdown(t *testing.T) {
 		{"clocks differ", 790e6, 10, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			l, _ := breakdown(m, nil, c.total, c.started, true)
+			l, _ := splitByCommand(m, nil, c.total, c.started, true)
 			cpu, n := sum(l)
 			if math.Abs(cpu-seconds(c.total)) > 1e-9 || n != c.started {
 				t.Errorf("sum %.6f s of %d processes, want %.6f s of %d", cpu, n, seconds(c.total), c.started)
@@ -57,7 +57,7 @@ func TestBreakdown(t *testing.T) {
 // A command that was never in the kernel has no system time, and not less.
 func TestBreakdownSplitIsNotNegative(t *testing.T) {
 	for cpu := uint64(3_029_000_001); cpu < 3_029_001_000; cpu += 7 {
-		l, _ := breakdown(map[string]*tally{"sh": {n: 1, cpu: cpu, split: 1, user: 3_030_000_000}}, nil, cpu, 1, true)
+		l, _ := splitByCommand(map[string]*commandTally{"sh": {n: 1, cpu: cpu, split: 1, user: 3_030_000_000}}, nil, cpu, 1, true)
 		if *l[0].System != 0 {
 			t.Fatalf("of %d ns, all in user mode, %g s are in the kernel", cpu, *l[0].System)
 		}
@@ -66,7 +66,7 @@ func TestBreakdownSplitIsNotNegative(t *testing.T) {
 
 // Where every process has a name what is missing is shared out and marked.
 func TestBreakdownSharesOut(t *testing.T) {
-	l, shared := breakdown(map[string]*tally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)
+	l, shared := splitByCommand(map[string]*commandTally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)
 	if len(l) != 2 || l[0].Name != "b" || math.Abs(l[0].CPUSeconds-1) > 1e-9 || math.Abs(l[1].CPUSeconds-0.8) > 1e-9 ||
 		math.Abs(shared-1) > 1e-9 {
 		t.Errorf("%+v, shared out %v s; want b 1 s, a 0.8 s, 1 s", l, shared)
@@ -75,7 +75,7 @@ func TestBreakdownSharesOut(t *testing.T) {
 
 // What nobody saw has the name of who waited for it, as far as that is known.
 func TestBreakdownNamesChildren(t *testing.T) {
-	m := map[string]*tally{"sh": {n: 1, cpu: 100e6}, "make": {n: 1, cpu: 50e6}}
+	m := map[string]*commandTally{"sh": {n: 1, cpu: 100e6}, "make": {n: 1, cpu: 50e6}}
 	for _, c := range []struct {
 		name  string
 		total uint64
@@ -85,7 +85,7 @@ func TestBreakdownNamesChildren(t *testing.T) {
 		{"more than children", 1650e6, "children of sh 0.6, children of make 0.4, sh 0.1, make 0.05, other 0.5"},
 		{"less: some were seen", 650e6, "children of sh 0.3, children of make 0.2, sh 0.1, make 0.05"},
 	} {
-		l, shared := breakdown(m, map[string]uint64{"sh": 600e6, "make": 400e6}, c.total, 2, false)
+		l, shared := splitByCommand(m, map[string]uint64{"sh": 600e6, "make": 400e6}, c.total, 2, false)
 		var got []string
 		for _, x := range l {
 			got = append(got, fmt.Sprintf("%s %.3g", x.Name, x.CPUSeconds))
@@ -99,11 +99,11 @@ func TestBreakdownNamesChildren(t *testing.T) {
 func TestBreakdownIsBounded(t *testing.T) {
 	tree := newTree(1, t.TempDir())
 	for i := range 5000 {
-		p := tree.add(int32(i+10), 1)
+		p := tree.addProcess(int32(i+10), 1)
 		p.comm = sensor.CommOf([]byte("n" + time.Duration(i).String()))
 		tree.markDead(p, 0)
 	}
-	tree.sweep(func(*proc) bool { return true })
+	tree.foldReady(func(*treeProcess) bool { return true })
 	if len(tree.commands) > maxNames+1 || len(tree.procs) != 0 || len(tree.order) != 0 {
 		t.Errorf("%d names, %d processes kept", len(tree.commands), len(tree.procs))
 	}
@@ -115,16 +115,16 @@ func TestBreakdownIsBounded(t *testing.T) {
 func TestSummarise(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		windows []weighted
+		windows []weightedValue
 		mean    float64
 		want    Cores
 	}{
-		{"shorter than a second", []weighted{{3, 0.3}}, 3, Cores{3, 3, 3, 3}},
-		{"even", []weighted{{1, 1}, {2, 1}, {3, 1}, {4, 1}}, 2.5, Cores{2.5, 2, 4, 4}},
-		{"a short last window is no maximum", []weighted{{1, 1}, {1, 1}, {1, 1}, {9, 0.01}}, 1, Cores{1, 1, 1.0792, 1.0792}},
-		{"windows weigh by their length", []weighted{{1, 9}, {5, 1}}, 1.4, Cores{1.4, 1, 5, 5}},
+		{"shorter than a second", []weightedValue{{3, 0.3}}, 3, Cores{3, 3, 3, 3}},
+		{"even", []weightedValue{{1, 1}, {2, 1}, {3, 1}, {4, 1}}, 2.5, Cores{2.5, 2, 4, 4}},
+		{"a short last window is no maximum", []weightedValue{{1, 1}, {1, 1}, {1, 1}, {9, 0.01}}, 1, Cores{1, 1, 1.0792, 1.0792}},
+		{"windows weigh by their length", []weightedValue{{1, 9}, {5, 1}}, 1.4, Cores{1.4, 1, 5, 5}},
 	} {
-		got := summarise(c.windows, c.mean)
+		got := coresDistribution(c.windows, c.mean)
 		for _, d := range []float64{got.Mean - c.want.Mean, got.P50 - c.want.P50, got.P95 - c.want.P95, got.Max - c.want.Max} {
 			if math.Abs(d) > 1e-3 {
 				t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
@@ -136,14 +136,14 @@ func TestSummarise(t *testing.T) {
 // What is added up over windows is what was counted, however often they are merged.
 func TestProfileConserves(t *testing.T) {
 	var p profile
-	var sum totals
+	var sum treeTotals
 	area := 0.0
-	for i := range keptRows*2 + 3 {
+	for i := range maxRows*2 + 3 {
 		at := float64(i + 1)
 		sum.cpu += uint64(i%7) * 1e9
 		sum.read += uint64(i)
-		p.memory(at-0.5, 100)
-		p.close(at, sum, 0, level{})
+		p.addMemory(at-0.5, 100)
+		p.closeWindow(at, sum, 0, treeLevel{})
 	}
 	cpu, read := 0.0, 0.0
 	for _, r := range p.rows {
@@ -154,7 +154,7 @@ func TestProfileConserves(t *testing.T) {
 	if math.Abs(cpu-seconds(sum.cpu)) > 1e-3 || math.Abs(read-float64(sum.read)) > 1 {
 		t.Errorf("windows hold %.3f s and %.0f bytes, want %.3f s and %d", cpu, read, seconds(sum.cpu), sum.read)
 	}
-	if len(p.rows) > keptRows {
+	if len(p.rows) > maxRows {
 		t.Errorf("%d rows kept", len(p.rows))
 	}
 }
@@ -205,12 +205,12 @@ func TestExitRecordsFindTheTree(t *testing.T) {
 		{rec(20, 1, "main", 10)},
 	}}
 	tree := newTree(1, t.TempDir())
-	tree.add(20, 1)
+	tree.addProcess(20, 1)
 	f := &exitFeed{source: source}
 	for i := range 6 {
-		f.drain(tree, float64(i))
+		f.readRecords(tree, float64(i))
 	}
-	tree.sweep(func(*proc) bool { return true })
+	tree.foldReady(func(*treeProcess) bool { return true })
 	var cpu uint64
 	for _, c := range tree.commands {
 		cpu += c.cpu
@@ -245,7 +245,7 @@ func sample() *Report {
 
 // Each source is named once, and by its first word alone.
 func TestSourceWord(t *testing.T) {
-	got := sourceWord(map[string]string{
+	got := joinSources(map[string]string{
 		"cpu": "cgroup", "memory": "cgroup peak less page cache", "commands": "taskstats; 2 % of the CPU time shared out",
 		"processes": "perf",
 		"io":        "wait4", "wait": "taskstats and schedstat of threads",
@@ -336,11 +336,11 @@ func TestSharedPagesCountOnce(t *testing.T) {
 	tree.byEvents = true
 	for i := range 5 {
 		recordedProc(t, root, 5_000_000+i, 5_000_000, pages, pages*4/5)
-		tree.add(int32(5_000_000+i), 5_000_000)
+		tree.addProcess(int32(5_000_000+i), 5_000_000)
 	}
 	m := &meter{tree: tree, begin: time.Now()}
 	for range 4 {
-		m.sample()
+		m.sampleMemory()
 	}
 	if want := uint64(pages * size); m.level.resident < want || m.level.resident > want*11/10 {
 		t.Errorf("%d bytes resident, want about %d", m.level.resident, want)
@@ -372,20 +372,20 @@ func TestOneAddressSpace(t *testing.T) {
 		tree.same = func(a, b int32) (bool, bool) { return c.same, c.refused }
 		for i := range 4 {
 			recordedProc(t, root, 5_000_000+i, 5_000_000, pages, c.pss)
-			tree.add(int32(5_000_000+i), 5_000_000)
+			tree.addProcess(int32(5_000_000+i), 5_000_000)
 		}
 		m := &meter{tree: tree, begin: time.Now()}
 		for i := range 8 {
 			if i == 5 && c.same {
-				tree.markDead(tree.procs[5_000_000], m.elapsed())
+				tree.markDead(tree.procs[5_000_000], m.secondsSinceStart())
 			}
-			m.sample()
+			m.sampleMemory()
 		}
 		if got := m.level.resident; got < c.want*9/10 || got > c.want*11/10 || m.tree.bound != c.bound {
 			t.Errorf("%s: %d bytes, an upper bound %t; want %d, %t", name, got, m.tree.bound, c.want, c.bound)
 		}
 		r := &Report{MemoryPeakBytes: &m.sampled, MemoryBounds: MemoryBounds{MemoryAtMost: m.tree.bound}, Machine: Machine{MemoryBytes: 5 * whole}}
-		if v := judgeMemory(r); strings.Contains(v.Text, "<=") != c.bound {
+		if v := assessMemory(r); strings.Contains(v.Text, "<=") != c.bound {
 			t.Errorf("%s: %s", name, v.Text)
 		}
 	}

@@ -42,7 +42,7 @@ func sleepers(children []*exec.Cmd, events bool) *tree {
 	t.byEvents = events
 	if events {
 		for _, c := range children {
-			t.add(int32(c.Process.Pid), t.self)
+			t.addProcess(int32(c.Process.Pid), t.self)
 		}
 	}
 	for range 3 {
@@ -61,7 +61,7 @@ func BenchmarkStudy(b *testing.B) {
 	t := sleepers([]*exec.Cmd{c}, true)
 	b.ReportAllocs()
 	for b.Loop() {
-		t.study()
+		t.readDetails()
 	}
 }
 

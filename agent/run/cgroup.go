@@ -26,7 +26,7 @@ type hierarchy struct {
 	dir         string   // our own cgroup, below the mount point
 }
 
-// ownCgroups returns our control group in every hierarchy that is mounted where this process sees it.
+// ownCgroups returns the control group of this process in every hierarchy that is mounted where the process can see it.
 func ownCgroups() ([]hierarchy, error) {
 	mounts, err := cgpath.ReadMounts("/")
 	if err != nil {
@@ -36,11 +36,11 @@ func ownCgroups() ([]hierarchy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hierarchies(mounts, paths), nil
+	return joinHierarchies(mounts, paths), nil
 }
 
-// hierarchies joins the mounts and our paths.
-func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierarchy) {
+// joinHierarchies combines the mounted hierarchies with the paths of this process in them.
+func joinHierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierarchy) {
 	for i := range mounts {
 		m := &mounts[i]
 		for _, p := range paths {
@@ -62,9 +62,9 @@ func hierarchies(mounts []cgpath.Mount, paths []sensor.CgroupPath) (out []hierar
 	return out
 }
 
-// group is the private control group of a run. It is a folder below our own cgroup in each hierarchy where a new group
+// privateGroup is the private control group of a run. It is a folder below our own cgroup in each hierarchy where a new group
 // does not affect the work. The zero value means that the run has no private group.
-type group struct {
+type privateGroup struct {
 	v2, cpuacct, memory string // folders, empty if there is none
 	fd                  int    // of v2
 	back                map[string]string
@@ -78,17 +78,17 @@ type group struct {
 // openGroup creates the private control group of a run below the cgroups in own. It uses a hierarchy only if a new
 // group there changes neither the limits of the work nor its share of the processors and disks. Suitable are cpuacct
 // and memory of version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
-func openGroup(own []hierarchy, name string) (*group, error) {
-	g := &group{fd: -1, back: map[string]string{}}
+func openGroup(own []hierarchy, name string) (*privateGroup, error) {
+	g := &privateGroup{fd: -1, back: map[string]string{}}
 	var errs []error
 	for _, h := range own {
 		var slot *string
 		switch {
-		case len(h.controllers) == 0 && !sharesOut(h.dir):
+		case len(h.controllers) == 0 && !distributesResources(h.dir):
 			slot = &g.v2
 		case slices.Equal(h.controllers, []string{"cpuacct"}):
 			slot = &g.cpuacct
-		case slices.Equal(h.controllers, []string{"memory"}) && readWord(h.dir+"/memory.use_hierarchy") != "0":
+		case slices.Equal(h.controllers, []string{"memory"}) && readTrimmed(h.dir+"/memory.use_hierarchy") != "0":
 			slot = &g.memory
 		}
 		if slot == nil || *slot != "" {
@@ -105,7 +105,7 @@ func openGroup(own []hierarchy, name string) (*group, error) {
 	}
 	if g.v2 != "" {
 		fd, err := unix.Open(g.v2, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil || readWord(g.v2+"/cgroup.type") != "domain" {
+		if err != nil || readTrimmed(g.v2+"/cgroup.type") != "domain" {
 			g.removeFolder(&g.v2)
 		} else {
 			g.fd = fd
@@ -120,8 +120,8 @@ func openGroup(own []hierarchy, name string) (*group, error) {
 	return g, nil
 }
 
-// sharesOut reports whether groups below dir (version 2) compete for cpu, io or cpuset.
-func sharesOut(dir string) bool {
+// distributesResources reports whether groups below dir (version 2) compete for cpu, io or cpuset.
+func distributesResources(dir string) bool {
 	b, err := os.ReadFile(dir + "/cgroup.subtree_control")
 	if err != nil {
 		return true
@@ -148,21 +148,20 @@ func removeStale(dir string) {
 }
 
 // dropV2 stops using version 2 after the fork could not use it.
-func (g *group) dropV2() {
+func (g *privateGroup) dropV2() {
 	_ = unix.Close(g.fd)
 	g.fd = -1
 	g.removeFolder(&g.v2)
 }
 
-func (g *group) removeFolder(slot *string) {
+func (g *privateGroup) removeFolder(slot *string) {
 	_ = unix.Rmdir(*slot)
 	*slot = ""
 }
 
-// forkInto makes the next fork of this thread start inside the group. It uses clone3 for version 2
-// (CLONE_INTO_CGROUP), and moves only this thread for version 1. The returned function moves the
-// thread back.
-func (g *group) forkInto(sys *syscall.SysProcAttr) func() {
+// prepareFork makes the next fork of this thread start inside the group. It uses clone3 for version 2
+// (CLONE_INTO_CGROUP), and moves only this thread for version 1. The returned function moves the thread back.
+func (g *privateGroup) prepareFork(sys *syscall.SysProcAttr) func() {
 	if g == nil {
 		return func() {}
 	}
@@ -188,26 +187,26 @@ func (g *group) forkInto(sys *syscall.SysProcAttr) func() {
 	}
 }
 
-// cpu returns the CPU time of the group in nanoseconds. user and system are 0 if the source has no reliable split. ok
+// readCPU returns the CPU time of the group in nanoseconds. user and system are 0 if the source has no reliable split. ok
 // is false if the group has no CPU counter.
-func (g *group) cpu() (total, user, system uint64, ok bool) {
+func (g *privateGroup) readCPU() (total, user, system uint64, ok bool) {
 	switch {
 	case g == nil:
 	case g.v2 != "":
-		b, err := g.read(g.v2 + "/cpu.stat")
+		b, err := g.readFile(g.v2 + "/cpu.stat")
 		if err != nil {
 			return
 		}
-		total, ok = valueOf(b, "usage_usec")
-		user, _ = valueOf(b, "user_usec")
-		system, _ = valueOf(b, "system_usec")
+		total, ok = findValue(b, "usage_usec")
+		user, _ = findValue(b, "user_usec")
+		system, _ = findValue(b, "system_usec")
 		return total * 1000, user * 1000, system * 1000, ok
 	case g.cpuacct != "":
-		b, err := g.read(g.cpuacct + "/cpuacct.usage")
+		b, err := g.readFile(g.cpuacct + "/cpuacct.usage")
 		if err != nil {
 			return
 		}
-		total, ok = number(bytes.TrimSpace(b))
+		total, ok = parseNumber(bytes.TrimSpace(b))
 	}
 	return total, 0, 0, ok
 }
@@ -219,13 +218,13 @@ type groupMemory struct {
 	current      uint64 // page cache and kernel memory too
 }
 
-func (g *group) memoryNow() (m groupMemory, ok bool) {
+func (g *privateGroup) readMemory() (m groupMemory, ok bool) {
 	if g == nil {
 		return m, false
 	}
 	if !g.looked {
 		g.looked = true
-		dir, keys, now := g.memoryFiles()
+		dir, keys, now := g.memoryFileNames()
 		if g.keys = keys; dir != "" {
 			g.stat, g.now = dir+"/memory.stat", dir+"/"+now
 		}
@@ -233,22 +232,22 @@ func (g *group) memoryNow() (m groupMemory, ok bool) {
 	if g.stat == "" {
 		return m, false
 	}
-	b, err := g.read(g.stat)
+	b, err := g.readFile(g.stat)
 	if err != nil {
 		return m, false
 	}
-	anon, ok1 := valueOf(b, g.keys[0])
-	mapped, ok2 := valueOf(b, g.keys[1])
-	shmem, _ := valueOf(b, g.keys[2])
-	b, err = g.read(g.now)
+	anon, ok1 := findValue(b, g.keys[0])
+	mapped, ok2 := findValue(b, g.keys[1])
+	shmem, _ := findValue(b, g.keys[2])
+	b, err = g.readFile(g.now)
 	if err != nil {
 		return m, false
 	}
-	current, ok3 := number(bytes.TrimSpace(b))
+	current, ok3 := parseNumber(bytes.TrimSpace(b))
 	return groupMemory{anon, max(mapped, shmem), shmem, current}, ok1 && ok2 && ok3
 }
 
-func (g *group) memoryFiles() (dir string, keys [3]string, now string) {
+func (g *privateGroup) memoryFileNames() (dir string, keys [3]string, now string) {
 	switch {
 	case g.memory != "":
 		return g.memory, [3]string{"total_rss", "total_mapped_file", "total_shmem"}, "memory.usage_in_bytes"
@@ -260,15 +259,15 @@ func (g *group) memoryFiles() (dir string, keys [3]string, now string) {
 	return "", keys, ""
 }
 
-// memoryPeak returns the highest charge so far, or false if the kernel does not record it.
-func (g *group) memoryPeak() (uint64, bool) {
+// readMemoryPeak returns the highest charge so far, or false if the kernel does not record it.
+func (g *privateGroup) readMemoryPeak() (uint64, bool) {
 	if g == nil {
 		return 0, false
 	}
 	for _, path := range []string{g.memory + "/memory.max_usage_in_bytes", g.v2 + "/memory.peak"} {
 		if path[0] == '/' && filepath.Dir(path) != "/" {
-			if b, err := g.read(path); err == nil {
-				if v, ok := number(bytes.TrimSpace(b)); ok {
+			if b, err := g.readFile(path); err == nil {
+				if v, ok := parseNumber(bytes.TrimSpace(b)); ok {
 					return v, true
 				}
 			}
@@ -278,7 +277,7 @@ func (g *group) memoryPeak() (uint64, bool) {
 }
 
 // close removes the group. If processes outlive the command, the group stays.
-func (g *group) close() error {
+func (g *privateGroup) close() error {
 	if g == nil {
 		return nil
 	}
@@ -310,8 +309,8 @@ func (g *group) close() error {
 	return errors.Join(errs...)
 }
 
-// read reads a file of the group. The file stays open after the first call.
-func (g *group) read(path string) ([]byte, error) {
+// readFile reads a file of the group. The file stays open after the first call.
+func (g *privateGroup) readFile(path string) ([]byte, error) {
 	if g.buf == nil {
 		g.buf, g.files = make([]byte, 16<<10), map[string]int{}
 	}
@@ -330,17 +329,17 @@ func (g *group) read(path string) ([]byte, error) {
 	return g.buf[:n], nil
 }
 
-// valueOf finds "key value" among the lines of b.
-func valueOf(b []byte, key string) (uint64, bool) {
+// findValue returns the value in the line "key value" of b.
+func findValue(b []byte, key string) (uint64, bool) {
 	for line := range bytes.Lines(b) {
 		if rest, ok := bytes.CutPrefix(line, []byte(key)); ok && len(rest) > 1 && rest[0] == ' ' {
-			return number(bytes.TrimSpace(rest))
+			return parseNumber(bytes.TrimSpace(rest))
 		}
 	}
 	return 0, false
 }
 
-func readWord(path string) string {
+func readTrimmed(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return ""

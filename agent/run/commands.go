@@ -7,8 +7,8 @@ import (
 	"reckon/sensor"
 )
 
-// tally sums the processes of one program name.
-type tally struct {
+// commandTally sums the processes with one program name.
+type commandTally struct {
 	n            uint64
 	cpu          uint64 // ns
 	user, system uint64 // ns
@@ -18,7 +18,7 @@ type tally struct {
 	io           uint64 // processes with I/O
 }
 
-func (t *tree) tally(name sensor.Comm) *tally {
+func (t *tree) tallyOf(name sensor.Comm) *commandTally {
 	key := name.String()
 	if key == "" { // unknown: it has not executed its program yet
 		key = otherName
@@ -31,7 +31,7 @@ func (t *tree) tally(name sensor.Comm) *tally {
 				return c
 			}
 		}
-		c = &tally{}
+		c = &commandTally{}
 		t.commands[key] = c
 	}
 	return c
@@ -44,8 +44,8 @@ const (
 	otherName = "other"
 )
 
-// add charges a process with its own figures, or with those of its exit record if these are better.
-func (c *tally) add(p *proc) {
+// addProcess charges a process with its own figures, or with those of its exit record if these are better.
+func (c *commandTally) addProcess(p *treeProcess) {
 	c.n++
 	cpu := p.cpu() - min(p.credited, p.cpu())
 	c.cpu += cpu
@@ -75,24 +75,25 @@ func (c *tally) add(p *proc) {
 	}
 }
 
-// breakdown converts the tallies to the report's list, so that CPU time sums to total (nanoseconds) and processes to
+// splitByCommand converts the tallies to the report's list, so that CPU time sums to total (nanoseconds) and processes to
 // started. If whole is set, all processes have names and only their first and last moments are missing. breakdown then
 // divides the missing time by the number of processes and returns its sum in seconds as shared. Otherwise the missing
 // time belongs to unseen children. It is listed under the processes that reaped them, which unseen holds, and the rest
 // as "other".
-func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command, shared float64) {
+func splitByCommand(m map[string]*commandTally, unseen map[string]uint64, total, started uint64, whole bool) (list []Command,
+	shared float64) {
 	list = make([]Command, 0, len(m)+1)
 	var cpu, n uint64
 	for name, c := range m {
 		cpu += c.cpu
 		n += c.n
-		list = append(list, c.command(name))
+		list = append(list, c.toCommand(name))
 	}
 	// Clocks of different sources differ by parts per thousand: scaled down, never up.
 	if cpu > total && cpu > 0 {
 		f := float64(total) / float64(cpu)
 		for i := range list {
-			list[i].scale(f)
+			list[i].scaleCPU(f)
 		}
 		cpu = total
 	}
@@ -128,20 +129,20 @@ func breakdown(m map[string]*tally, unseen map[string]uint64, total, started uin
 	return list, 0
 }
 
-// compareCommands sorts the largest CPU time first, and "other" last.
+// compareCommands sorts commands by CPU time, the largest first, with "other" last.
 func compareCommands(a, b Command) int {
-	return cmp.Or(oneIfTrue(a.Name == otherName)-oneIfTrue(b.Name == otherName),
+	return cmp.Or(boolToInt(a.Name == otherName)-boolToInt(b.Name == otherName),
 		cmp.Compare(b.CPUSeconds, a.CPUSeconds), cmp.Compare(b.Processes, a.Processes), cmp.Compare(a.Name, b.Name))
 }
 
-func oneIfTrue(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func (c *tally) command(name string) Command {
+func (c *commandTally) toCommand(name string) Command {
 	out := Command{Name: name, Processes: c.n, CPUSeconds: seconds(c.cpu)}
 	if c.split == c.n && c.split > 0 {
 		// The split is the kernel's estimate from its ticks, while the sum is exact. With only a
@@ -164,15 +165,15 @@ func (c *tally) command(name string) Command {
 // userTick is the clock tick of times in /proc in ns. USER_HZ is 100 on every architecture that Go supports.
 const userTick = 10_000_000
 
-func (c *Command) addCPU(by float64) {
+func (c *Command) addCPU(factor float64) {
 	if c.CPUSeconds > 0 {
-		c.scale(1 + by/c.CPUSeconds)
+		c.scaleCPU(1 + factor/c.CPUSeconds)
 	} else {
-		c.CPUSeconds = by
+		c.CPUSeconds = factor
 	}
 }
 
-func (c *Command) scale(f float64) {
+func (c *Command) scaleCPU(f float64) {
 	c.CPUSeconds *= f
 	for _, v := range []*float64{c.User, c.System} {
 		if v != nil {

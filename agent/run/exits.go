@@ -2,10 +2,10 @@ package run
 
 import "reckon/sensor"
 
-// exitDelay is the time that a dead process waits for its exit record, seconds.
+// exitDelay is the time in seconds that the meter waits for the exit record of a dead process.
 const exitDelay = 3
 
-// exitFeed filters the exit records of the machine for the records of the tree.
+// exitFeed selects the exit records of the process tree from those of the machine.
 type exitFeed struct {
 	source  sensor.ExitSource
 	pass    sensor.Pass
@@ -19,7 +19,7 @@ type exitFeed struct {
 	strangers uint64
 }
 
-func (f *exitFeed) drain(t *tree, at float64) {
+func (f *exitFeed) readRecords(t *tree, at float64) {
 	f.pass.Reset()
 	if err := f.source.Drain(&f.pass); err != nil {
 		f.err = err
@@ -33,7 +33,7 @@ func (f *exitFeed) drain(t *tree, at float64) {
 		again = false
 		n := 0
 		for i := range f.pending {
-			if f.charge(t, &f.pending[i], at) {
+			if f.chargeRecord(t, &f.pending[i], at) {
 				again = true
 				continue
 			}
@@ -52,8 +52,8 @@ func (f *exitFeed) drain(t *tree, at float64) {
 	f.pending, f.age = f.pending[:n], f.age[:n]
 }
 
-// charge charges an exit record to its command, and reports whether the process belongs to the tree.
-func (f *exitFeed) charge(t *tree, e *sensor.Process, at float64) bool {
+// chargeRecord charges an exit record to its command, and reports whether the process belongs to the tree.
+func (f *exitFeed) chargeRecord(t *tree, e *sensor.Process, at float64) bool {
 	p := t.procs[e.PID]
 	switch {
 	case t.foreign[e.PID]:
@@ -66,7 +66,7 @@ func (f *exitFeed) charge(t *tree, e *sensor.Process, at float64) bool {
 		f.strangers++ // or one that was folded, and its record comes late
 		return true
 	case p == nil:
-		p = t.add(e.PID, e.PPID)
+		p = t.addProcess(e.PID, e.PPID)
 	}
 	if e.Have&sensor.FieldPeak != 0 {
 		t.largestEnded = max(t.largestEnded, e.PeakBytes)

@@ -32,7 +32,7 @@ type gpuMeter struct {
 	pass    sensor.GPUPass
 	list    []attribution.Source
 
-	books       energy.Books
+	books       energy.NodeEnergy
 	mine, other energy.Account
 	accounts    []*energy.Account
 	peak        float64
@@ -51,8 +51,8 @@ func openGPUs(open func() []sensor.Sensor) *gpuMeter {
 	return g
 }
 
-// read reads the GPUs. It does so at most once a second, unless last is set.
-func (g *gpuMeter) read(t *tree, at float64, last bool) {
+// readGPUs reads the GPUs. It does so at most once a second, unless last is set.
+func (g *gpuMeter) readGPUs(t *tree, at float64, last bool) {
 	if g == nil {
 		return
 	}
@@ -101,8 +101,8 @@ func (g *gpuMeter) busy(zone string) (float64, bool) {
 	return 0, false
 }
 
-// report returns nil if the tree had no device open.
-func (g *gpuMeter) report() *GPU {
+// gpuReport returns the GPU use, or nil if the tree had no device open.
+func (g *gpuMeter) gpuReport() *GPU {
 	if g == nil {
 		return nil
 	}

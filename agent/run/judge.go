@@ -42,24 +42,24 @@ var limits = struct {
 
 // Judge returns one plain sentence for each resource. Its only input is the report.
 func Judge(r *Report) []Verdict {
-	return []Verdict{judgeCPU(r), judgeWait(r), judgeMemory(r), judgeIO(r), judgeProcesses(r)}
+	return []Verdict{assessCPU(r), assessWait(r), assessMemory(r), assessIO(r), assessProcesses(r)}
 }
 
-func cores(v float64) string {
+func formatCores(v float64) string {
 	if math.Abs(v-1) < 0.005 {
 		return "1 core"
 	}
 	return term.Cores(&v) + " cores"
 }
 
-func bytesOf(v uint64) string {
+func formatBytes(v uint64) string {
 	f := float64(v)
 	return term.Bytes(&f)
 }
 
-func percent(v float64) string { return term.Percent(&v) }
+func formatPercent(v float64) string { return term.Percent(&v) }
 
-func judgeCPU(r *Report) Verdict {
+func assessCPU(r *Report) Verdict {
 	v := Verdict{Resource: "cpu", Level: levelOK}
 	have, mean := r.Machine.Cores, r.Cores.Mean
 	c := term.Cores(&mean)
@@ -68,28 +68,28 @@ func judgeCPU(r *Report) Verdict {
 		cpu := r.CPU.Total
 		v.Text = fmt.Sprintf("used %s of CPU time; too short to judge.", term.Seconds(&cpu))
 	case have > 0 && mean >= limits.Full*have:
-		v.Text = fmt.Sprintf("used %s of %s on average (%s): it kept everything it was given busy, more cores may help.", c, cores(have),
-			percent(mean/have))
+		v.Text = fmt.Sprintf("used %s of %s on average (%s): it kept everything it was given busy, more cores may help.", c,
+			formatCores(have), formatPercent(mean/have))
 	case mean <= limits.Idle:
 		v.Level = levelNotice
-		v.Text = fmt.Sprintf("used %s: it hardly computed, it waited for something else most of the time.", cores(mean))
+		v.Text = fmt.Sprintf("used %s: it hardly computed, it waited for something else most of the time.", formatCores(mean))
 	case have > 1.5 && r.Cores.P95 <= limits.OneCore && mean >= limits.Full*min(1, have):
 		v.Level = levelNotice
 		v.Text = fmt.Sprintf(
 			"used %s of %s, never more than %s: it computes on one core, and more will not help unless it is set up to use them.", c,
-			cores(have), cores(r.Cores.Max))
+			formatCores(have), formatCores(r.Cores.Max))
 	case r.Cores.Max >= limits.Uneven*mean && r.Cores.Max > limits.OneCore:
 		v.Level = levelNotice
 		v.Text = fmt.Sprintf("used %s on average but up to %s of %s: a parallel part with long stretches of little work between.",
-			cores(mean), term.Cores(&r.Cores.Max), cores(have))
+			formatCores(mean), term.Cores(&r.Cores.Max), formatCores(have))
 	default:
-		v.Text = fmt.Sprintf("used %s of %s on average, half of the time at most %s, 95 %% of it at most %s.", c, cores(have),
+		v.Text = fmt.Sprintf("used %s of %s on average, half of the time at most %s, 95 %% of it at most %s.", c, formatCores(have),
 			term.Cores(&r.Cores.P50), term.Cores(&r.Cores.P95))
 	}
 	return v
 }
 
-func judgeWait(r *Report) Verdict {
+func assessWait(r *Report) Verdict {
 	v := Verdict{Resource: "wait", Level: levelOK}
 	if r.CPUWaitSeconds == nil {
 		v.Text = "how long it waited for a processor could not be measured."
@@ -102,7 +102,7 @@ func judgeWait(r *Report) Verdict {
 		return v
 	}
 	share := wait / want
-	text := fmt.Sprintf("waited %s for a processor, %s of the time it wanted to run", term.Seconds(&wait), percent(share))
+	text := fmt.Sprintf("waited %s for a processor, %s of the time it wanted to run", term.Seconds(&wait), formatPercent(share))
 	switch {
 	case r.WallSeconds < limits.Short || share < limits.Wait || wait < limits.WaitLittle*r.WallSeconds:
 		v.Text = text + "."
@@ -114,7 +114,7 @@ func judgeWait(r *Report) Verdict {
 		if share >= limits.WaitMuch {
 			v.Level = levelWarning
 		}
-		v.Text = text + fmt.Sprintf(": it has more runnable threads than the %s it may use.", cores(r.Machine.Cores))
+		v.Text = text + fmt.Sprintf(": it has more runnable threads than the %s it may use.", formatCores(r.Machine.Cores))
 	case share < limits.WaitMuch:
 		v.Level = levelNotice
 		v.Text = text + ": others on the machine were in the way now and then."
@@ -125,7 +125,7 @@ func judgeWait(r *Report) Verdict {
 	return v
 }
 
-func judgeMemory(r *Report) Verdict {
+func assessMemory(r *Report) Verdict {
 	v := Verdict{Resource: "memory", Level: levelOK}
 	if r.MemoryPeakBytes == nil {
 		v.Text = "could not be measured."
@@ -136,11 +136,11 @@ func judgeMemory(r *Report) Verdict {
 	if r.Machine.MemoryLimited {
 		of = "of its limit"
 	}
-	text := "peaked at " + r.mark() + bytesOf(peak)
+	text := "peaked at " + r.mark() + formatBytes(peak)
 	share := 0.0
 	if r.Machine.MemoryBytes > 0 {
 		share = float64(peak) / float64(r.Machine.MemoryBytes)
-		text += fmt.Sprintf(", %s %s (%s)", percent(share), of, bytesOf(r.Machine.MemoryBytes))
+		text += fmt.Sprintf(", %s %s (%s)", formatPercent(share), of, formatBytes(r.Machine.MemoryBytes))
 	}
 	faults := 0.0
 	if r.WallSeconds >= limits.Short {
@@ -159,7 +159,7 @@ func judgeMemory(r *Report) Verdict {
 	case r.WallSeconds >= 10 && r.MemoryMeanBytes != nil && *r.MemoryMeanBytes > 0 &&
 		float64(peak) >= limits.MemorySpread*float64(*r.MemoryMeanBytes) && peak > 64<<20:
 		v.Level, v.Text = levelNotice,
-			text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", bytesOf(*r.MemoryMeanBytes))
+			text+fmt.Sprintf("; the mean is %s only: a short peak decides what must be asked for.", formatBytes(*r.MemoryMeanBytes))
 	case r.MemoryUnseen:
 		v.Text = text + ": it may be more, because some processes ended too soon to be measured."
 	case r.MemoryAtLeast:
@@ -170,17 +170,17 @@ func judgeMemory(r *Report) Verdict {
 	return v
 }
 
-func judgeIO(r *Report) Verdict {
+func assessIO(r *Report) Verdict {
 	v := Verdict{Resource: "io", Level: levelOK}
 	if r.IO.Read == 0 && r.IO.Write == 0 {
 		v.Text = "nothing was read from or written to storage."
 		if r.IOCalls != nil && r.IOCalls.Read+r.IOCalls.Write > 1<<20 {
 			v.Text = fmt.Sprintf("no storage was touched: the %s it read and %s it wrote were cached files, pipes or memory.",
-				bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
+				formatBytes(r.IOCalls.Read), formatBytes(r.IOCalls.Write))
 		}
 		return v
 	}
-	v.Text = fmt.Sprintf("read %s and wrote %s of storage", bytesOf(r.IO.Read), bytesOf(r.IO.Write))
+	v.Text = fmt.Sprintf("read %s and wrote %s of storage", formatBytes(r.IO.Read), formatBytes(r.IO.Write))
 	if r.WallSeconds < limits.Short {
 		v.Text += "."
 		return v
@@ -190,7 +190,7 @@ func judgeIO(r *Report) Verdict {
 	switch {
 	case rate >= limits.IOFast && r.Cores.Mean < limits.IOWaiting:
 		v.Level = levelNotice
-		v.Text += fmt.Sprintf(", and computed on %s only: storage may be what it waits for.", cores(r.Cores.Mean))
+		v.Text += fmt.Sprintf(", and computed on %s only: storage may be what it waits for.", formatCores(r.Cores.Mean))
 	case rate >= limits.IOFast:
 		v.Text += ": a good deal, but the processors were busy as well."
 	default:
@@ -199,7 +199,7 @@ func judgeIO(r *Report) Verdict {
 	return v
 }
 
-func judgeProcesses(r *Report) Verdict {
+func assessProcesses(r *Report) Verdict {
 	v := Verdict{Resource: "processes", Level: levelOK}
 	n := float64(r.Processes)
 	atLeast := ""
@@ -221,10 +221,10 @@ func judgeProcesses(r *Report) Verdict {
 		mean := r.CPU.Total / n
 		v.Text = text + fmt.Sprintf(
 			", %s of CPU each: %s of the CPU time went into the kernel, mostly to start and end them; fewer, longer ones would be cheaper.",
-			term.Seconds(&mean), percent(system))
+			term.Seconds(&mean), formatPercent(system))
 	case r.WallSeconds >= limits.Short && system >= limits.System && r.CPU.Total > limits.Short:
 		v.Level = levelNotice
-		v.Text = text + fmt.Sprintf("; %s of the CPU time was spent in the kernel.", percent(system))
+		v.Text = text + fmt.Sprintf("; %s of the CPU time was spent in the kernel.", formatPercent(system))
 	default:
 		v.Text = text + "."
 	}

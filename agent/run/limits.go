@@ -14,7 +14,7 @@ import (
 // availableResources returns the resources available to the command: processors by affinity and cgroup quotas
 // up to the root, and memory by cgroup limits or else the machine's.
 func availableResources(procRoot string, own []hierarchy) Machine {
-	m := Machine{MemoryBytes: memTotal(procRoot + "/meminfo")}
+	m := Machine{MemoryBytes: readMemTotal(procRoot + "/meminfo")}
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) == nil {
 		m.Cores = float64(set.Count())
@@ -40,9 +40,9 @@ func cpuQuota(dir string, controllers []string) float64 {
 	var quota, period string
 	switch {
 	case len(controllers) == 0:
-		quota, period, _ = strings.Cut(readWord(dir+"/cpu.max"), " ")
+		quota, period, _ = strings.Cut(readTrimmed(dir+"/cpu.max"), " ")
 	case slices.Contains(controllers, "cpu"):
-		quota, period = readWord(dir+"/cpu.cfs_quota_us"), readWord(dir+"/cpu.cfs_period_us")
+		quota, period = readTrimmed(dir+"/cpu.cfs_quota_us"), readTrimmed(dir+"/cpu.cfs_period_us")
 	}
 	q, err1 := strconv.ParseFloat(quota, 64)
 	p, err2 := strconv.ParseFloat(period, 64)
@@ -57,15 +57,15 @@ func memoryLimit(dir string, controllers []string) uint64 {
 	var word string
 	switch {
 	case len(controllers) == 0:
-		word = readWord(dir + "/memory.max")
+		word = readTrimmed(dir + "/memory.max")
 	case slices.Contains(controllers, "memory"):
-		word = readWord(dir + "/memory.limit_in_bytes")
+		word = readTrimmed(dir + "/memory.limit_in_bytes")
 	}
 	v, _ := strconv.ParseUint(word, 10, 64)
 	return v
 }
 
-func memTotal(path string) uint64 { return readKilobytes(path, "MemTotal:") }
+func readMemTotal(path string) uint64 { return readKilobytes(path, "MemTotal:") }
 
 // readKilobytes returns the value of one line of a file such as /proc/meminfo in bytes, or 0 if the line is missing.
 func readKilobytes(path, key string) uint64 {

@@ -46,22 +46,22 @@ func TestLostEndsAreNoSurvivors(t *testing.T) {
 	w := &perfWatch{}
 	for pid, ppid := range map[int32]int32{10: 1, 11: 10, 12: 10, 13: 10} {
 		tree.byEvents = true
-		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: pid, ppid: ppid, tid: pid, ptid: ppid}, tree, 0)
+		w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_FORK, pid: pid, ppid: ppid, tid: pid, ptid: ppid}, tree, 0)
 	}
 	tree.procs[12].clock = 5e9 // had used it when it was looked at
 	r := &runner{meter: &meter{tree: tree, perf: w}}
-	if n := len(r.survivors()); n != 4 {
+	if n := len(r.listSurvivors()); n != 4 {
 		t.Fatalf("%d are taken for alive before, want 4", n)
 	}
-	tree.buryMissing(1)
-	left := r.survivors()
+	tree.endMissing(1)
+	left := r.listSurvivors()
 	if len(left) != 2 || tree.procs[12].dead != true || tree.procs[13].dead != true {
 		t.Errorf("%+v still run, want 10 and 11", left)
 	}
 	// One of another start has taken the number.
 	tree.procs[11].stat.Start = 5
-	tree.buryMissing(2)
-	if left := r.survivors(); len(left) != 1 || left[0].PID != 10 {
+	tree.endMissing(2)
+	if left := r.listSurvivors(); len(left) != 1 || left[0].PID != 10 {
 		t.Errorf("%+v still run, want 10", left)
 	}
 }
@@ -74,10 +74,10 @@ func TestSearchAfterLoss(t *testing.T) {
 	tree.byEvents = true
 	w := &perfWatch{}
 	fork := func(pid, ppid int32) {
-		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: pid, ppid: ppid, tid: pid, ptid: ppid}, tree, 0)
+		w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_FORK, pid: pid, ppid: ppid, tid: pid, ptid: ppid}, tree, 0)
 	}
 	fork(10, 1)
-	w.apply(&record{kind: unix.PERF_RECORD_LOST, value: 1}, tree, 0)
+	w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_LOST, value: 1}, tree, 0)
 	if tree.findLive(1); tree.started != 2 || tree.procs[11] == nil {
 		t.Fatalf("%d processes, want 2: the lost one is found", tree.started)
 	}
@@ -89,11 +89,11 @@ func TestSearchAfterLoss(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "11/stat"), []byte("11 (job) Z 10 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 11 1 1 0\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w.apply(&record{kind: unix.PERF_RECORD_EXIT, pid: 11, tid: 11}, tree, 2)
+	w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_EXIT, pid: 11, tid: 11}, tree, 2)
 	m := &meter{tree: tree, perf: w}
 	for at := range 8 {
 		tree.findLive(2 + float64(at))
-		tree.sweep(m.foldable(2 + float64(at)))
+		tree.foldReady(m.canFold(2 + float64(at)))
 	}
 	if tree.started != 2 {
 		t.Errorf("%d processes after one became a zombie, want 2", tree.started)
@@ -116,17 +116,17 @@ func TestProgramSeenOnlyInLoading(t *testing.T) {
 		tree := newTree(1, procTree(t, map[int]int{1: 0, shell: 1, child: shell}, c.state))
 		tree.byEvents = true
 		w := &perfWatch{}
-		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: shell, ppid: 1, tid: shell, ptid: 1}, tree, 0)
-		w.apply(&record{kind: unix.PERF_RECORD_FORK, pid: child, ppid: shell, tid: child, ptid: shell}, tree, 0)
+		w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_FORK, pid: shell, ppid: 1, tid: shell, ptid: 1}, tree, 0)
+		w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_FORK, pid: child, ppid: shell, tid: child, ptid: shell}, tree, 0)
 		for range 4 {
 			tree.findLive(1)
 		}
 		if c.exec {
-			w.apply(&record{kind: unix.PERF_RECORD_COMM, pid: child, tid: child, exec: true}, tree, 2)
+			w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_COMM, pid: child, tid: child, exec: true}, tree, 2)
 		}
-		w.apply(&record{kind: unix.PERF_RECORD_EXIT, pid: child, tid: child}, tree, 2)
+		w.applyRecord(&perfRecord{kind: unix.PERF_RECORD_EXIT, pid: child, tid: child}, tree, 2)
 		m := &meter{tree: tree, perf: w}
-		tree.sweep(m.foldable(2 + 2*exitDelay))
+		tree.foldReady(m.canFold(2 + 2*exitDelay))
 		if tree.procs[child] != nil || tree.glimpsed != c.want {
 			t.Errorf("%s: its memory is unknown: %v, want %v", name, tree.glimpsed, c.want)
 		}
@@ -142,15 +142,15 @@ func TestCountedClaimsNoMoreThanItSaw(t *testing.T) {
 		by    string
 	}{
 		"perf":                                {runner{meter: &meter{perf: &perfWatch{}}}, true, "perf"},
-		"perf lost some":                      {runner{meter: &meter{perf: &perfWatch{lost: 1}}}, false, sampled},
-		"perf lost some, beside taskstats":    {runner{meter: &meter{perf: &perfWatch{lost: 1}, exits: taskstats}}, false, sampled},
+		"perf lost some":                      {runner{meter: &meter{perf: &perfWatch{lost: 1}}}, false, sampledSource},
+		"perf lost some, beside taskstats":    {runner{meter: &meter{perf: &perfWatch{lost: 1}, exits: taskstats}}, false, sampledSource},
 		"perf saw too little":                 {runner{hidden: true, meter: &meter{perf: &perfWatch{}}}, false, "perf"},
 		"so did it, and records know no more": {runner{hidden: true, meter: &meter{perf: &perfWatch{}, exits: taskstats}}, true, "perf"},
 		"and records know more": {runner{hidden: true, meter: &meter{perf: &perfWatch{},
 			exits: &exitFeed{source: named("taskstats"), whole: true, strangers: 1}}}, false, "perf"},
 		"records":           {runner{meter: &meter{exits: taskstats}}, true, "taskstats"},
-		"some records lost": {runner{meter: &meter{exits: &exitFeed{source: named("taskstats"), whole: true, lost: 1}}}, false, sampled},
-		"samples":           {runner{meter: &meter{}}, false, sampled},
+		"some records lost": {runner{meter: &meter{exits: &exitFeed{source: named("taskstats"), whole: true, lost: 1}}}, false, sampledSource},
+		"samples":           {runner{meter: &meter{}}, false, sampledSource},
 	} {
 		if by, exact := c.r.countSource(); by != c.by || exact != c.exact {
 			t.Errorf("%s: by %s, exact %v; want %s, %v", name, by, exact, c.by, c.exact)

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaped sums the results of wait4. Each rusage covers a process and the descendants that it reaped, so the sum covers
-// every ended process.
-type reaped struct {
+// reapedUsage sums the results of wait4. Each rusage covers a process and the descendants that it reaped, so the sum
+// covers every ended process.
+type reapedUsage struct {
 	user, system           uint64 // ns
 	maxRSS                 uint64 // bytes
 	minor, major           uint64
@@ -20,7 +20,7 @@ type reaped struct {
 	callsMissing           bool
 }
 
-func (r *reaped) add(u *unix.Rusage) {
+func (r *reapedUsage) add(u *unix.Rusage) {
 	r.user += uint64(u.Utime.Nano())
 	r.system += uint64(u.Stime.Nano())
 	r.maxRSS = max(r.maxRSS, uint64(u.Maxrss)<<10)
@@ -32,8 +32,8 @@ func (r *reaped) add(u *unix.Rusage) {
 	r.write += uint64(u.Oublock) * 512
 }
 
-// totals are counters of the whole tree since the start.
-type totals struct {
+// treeTotals are counters of the whole tree since the start.
+type treeTotals struct {
 	cpu, user, system uint64 // ns; user and system have the kernel's own share of cpu
 	read, write       uint64 // bytes
 	calls             IO
@@ -44,14 +44,14 @@ type totals struct {
 type meter struct {
 	begin time.Time
 	main  int // pid of the command
-	group *group
+	group *privateGroup
 	perf  *perfWatch
 	exits *exitFeed
 	gpus  *gpuMeter
 
 	tree   *tree
-	reaped reaped
-	last   totals
+	reaped reapedUsage
+	last   treeTotals
 
 	// Memory: the integral over time, the peak, and the group's charge beyond it.
 	area, areaTime  float64 // byte-seconds, seconds
@@ -61,7 +61,7 @@ type meter struct {
 	peakThreads     int
 	cost, costStudy time.Duration // of the last look and study
 	studied, shared float64       // when last done
-	level           level
+	level           treeLevel
 	profile         profile
 	memoryByGroup   bool
 	samples         int
@@ -86,19 +86,19 @@ func threadClock() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func (m *meter) elapsed() float64 { return time.Since(m.begin).Seconds() }
+func (m *meter) secondsSinceStart() float64 { return time.Since(m.begin).Seconds() }
 
-// sample takes the frequent, cheap sample: the live processes and their memory.
-func (m *meter) sample() {
+// sampleMemory takes the frequent, cheap sample: the living processes and their memory.
+func (m *meter) sampleMemory() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
-	at := m.elapsed()
+	at := m.secondsSinceStart()
 	m.readEvents(at)
-	held := m.heldShared()
+	held := m.machineShared()
 	l := m.tree.findLive(at)
-	m.gpus.read(m.tree, at, false)
-	m.tree.sweep(m.foldable(at))
+	m.gpus.readGPUs(m.tree, at, false)
+	m.tree.foldReady(m.canFold(at))
 	m.looks++
 	largest := m.tree.largest()
 	if l.resident == 0 && (l.procs > 0 || m.samples == 0) {
@@ -106,7 +106,7 @@ func (m *meter) sample() {
 		return // forked, and not yet a program: or ended, and not yet reaped
 	}
 	m.largest = max(m.largest, largest)
-	if g, ok := m.group.memoryNow(); ok {
+	if g, ok := m.group.readMemory(); ok {
 		m.memoryByGroup = true
 		// Shared memory and files of tmpfs that no process maps (memfd_create(2)) can not be given back either.
 		held := max(min(max(g.anon+g.shared, largest), l.resident), min(g.anon, l.resident)+g.shmem)
@@ -116,17 +116,18 @@ func (m *meter) sample() {
 			m.beyond = max(m.beyond, g.current-held)
 		}
 	} else {
-		m.countOnce(at, &l, largest)
-		m.tree.machine.grew = m.tree.machine.grew || m.unmapped(&l, held) && m.unmapped(&l, m.heldShared()) // before and after
+		m.correctShared(at, &l, largest)
+		// before and after
+		m.tree.machine.grew = m.tree.machine.grew || m.mayHoldUnmapped(&l, held) && m.mayHoldUnmapped(&l, m.machineShared())
 	}
-	m.remember(at, l)
+	m.recordLevel(at, l)
 	m.cost = threadClock() - began
 }
 
-// countOnce corrects the memory in l for pages that several processes share, such as forked workers and their parent.
-// at is the time of the reading in seconds, and largest the size of the largest process. It measures the shared pages
-// again after a second or when the number of processes changed, and less often if the measurement is slow.
-func (m *meter) countOnce(at float64, l *level, largest uint64) {
+// correctShared corrects the memory in l for pages that several processes share, such as forked workers and their parent.
+// at is the time of the reading in seconds, and largest the size of the largest process. It measures the shared pages again
+// after a second or when the number of processes changed, and less often if the measurement is slow.
+func (m *meter) correctShared(at float64, l *treeLevel, largest uint64) {
 	pause := max(1, 200*m.profile.shareCost)
 	if l.procs != m.sharedProcs {
 		pause = 50 * m.profile.shareCost
@@ -140,18 +141,18 @@ func (m *meter) countOnce(at float64, l *level, largest uint64) {
 		l.scaleMemory(m.tree.share)
 	}
 	l.resident = max(l.resident, largest)
-	l.bound = m.tree.alike && m.tree.share > alikeShare
+	l.bound = m.tree.alike && m.tree.share > maxSharedRatio
 }
 
-// unmapped reports whether the machine's shared memory grew by more than the tree maps. held is that memory in bytes.
-// Unmapped files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
-func (m *meter) unmapped(l *level, held uint64) bool {
+// mayHoldUnmapped reports whether the machine's shared memory grew by more than the tree maps. held is that memory in
+// bytes. Unmapped files of tmpfs and memfd_create(2) are in no process reading and may belong to the tree.
+func (m *meter) mayHoldUnmapped(l *treeLevel, held uint64) bool {
 	m.tree.machine.mapped = max(m.tree.machine.mapped, l.shared) // an ending process unmaps its memory
 	return held-min(held, m.tree.machine.before) > m.tree.machine.mapped+max(l.resident/20, 1<<20)
 }
 
-// heldShared returns the shared memory in use on the machine, or 0 if a control group reports the tree's.
-func (m *meter) heldShared() uint64 {
+// machineShared returns the shared memory in use on the machine, or 0 if a control group reports the tree's.
+func (m *meter) machineShared() uint64 {
 	if m.tree.machine.meminfo == "" || m.memoryByGroup || m.tree.machine.grew {
 		return 0
 	}
@@ -160,22 +161,22 @@ func (m *meter) heldShared() uint64 {
 	return held
 }
 
-// alikeShare is the proportion above which processes that look alike share no pages. Forked processes share more.
-const alikeShare = 0.9
+// maxSharedRatio is the proportion above which processes that look alike share no pages. Forked processes share more.
+const maxSharedRatio = 0.9
 
 // finish reads the tree for the last time. It counts the memory of the last reading up to end, in seconds since the
 // start. It also reads the page cache in the group's memory, so that the peak can exclude it.
 func (m *meter) finish(end float64) {
-	at := m.elapsed()
+	at := m.secondsSinceStart()
 	m.readEvents(at)
 	m.tree.findLive(at)
-	m.gpus.read(m.tree, at, true)
+	m.gpus.readGPUs(m.tree, at, true)
 	if m.samples > 0 && end > m.lastAt {
 		m.area += (end - m.lastAt) * m.lastMem
 		m.areaTime += end - m.lastAt
-		m.profile.memory(end, m.lastMem)
+		m.profile.addMemory(end, m.lastMem)
 	}
-	if g, ok := m.group.memoryNow(); ok {
+	if g, ok := m.group.readMemory(); ok {
 		held := g.anon + g.shared
 		m.beyond = max(m.beyond, g.current-min(g.current, held))
 	}
@@ -188,13 +189,13 @@ func (m *meter) readEvents(at float64) {
 	}
 }
 
-// foldable returns a function that reports whether a dead process can be merged into the totals. Its last perf records
+// canFold returns a function that reports whether a dead process can be merged into the totals. Its last perf records
 // must have been read, and it must have been reaped if that is our task. The function waits longer if a more detailed
 // exit record may still arrive.
-func (m *meter) foldable(at float64) func(*proc) bool {
-	return func(p *proc) bool {
+func (m *meter) canFold(at float64) func(*treeProcess) bool {
+	return func(p *treeProcess) bool {
 		switch {
-		case !m.tree.byEvents && (p.mark == m.tree.turn || !p.reaped && m.tree.zombie(p)):
+		case !m.tree.byEvents && (p.mark == m.tree.turn || !p.reaped && m.tree.isUnreapedZombie(p)):
 			return false // still a zombie: forgotten, it would be found again
 		case at > p.died+exitDelay:
 			return true
@@ -205,7 +206,7 @@ func (m *meter) foldable(at float64) func(*proc) bool {
 	}
 }
 
-func (m *meter) remember(at float64, l level) {
+func (m *meter) recordLevel(at float64, l treeLevel) {
 	if m.samples > 0 {
 		// Between two samples the memory is taken to change evenly.
 		m.area += (at - m.lastAt) * (m.lastMem + float64(l.resident)) / 2
@@ -219,7 +220,7 @@ func (m *meter) remember(at float64, l level) {
 	}
 	m.peakProcs = max(m.peakProcs, l.procs)
 	m.peakThreads = max(m.peakThreads, l.threads)
-	m.profile.memory(at, float64(l.resident))
+	m.profile.addMemory(at, float64(l.resident))
 }
 
 // sampleExpensive takes the rare, expensive sample: I/O, waiting, the split of CPU time, and exit records.
@@ -227,11 +228,11 @@ func (m *meter) sampleExpensive() {
 	runtime.LockOSThread() // the thread clock measures the cost
 	defer runtime.UnlockOSThread()
 	began := threadClock()
-	at := m.elapsed()
+	at := m.secondsSinceStart()
 	m.readEvents(at)
-	m.tree.study()
+	m.tree.readDetails()
 	if m.exits != nil {
-		m.exits.drain(m.tree, at)
+		m.exits.readRecords(m.tree, at)
 	}
 	m.updateTotals()
 	m.studied = at
@@ -241,7 +242,7 @@ func (m *meter) sampleExpensive() {
 // updateTotals updates the totals. A process that ended between two readings is missing until it is reaped, so sum keeps the
 // previous total if the new one is lower.
 func (m *meter) updateTotals() {
-	t := totals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
+	t := treeTotals{user: m.reaped.user, system: m.reaped.system, read: m.reaped.read, write: m.reaped.write, calls: m.reaped.calls}
 	live := uint64(0)
 	for _, p := range m.tree.order {
 		if p.pid == 0 || p.dead {
@@ -256,7 +257,7 @@ func (m *meter) updateTotals() {
 		t.calls.Write += p.io.WriteCalls
 	}
 	t.cpu = m.reaped.user + m.reaped.system + live + m.tree.unwaited
-	if total, _, _, ok := m.group.cpu(); ok && isComplete(total, m.reaped.user+m.reaped.system) {
+	if total, _, _, ok := m.group.readCPU(); ok && isComplete(total, m.reaped.user+m.reaped.system) {
 		t.cpu = total
 	}
 	m.last.cpu = max(m.last.cpu, t.cpu)
@@ -272,20 +273,20 @@ func (m *meter) updateTotals() {
 // time that wait4 returned. If processes moved out of the group, waited is larger.
 func isComplete(group, waited uint64) bool { return group >= waited-waited/50 }
 
-// row closes a window of the profile.
-func (m *meter) row(at float64) Row {
-	return m.profile.close(at, m.last, m.tree.observed.wait, m.level)
+// closeWindow ends a window of the profile and returns it.
+func (m *meter) closeWindow(at float64) Row {
+	return m.profile.closeWindow(at, m.last, m.tree.observed.wait, m.level)
 }
 
 // reap reaps the ended child pid. First, it reads from /proc what rusage lacks: the name and the waiting time of the
 // first thread.
 func (m *meter) reap(pid int) (unix.WaitStatus, error) {
-	at := m.elapsed()
+	at := m.secondsSinceStart()
 	m.readEvents(at)
 	t := m.tree
 	if t.foreign[int32(pid)] {
 		if m.exits != nil {
-			m.exits.drain(t, at) // its record has arrived, and must not be attributed to the tree
+			m.exits.readRecords(t, at) // its record has arrived, and must not be attributed to the tree
 		}
 		var status unix.WaitStatus
 		_, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
@@ -295,15 +296,15 @@ func (m *meter) reap(pid int) (unix.WaitStatus, error) {
 	p := t.procs[int32(pid)]
 	switch {
 	case p == nil && t.byEvents: // folded already: its events came before us
-		p = &proc{pid: int32(pid), statm: -1}
+		p = &treeProcess{pid: int32(pid), statm: -1}
 	case p == nil:
-		p = t.add(int32(pid), t.self)
+		p = t.addProcess(int32(pid), t.self)
 	}
 	p.ppid = t.self
 	if t.readStat(p) {
 		p.threads = 1
 		p.split = true
-		if t.studyOne(p) {
+		if t.readProcessDetails(p) {
 			m.reaped.calls.Read += p.io.ReadCalls
 			m.reaped.calls.Write += p.io.WriteCalls
 		} else {

@@ -5,8 +5,8 @@ import "errors"
 // errMalformed is the error of a parser for text that the kernel does not write.
 var errMalformed = errors.New("malformed")
 
-// number parses an unsigned decimal number of up to 64 bits.
-func number(b []byte) (uint64, bool) {
+// parseNumber parses an unsigned decimal number of up to 64 bits.
+func parseNumber(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
 	}

@@ -13,12 +13,12 @@ import (
 
 func TestNumber(t *testing.T) {
 	for text, want := range map[string]uint64{"0": 0, "18446744073709551615": 1<<64 - 1, "007": 7} {
-		if v, ok := number([]byte(text)); !ok || v != want {
+		if v, ok := parseNumber([]byte(text)); !ok || v != want {
 			t.Errorf("%s: %d %v", text, v, ok)
 		}
 	}
 	for _, bad := range []string{"", "-1", "18446744073709551616", "99999999999999999999", "1x", "123456789012345678901"} {
-		if v, ok := number([]byte(bad)); ok {
+		if v, ok := parseNumber([]byte(bad)); ok {
 			t.Errorf("%q was taken for %d", bad, v)
 		}
 	}
@@ -40,7 +40,7 @@ func TestHierarchies(t *testing.T) {
 		{[]string{"cpu", "cpuacct"}, "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/a b"},
 		{[]string{"memory"}, "/sys/fs/cgroup/mem ory", "/sys/fs/cgroup/mem ory/uid_1/job_2"},
 	}
-	got := hierarchies(cgpath.ParseMounts([]byte(mounts)), paths)
+	got := joinHierarchies(cgpath.ParseMounts([]byte(mounts)), paths)
 	if !slices.EqualFunc(got, want, func(a, b hierarchy) bool {
 		return a.mount == b.mount && a.dir == b.dir && slices.Equal(a.controllers, b.controllers)
 	}) {
@@ -49,12 +49,12 @@ func TestHierarchies(t *testing.T) {
 }
 
 func TestParseList(t *testing.T) {
-	got, err := parseList("0-2,5")
+	got, err := parseCPUList("0-2,5")
 	if err != nil || !slices.Equal(got, []int{0, 1, 2, 5}) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	for _, bad := range []string{"", "a", "3-1", "1-", "0-99999999"} {
-		if l, err := parseList(bad); err == nil {
+		if l, err := parseCPUList(bad); err == nil {
 			t.Errorf("%q was taken for %d processors", bad, len(l))
 		}
 	}
@@ -104,10 +104,10 @@ func TestRecords(t *testing.T) {
 	}
 	tree := newTree(1, t.TempDir()) // an empty /proc
 	tree.byEvents = true
-	tree.add(10, 1)
+	tree.addProcess(10, 1)
 	w := &perfWatch{rings: make([]perfRing, 1)}
 	for i := range records {
-		w.apply(&records[i], tree, float64(records[i].time))
+		w.applyRecord(&records[i], tree, float64(records[i].time))
 		if p := tree.procs[pid]; i < 6 && (p == nil || p.dead) {
 			t.Fatalf("dead after record %d, while a thread lives", i)
 		}
@@ -135,8 +135,8 @@ func FuzzParseRecords(f *testing.F) {
 			t.Errorf("%d records out of %d bytes", len(records), len(b))
 		}
 		for i := range records {
-			w.apply(&records[i], tree, 0)
+			w.applyRecord(&records[i], tree, 0)
 		}
-		tree.sweep(func(*proc) bool { return true })
+		tree.foldReady(func(*treeProcess) bool { return true })
 	})
 }

@@ -24,15 +24,15 @@ import (
 type perfWatch struct {
 	fds     []int
 	rings   []perfRing
-	records []record // pending, ordered by time
+	records []perfRecord // pending, ordered by time
 	lost    uint64
 	scratch []byte
 }
 
 type perfRing struct{ mem []byte }
 
-// record is a side-band record.
-type record struct {
+// perfRecord is a side-band record of a perf event.
+type perfRecord struct {
 	kind                 uint32
 	time                 uint64 // CLOCK_MONOTONIC, ns
 	pid, ppid, tid, ptid int32
@@ -104,7 +104,7 @@ func (w *perfWatch) open(cpus []int, pages int) error {
 	return nil
 }
 
-// Close ends the watch.
+// Close closes the perf events.
 func (w *perfWatch) Close() {
 	for _, r := range w.rings {
 		_ = unix.Munmap(r.mem)
@@ -170,7 +170,7 @@ func (w *perfWatch) applyRecords(t *tree, now float64) {
 		w.scratch = r.drain(w.scratch[:0])
 		w.records = parseRecords(w.scratch, w.records)
 	}
-	slices.SortStableFunc(w.records, func(a, b record) int {
+	slices.SortStableFunc(w.records, func(a, b perfRecord) int {
 		if a.time < b.time {
 			return -1
 		} else if a.time > b.time {
@@ -180,19 +180,19 @@ func (w *perfWatch) applyRecords(t *tree, now float64) {
 	})
 	n := 0
 	for n < len(w.records) && w.records[n].time <= cut {
-		w.apply(&w.records[n], t, now)
+		w.applyRecord(&w.records[n], t, now)
 		n++
 	}
 	w.records = slices.Delete(w.records, 0, n)
 }
 
-func (w *perfWatch) apply(r *record, t *tree, now float64) {
+func (w *perfWatch) applyRecord(r *perfRecord, t *tree, now float64) {
 	p := t.procs[r.pid]
 	switch r.kind {
 	case unix.PERF_RECORD_FORK:
 		if r.tid == r.pid && r.pid != r.ppid {
 			if t.byEvents || p == nil || p.dead { // else it was found before
-				t.add(r.pid, r.ppid)
+				t.addProcess(r.pid, r.ppid)
 			}
 		} else if p != nil {
 			p.alive++
@@ -242,11 +242,11 @@ func (r *perfRing) drain(dst []byte) []byte {
 
 // parseRecords appends the perf records in b to out. It stops at a malformed record. Each record ends with the sample
 // id fields in Sample_type: pid, tid, time.
-func parseRecords(b []byte, out []record) []record {
+func parseRecords(b []byte, out []perfRecord) []perfRecord {
 	const header, trailer = 8, 16
 	e := binary.NativeEndian
 	for len(b) >= header {
-		r := record{kind: e.Uint32(b)}
+		r := perfRecord{kind: e.Uint32(b)}
 		misc, size := e.Uint16(b[4:]), int(e.Uint16(b[6:]))
 		if size < header+trailer || size > len(b) {
 			break
@@ -281,7 +281,7 @@ func parseRecords(b []byte, out []record) []record {
 	return out
 }
 
-// onlineCPUs reads the list of processors, such as "0-3,8".
+// onlineCPUs returns the numbers of the online processors.
 func onlineCPUs(sysRoot string) ([]int, error) {
 	path := sysRoot + "/devices/system/cpu/online"
 	b, err := os.ReadFile(path)
@@ -292,15 +292,15 @@ func onlineCPUs(sysRoot string) ([]int, error) {
 		}
 		return cpus, nil
 	}
-	cpus, err := parseList(strings.TrimSpace(string(b)))
+	cpus, err := parseCPUList(strings.TrimSpace(string(b)))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return cpus, nil
 }
 
-// parseList reads a list of the kernel's cpulist form.
-func parseList(s string) ([]int, error) {
+// parseCPUList parses a list of processors in the kernel's format, such as "0-3,8".
+func parseCPUList(s string) ([]int, error) {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {
 		lo, hi, isRange := strings.Cut(part, "-")

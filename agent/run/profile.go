@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// profile cuts the run into windows of one second.
+// profile divides the run into windows of one second.
 type profile struct {
 	rows      []Row
-	cores     []weighted // one for each window, never merged
+	cores     []weightedValue // one for each window, never merged
 	start     float64
-	prev      totals
+	prev      treeTotals
 	prevWait  uint64
 	shareCost float64
 
@@ -21,13 +21,13 @@ type profile struct {
 	any                         bool
 }
 
-// weighted is a value and its duration.
-type weighted struct{ v, w float32 }
+// weightedValue is a value and its duration.
+type weightedValue struct{ v, w float32 }
 
-// keptRows limits the rows kept for a plot. Beyond it, windows are merged in pairs.
-const keptRows = 7200
+// maxRows limits the windows that are kept for a plot. If there are more, adjacent windows are merged.
+const maxRows = 7200
 
-func (p *profile) memory(at, bytes float64) {
+func (p *profile) addMemory(at, bytes float64) {
 	if p.any {
 		p.area += (at - p.lastAt) * (bytes + p.lastMem) / 2
 	}
@@ -35,8 +35,8 @@ func (p *profile) memory(at, bytes float64) {
 	p.peak = max(p.peak, bytes)
 }
 
-// close ends a window at the given time.
-func (p *profile) close(at float64, t totals, wait uint64, l level) Row {
+// closeWindow ends a window at the given time.
+func (p *profile) closeWindow(at float64, t treeTotals, wait uint64, l treeLevel) Row {
 	d := at - p.start
 	rate := func(now, before uint64) float64 {
 		if now <= before || d <= 0 {
@@ -68,9 +68,9 @@ func (p *profile) close(at float64, t totals, wait uint64, l level) Row {
 	} else {
 		r.Anon, r.File, r.Processes, r.Threads = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
-	p.cores = append(p.cores, weighted{float32(r.Cores), float32(d)})
+	p.cores = append(p.cores, weightedValue{float32(r.Cores), float32(d)})
 	p.rows = append(p.rows, r)
-	if len(p.rows) > keptRows {
+	if len(p.rows) > maxRows {
 		p.rows = mergePairs(p.rows)
 	}
 	p.start, p.prev, p.prevWait = at, t, wait
@@ -98,9 +98,9 @@ func mergePairs(rows []Row) []Row {
 	return out
 }
 
-// summarise returns the distribution of cores over windows, weighted by their length. It merges a last window shorter
+// coresDistribution returns the distribution of cores over windows, weighted by their length. It merges a last window shorter
 // than half a second with the previous one, because its noise could become the maximum.
-func summarise(windows []weighted, mean float64) Cores {
+func coresDistribution(windows []weightedValue, mean float64) Cores {
 	c := Cores{Mean: mean, P50: mean, P95: mean, Max: mean}
 	if len(windows) < 2 { // shorter than a second: there is one window, the run
 		return c
@@ -109,11 +109,11 @@ func summarise(windows []weighted, mean float64) Cores {
 	if n := len(list) - 1; list[n].w < 0.5 {
 		a, b := list[n-1], list[n]
 		if w := a.w + b.w; w > 0 {
-			list[n-1] = weighted{(a.v*a.w + b.v*b.w) / w, w}
+			list[n-1] = weightedValue{(a.v*a.w + b.v*b.w) / w, w}
 		}
 		list = list[:n]
 	}
-	slices.SortFunc(list, func(a, b weighted) int {
+	slices.SortFunc(list, func(a, b weightedValue) int {
 		if a.v < b.v {
 			return -1
 		} else if a.v > b.v {

@@ -13,7 +13,7 @@ import (
 	"reckon/sensor"
 )
 
-// Options are the command and the way to watch it.
+// Options configures the command and how to measure it.
 type Options struct {
 	Args                  []string // the program and its arguments
 	Stdin, Stdout, Stderr *os.File // of the command; nil is ours
@@ -55,15 +55,15 @@ func Run(o Options) (*Report, error) {
 	if err := r.start(path); err != nil {
 		return nil, err
 	}
-	r.watch(signals)
-	return r.report(), nil
+	r.watchUntilEnd(signals)
+	return r.buildReport(), nil
 }
 
-// runner is one run.
+// runner is the state of one run.
 type runner struct {
 	o       Options
 	own     []hierarchy
-	group   *group
+	group   *privateGroup
 	meter   *meter
 	pid     int
 	began   time.Time // wall clock
@@ -94,7 +94,7 @@ func (r *runner) start(path string) error {
 		}
 	}
 	var perfErr error
-	f, err := start(&r.o, path, r.group, func() {
+	f, err := forkCommand(&r.o, path, r.group, func() {
 		if !r.o.NoPerf {
 			m.perf, perfErr = openPerf("/sys")
 		}
@@ -110,7 +110,7 @@ func (r *runner) start(path string) error {
 	r.began, m.begin, m.main = f.begin, f.begin, f.pid
 	m.tree.start = f.begin
 	m.tree.byEvents = m.perf != nil
-	m.tree.add(int32(f.pid), m.tree.self)
+	m.tree.addProcess(int32(f.pid), m.tree.self)
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
 	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
@@ -123,21 +123,21 @@ func (r *runner) addNote(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// ended is a child that can be waited for.
-type ended struct {
+// endedChild is a child that has ended and can be reaped.
+type endedChild struct {
 	pid int
 	at  time.Time
 }
 
 // forwardExits sends each ended child to out. It waits until a child is reaped and acknowledged before it sends the next.
-func forwardExits(out chan<- ended, ack <-chan struct{}) {
+func forwardExits(out chan<- endedChild, ack <-chan struct{}) {
 	defer close(out)
 	for {
 		pid, err := nextEnded(0)
 		if err != nil {
 			return
 		}
-		out <- ended{pid, time.Now()}
+		out <- endedChild{pid, time.Now()}
 		if _, ok := <-ack; !ok {
 			return
 		}
@@ -158,10 +158,10 @@ func nextEnded(flags int) (int, error) {
 	}
 }
 
-// watch samples until the end.
-func (r *runner) watch(signals <-chan os.Signal) {
+// watchUntilEnd takes readings until the command and its descendants have ended.
+func (r *runner) watchUntilEnd(signals <-chan os.Signal) {
 	m := r.meter
-	children, ack := make(chan ended), make(chan struct{})
+	children, ack := make(chan endedChild), make(chan struct{})
 	defer close(ack)
 	go forwardExits(children, ack)
 	var full <-chan struct{} // stays nil, and silent, without perf
@@ -171,13 +171,13 @@ func (r *runner) watch(signals <-chan os.Signal) {
 		full = m.perf.wakeups(stop)
 	}
 	second := 1.0
-	m.sample()
+	m.sampleMemory()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	over := false
 	for {
-		left := time.Duration((second - m.elapsed()) * float64(time.Second))
-		timer.Reset(max(min(m.nextPause(m.elapsed()), left), 0))
+		left := time.Duration((second - m.secondsSinceStart()) * float64(time.Second))
+		timer.Reset(max(min(m.nextPause(m.secondsSinceStart()), left), 0))
 		select {
 		case s := <-signals:
 			if over { // the command is gone, and we are asked to go too
@@ -188,7 +188,7 @@ func (r *runner) watch(signals <-chan os.Signal) {
 			}
 		case c, ok := <-children:
 			if !ok {
-				r.end = max(r.end, m.elapsed())
+				r.end = max(r.end, m.secondsSinceStart())
 				return
 			}
 			status, err := m.reap(c.pid)
@@ -203,26 +203,26 @@ func (r *runner) watch(signals <-chan os.Signal) {
 				}
 			}
 			if over && len(m.tree.foreign) > 0 { // those we do not wait for
-				if m.sample(); m.tree.empty() {
+				if m.sampleMemory(); m.tree.isEmpty() {
 					return
 				}
 			}
 			ack <- struct{}{}
 		case <-full:
-			at := m.elapsed()
+			at := m.secondsSinceStart()
 			m.readEvents(at)
 			if m.exits != nil {
-				m.exits.drain(m.tree, at)
+				m.exits.readRecords(m.tree, at)
 			}
-			m.tree.sweep(m.foldable(at))
+			m.tree.foldReady(m.canFold(at))
 		case <-timer.C:
-			at := m.elapsed()
+			at := m.secondsSinceStart()
 			if at >= second || at-m.studied >= min(max(100*m.costStudy.Seconds(), at/10, 0.1), 1) {
 				m.sampleExpensive()
 			}
-			m.sample()
+			m.sampleMemory()
 			if at >= second {
-				r.row(at)
+				r.emitRow(at)
 				for second <= at {
 					second++
 				}
@@ -231,8 +231,8 @@ func (r *runner) watch(signals <-chan os.Signal) {
 	}
 }
 
-func (r *runner) row(at float64) {
-	row := r.meter.row(at)
+func (r *runner) emitRow(at float64) {
+	row := r.meter.closeWindow(at)
 	if r.o.Row != nil {
 		r.o.Row(row)
 	}

@@ -71,7 +71,7 @@ func TestRunSharedMemory(t *testing.T) {
 	everySource(t, func(t *testing.T, o Options) {
 		r, _ := load(t, o, "memfd 100")
 		if r.MemoryCgroupPeakBytes == nil {
-			if v := judgeMemory(r); !r.MemoryAtLeast || !strings.Contains(v.Text, "peaked at >=") {
+			if v := assessMemory(r); !r.MemoryAtLeast || !strings.Contains(v.Text, "peaked at >=") {
 				t.Errorf("shared memory of nobody is not told: %s", v.Text)
 			}
 			return

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report takes the last readings and returns the report of the run.
-func (r *runner) report() *Report {
+// buildReport takes the last readings and returns the report of the run.
+func (r *runner) buildReport() *Report {
 	m, t := r.meter, r.meter.tree
 	m.finish(r.end)
 	m.sampleExpensive()
@@ -20,19 +20,19 @@ func (r *runner) report() *Report {
 		}
 		time.Sleep(time.Millisecond)
 		r.reapRest()
-		m.tree.findLive(m.elapsed())
+		m.tree.findLive(m.secondsSinceStart())
 		m.sampleExpensive()
 	}
-	t.buryMissing(m.elapsed())
-	survivors := r.survivors()
-	t.sweep(func(*proc) bool { return true })
+	t.endMissing(m.secondsSinceStart())
+	survivors := r.listSurvivors()
+	t.foldReady(func(*treeProcess) bool { return true })
 	for _, p := range t.order {
 		if p.pid != 0 { // still running: their use so far
 			r.living += p.cpu() + p.stat.ChildUser + p.stat.ChildSystem
 			t.foldDead(p)
 		}
 	}
-	rep := &Report{Command: r.o.Args, Start: r.began, GPU: m.gpus.report(), WallSeconds: r.end, Survivors: survivors,
+	rep := &Report{Command: r.o.Args, Start: r.began, GPU: m.gpus.gpuReport(), WallSeconds: r.end, Survivors: survivors,
 		Sources: map[string]string{}, Machine: availableResources("/proc", r.own)}
 	rep.ExitCode = r.status.ExitStatus()
 	if r.status.Signaled() {
@@ -40,15 +40,15 @@ func (r *runner) report() *Report {
 	}
 	r.fillCPU(rep)
 	if r.end > m.profile.start {
-		r.row(r.end)
+		r.emitRow(r.end)
 	}
 	if r.end > 0 {
-		rep.Cores = summarise(m.profile.cores, rep.CPU.Total/r.end)
+		rep.Cores = coresDistribution(m.profile.cores, rep.CPU.Total/r.end)
 	}
 	r.fillMemory(rep)
 	r.fillRest(rep)
 	var shared float64
-	rep.Commands, shared = breakdown(t.commands, t.unseen, m.last.cpu, rep.Processes, rep.Sources["processes"] != sampled)
+	rep.Commands, shared = splitByCommand(t.commands, t.unseen, m.last.cpu, rep.Processes, rep.Sources["processes"] != sampledSource)
 	for i := range rep.Commands {
 		if m.mayMissMemory() {
 			rep.Commands[i].MemoryPeakBytes = nil
@@ -58,7 +58,7 @@ func (r *runner) report() *Report {
 		rep.Sources["commands"] += fmt.Sprintf("; %.0f %% of the CPU time shared out by number of processes", 100*shared/rep.CPU.Total)
 	}
 	rep.Rows = m.profile.rows
-	rep.Source = sourceWord(rep.Sources)
+	rep.Source = joinSources(rep.Sources)
 	rep.OverheadCPUSeconds = selfCPU() - r.self
 	rep.Notes = r.notes
 	rep.Judgement = Judge(rep)
@@ -76,7 +76,7 @@ func (r *runner) eventSource() string {
 	return "/proc samples"
 }
 
-func (r *runner) survivors() []Survivor {
+func (r *runner) listSurvivors() []Survivor {
 	var out []Survivor
 	for _, p := range r.meter.tree.order {
 		if p.pid == 0 || p.dead || p.stat.State == 'Z' || p.stat.State == 'X' {
@@ -97,7 +97,7 @@ func (r *runner) fillCPU(rep *Report) {
 	total += r.living
 	waited := total
 	user, system := m.last.user, m.last.system
-	if g, u, s, ok := m.group.cpu(); ok && isComplete(g, m.reaped.user+m.reaped.system) {
+	if g, u, s, ok := m.group.readCPU(); ok && isComplete(g, m.reaped.user+m.reaped.system) {
 		total, source = max(g, m.reaped.user+m.reaped.system), "cgroup"
 		if user+system == 0 {
 			user, system = u, s
@@ -127,7 +127,7 @@ func (r *runner) fillCPU(rep *Report) {
 func (r *runner) fillMemory(rep *Report) {
 	m := r.meter
 	largest := max(m.largest, m.tree.largestEnded)
-	source := sampled
+	source := sampledSource
 	if m.reaped.maxRSS > m.floor {
 		largest = max(largest, m.reaped.maxRSS)
 		source = "/proc samples and ru_maxrss"
@@ -136,7 +136,7 @@ func (r *runner) fillMemory(rep *Report) {
 		rep.MemoryLargestBytes = &largest
 	}
 	peak := m.sampled
-	if charged, ok := m.group.memoryPeak(); ok {
+	if charged, ok := m.group.readMemoryPeak(); ok {
 		rep.MemoryCgroupPeakBytes = &charged
 		if m.sampled == 0 { // gone before the first look
 			peak = charged
@@ -175,9 +175,9 @@ func (m *meter) mayMissMemory() bool {
 	return m.tree.largestEnded == 0 && m.reaped.maxRSS <= m.floor && !m.tree.loaded
 }
 
-// loadTime is an upper bound of the CPU time in nanoseconds that loading a program takes. On a busy processor, loading
+// maxLoadTime is an upper bound of the CPU time in nanoseconds that loading a program takes. On a busy processor, loading
 // takes much longer in wall time. A process in interruptible sleep has been loaded.
-const loadTime = 10e6
+const maxLoadTime = 10e6
 
 func (r *runner) fillRest(rep *Report) {
 	m, t := r.meter, r.meter.tree
@@ -219,11 +219,11 @@ func (r *runner) countSource() (source string, exact bool) {
 	case perf != nil && perf.lost == 0:
 		return "perf", false
 	}
-	return sampled, false
+	return sampledSource, false
 }
 
-// sampled is the source of figures found by periodic readings.
-const sampled = "/proc samples"
+// sampledSource is the source of figures that periodic readings found.
+const sampledSource = "/proc samples"
 
 // fillWait sets the waiting time if enough of the tree was seen.
 func (r *runner) fillWait(rep *Report) {
@@ -265,8 +265,8 @@ func survivorNote(s []Survivor) string {
 		strings.Join(names, ", "))
 }
 
-// sourceWord joins the first words of the sources, each once.
-func sourceWord(m map[string]string) string {
+// joinSources joins the first words of the sources, each once.
+func joinSources(m map[string]string) string {
 	var out []string
 	for _, key := range []string{"cpu", "memory", "commands", "processes", "io", "wait"} {
 		word := m[key]

@@ -43,8 +43,8 @@ func findProgram(name string) (string, error) {
 	}
 }
 
-// forked is the result of a fork.
-type forked struct {
+// forkResult is the result of a fork.
+type forkResult struct {
 	pid   int
 	err   error
 	begin time.Time
@@ -52,10 +52,10 @@ type forked struct {
 	settled chan struct{}
 }
 
-// start forks the command from a locked thread, with inherited perf events and in the private group
+// forkCommand forks the command from a locked thread, with inherited perf events and in the private group
 // if available. It returns the process id.
-func start(o *Options, path string, g *group, perf func()) (forked, error) {
-	out := make(chan forked, 1)
+func forkCommand(o *Options, path string, g *privateGroup, perf func()) (forkResult, error) {
+	out := make(chan forkResult, 1)
 	settled := make(chan struct{})
 	go func() {
 		defer close(settled)
@@ -67,7 +67,7 @@ func start(o *Options, path string, g *group, perf func()) (forked, error) {
 			Files: []uintptr{o.Stdin.Fd(), o.Stdout.Fd(), o.Stderr.Fd()},
 			Sys:   &syscall.SysProcAttr{},
 		}
-		leave := g.forkInto(attr.Sys)
+		leave := g.prepareFork(attr.Sys)
 		defer leave() // takes milliseconds with version 1, while the command runs already
 		begin := time.Now()
 		pid, err := syscall.ForkExec(path, o.Args, attr)
@@ -81,7 +81,7 @@ func start(o *Options, path string, g *group, perf func()) (forked, error) {
 		if errors.Is(err, unix.ENOEXEC) { // a script without #!, as execvp(3) does
 			pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, o.Args[1:]...), attr)
 		}
-		out <- forked{pid, err, begin, settled}
+		out <- forkResult{pid, err, begin, settled}
 	}()
 	f := <-out
 	err := f.err

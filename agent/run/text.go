@@ -40,9 +40,9 @@ func (r *Report) Print(s term.Screen) error {
 		bytesOrUnknown(r.MemoryLargestBytes), cgroupPeak(r))
 	calls := ""
 	if r.IOCalls != nil {
-		calls = fmt.Sprintf("  (by calls: %s read, %s written)", bytesOf(r.IOCalls.Read), bytesOf(r.IOCalls.Write))
+		calls = fmt.Sprintf("  (by calls: %s read, %s written)", formatBytes(r.IOCalls.Read), formatBytes(r.IOCalls.Write))
 	}
-	line("storage", "read %s, written %s%s", bytesOf(r.IO.Read), bytesOf(r.IO.Write), calls)
+	line("storage", "read %s, written %s%s", formatBytes(r.IO.Read), formatBytes(r.IO.Write), calls)
 	if g := r.GPU; g != nil {
 		mark, joules := "", ""
 		if g.Estimated {
@@ -52,7 +52,7 @@ func (r *Report) Print(s term.Screen) error {
 			joules = ", energy " + term.Energy(g.EnergyJoules)
 		}
 		line("GPU", "%s%s (mean %s), memory peak %s%s", mark, threeDecimals(g.Seconds), twoDecimals(g.Seconds/max(r.WallSeconds, 1e-9)),
-			bytesOf(g.MemoryPeakBytes), joules)
+			formatBytes(g.MemoryPeakBytes), joules)
 	}
 	line("switches", "%s voluntary, %s involuntary", count(r.Switches.Voluntary), count(r.Switches.Involuntary))
 	least := ""
@@ -100,7 +100,7 @@ func (r *Report) printCommands(s term.Screen) error {
 	for _, c := range shown {
 		read, written := term.Unknown, term.Unknown
 		if c.IO != nil {
-			read, written = bytesOf(c.IO.Read), bytesOf(c.IO.Write)
+			read, written = formatBytes(c.IO.Read), formatBytes(c.IO.Write)
 		}
 		share := math.NaN()
 		if r.CPU.Total > 0 {
@@ -141,11 +141,11 @@ func (r *Report) Plot(s term.Screen) string {
 	memoryOf := func(row Row) float64 { return row.Memory }
 	return s.Draw(term.Chart{Title: "cores in use", Points: r.points(coresOf), Format: term.Cores, Width: width, Height: height}) +
 		s.Draw(term.Chart{Title: "resident memory", Points: r.points(memoryOf), Format: term.Bytes, Width: width, Height: height}) +
-		s.Paint(term.Quiet, s.Fold("means of one second; "+cores(r.Machine.Cores)+" and "+bytesOf(r.Machine.MemoryBytes)+" at hand", 0)) +
-		"\n"
+		s.Paint(term.Quiet,
+			s.Fold("means of one second; "+formatCores(r.Machine.Cores)+" and "+formatBytes(r.Machine.MemoryBytes)+" at hand", 0)) + "\n"
 }
 
-// points puts the rows on an even grid of seconds, so that the width of a window is proportional to its length.
+// points returns the rows as values on an even grid of seconds, so that the width of a window is proportional to its length.
 func (r *Report) points(value func(Row) float64) []term.Point {
 	if len(r.Rows) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func (r *Report) points(value func(Row) float64) []term.Point {
 			continue // the last moment of a long run
 		}
 		v := value(row)
-		for i := range min(n, keptRows) {
+		for i := range min(n, maxRows) {
 			at := row.Start + row.Seconds*float64(i)/float64(n)
 			p := term.Point{Time: r.Start.Add(time.Duration(at * float64(time.Second)))}
 			if !math.IsNaN(v) {
@@ -177,7 +177,7 @@ func cgroupPeak(r *Report) string {
 	if r.MemoryCgroupPeakBytes == nil {
 		return ""
 	}
-	return ", cgroup peak " + bytesOf(*r.MemoryCgroupPeakBytes)
+	return ", cgroup peak " + formatBytes(*r.MemoryCgroupPeakBytes)
 }
 
 // threeDecimals formats seconds with three decimals up to a minute, so that two runs can be compared.
@@ -202,7 +202,7 @@ func count(v uint64) string {
 	return term.Number(&f)
 }
 
-// mark precedes memory that is an upper or a lower bound, or both.
+// mark returns the sign that precedes memory if it is an upper or a lower bound, or both.
 func (r *Report) mark() string {
 	switch {
 	case r.MemoryAtMost && r.MemoryAtLeast:
@@ -219,7 +219,7 @@ func bytesOrUnknown(v *uint64) string {
 	if v == nil {
 		return term.Unknown
 	}
-	return bytesOf(*v)
+	return formatBytes(*v)
 }
 
 // wrap writes a labelled text in lines of the screen's width.

@@ -11,8 +11,8 @@ import (
 	"reckon/sensor/task/procfs"
 )
 
-// proc is one process of the tree: alive, or dead and not yet folded into its command.
-type proc struct {
+// treeProcess is a process of the tree. It is alive, or dead and not yet added to its command.
+type treeProcess struct {
 	pid, ppid int32
 	comm      sensor.Comm
 	dead      bool
@@ -37,10 +37,10 @@ type proc struct {
 	io                procfs.Traffic // waited-for children included
 	haveIO, parent    bool           // parent: it had children, so io is not its own alone
 	statm             int            // kept descriptor of /proc/PID/statm, -1 if none
-	waits             map[int32]threadRun
+	waits             map[int32]threadSchedstat
 	mark              uint64
 	waited            uint64          // CPU time of the ended children it waited for, and of theirs, ns
-	heir              *proc           // process of the tree that reaped it
+	heir              *treeProcess    // process of the tree that reaped it
 	lost              bool            // not reaped: its parent ignores SIGCHLD
 	reaped            bool            // by us
 	ignores           bool            // it ignores SIGCHLD itself
@@ -48,11 +48,11 @@ type proc struct {
 	exit              *sensor.Process // its exit record
 }
 
-// threadRun is the schedstat of a thread: nanoseconds running and waiting.
-type threadRun struct{ run, wait uint64 }
+// threadSchedstat is the schedstat of a thread: nanoseconds running and waiting.
+type threadSchedstat struct{ run, wait uint64 }
 
 // cpu returns the best known CPU time of the process itself in ns.
-func (p *proc) cpu() uint64 {
+func (p *treeProcess) cpu() uint64 {
 	c := max(p.clock, p.stat.User+p.stat.System)
 	if p.dead {
 		c = max(c, p.events)
@@ -63,10 +63,10 @@ func (p *proc) cpu() uint64 {
 	return c
 }
 
-// keptFiles is the maximum number of descriptors that stay open.
-const keptFiles = 256
+// maxOpenFiles is the maximum number of files that stay open.
+const maxOpenFiles = 256
 
-// tree is the table of the descendants. It is not safe for concurrent use.
+// tree is the table of the command's descendants. It is not safe for concurrent use.
 type tree struct {
 	self    int32
 	foreign map[int32]bool // children we had before the command began
@@ -74,11 +74,11 @@ type tree struct {
 	start   time.Time // of the command; zero in tests of recorded trees
 	cpus    float64
 
-	procs map[int32]*proc
-	order []*proc // parents stand before their children
+	procs map[int32]*treeProcess
+	order []*treeProcess // parents stand before their children
 	turn  uint64
 
-	commands     map[string]*tally
+	commands     map[string]*commandTally
 	unseen       map[string]uint64 // ns of unseen children, by the name of the process that reaped them
 	started      uint64            // processes known to have been started
 	foldedCPU    uint64            // of those, ns
@@ -89,13 +89,13 @@ type tree struct {
 	byEvents     bool   // fork and exit events keep the table: nothing need be searched
 	kept         int
 
-	observed threadRun       // all threads ever looked at
-	share    float64         // proportional over resident memory: shared pages counted once
-	spaces   map[int32]*proc // process that has the memory of a shared address space in this reading
-	alike    bool            // processes may have one address space, and nothing shows it
-	loaded   bool            // a loaded process was read that is not in execve
-	machine  sharedMemory    // part of it may be unmapped memory of the tree
-	bound    bool            // so that the highest memory is an upper bound
+	observed threadSchedstat        // all threads ever looked at
+	share    float64                // proportional over resident memory: shared pages counted once
+	spaces   map[int32]*treeProcess // process that has the memory of a shared address space in this reading
+	alike    bool                   // processes may have one address space, and nothing shows it
+	loaded   bool                   // a loaded process was read that is not in execve
+	machine  sharedMemory           // part of it may be unmapped memory of the tree
+	bound    bool                   // so that the highest memory is an upper bound
 	same     func(a, b int32) (same, refused bool)
 
 	ids  []int32
@@ -104,16 +104,16 @@ type tree struct {
 
 func newTree(self int, procRoot string) *tree {
 	return &tree{cpus: float64(runtime.NumCPU()), self: int32(self), files: procfs.NewFiles(procRoot),
-		procs: map[int32]*proc{}, commands: map[string]*tally{}, unseen: map[string]uint64{}, share: 1,
-		spaces: map[int32]*proc{}, same: procfs.SameSpace}
+		procs: map[int32]*treeProcess{}, commands: map[string]*commandTally{}, unseen: map[string]uint64{}, share: 1,
+		spaces: map[int32]*treeProcess{}, same: procfs.SameSpace}
 }
 
-// add adds a process to the tree, as a child of ppid.
-func (t *tree) add(pid, ppid int32) *proc {
+// addProcess adds a process to the tree, as a child of ppid.
+func (t *tree) addProcess(pid, ppid int32) *treeProcess {
 	if old := t.procs[pid]; old != nil {
 		t.foldDead(old) // the number is used again
 	}
-	p := &proc{pid: pid, ppid: ppid, statm: -1, alive: 1, threads: 1, mark: t.turn}
+	p := &treeProcess{pid: pid, ppid: ppid, statm: -1, alive: 1, threads: 1, mark: t.turn}
 	if up := t.procs[ppid]; up != nil {
 		up.parent = true
 		if !t.byEvents { // both may be gone at the next look
@@ -128,7 +128,7 @@ func (t *tree) add(pid, ppid int32) *proc {
 }
 
 // isOurs reports whether this process has to reap a dead process.
-func (p *proc) isOurs() bool { return p.heir == nil && !p.lost }
+func (p *treeProcess) isOurs() bool { return p.heir == nil && !p.lost }
 
 // hasExiting reports whether a process has ended that this process will reap in a moment.
 func (t *tree) hasExiting() bool {
@@ -144,19 +144,19 @@ func (t *tree) hasExiting() bool {
 }
 
 // creditOldName credits the CPU time of a process to its old name when it executes another program without a fork.
-func (t *tree) creditOldName(p *proc) {
-	if t.readClock(p); p.clock > p.credited+leastSplitCPU {
-		t.tally(p.comm).cpu += p.clock - p.credited
+func (t *tree) creditOldName(p *treeProcess) {
+	if t.readClock(p); p.clock > p.credited+minSplitCPU {
+		t.tallyOf(p.comm).cpu += p.clock - p.credited
 		p.credited = p.clock
 	}
 }
 
-// leastSplitCPU is the CPU time in nanoseconds that a process must have used before an exec to be listed under its old name.
+// minSplitCPU is the CPU time in nanoseconds that a process must have used before an exec to be listed under its old name.
 // Less than that is the cost of the fork.
-const leastSplitCPU = 2_000_000
+const minSplitCPU = 2_000_000
 
-// markDead marks a process as dead; fold follows when its last figures are in.
-func (t *tree) markDead(p *proc, now float64) {
+// markDead marks a process as dead. foldDead follows when its last figures are known.
+func (t *tree) markDead(p *treeProcess, now float64) {
 	if !p.dead {
 		t.findReaper(p)
 		p.dead, p.died, p.rss, p.shared = true, now, 0, 0
@@ -165,7 +165,7 @@ func (t *tree) markDead(p *proc, now float64) {
 }
 
 // foldDead adds a process to its command and forgets it.
-func (t *tree) foldDead(p *proc) {
+func (t *tree) foldDead(p *treeProcess) {
 	children := max(p.waited, p.stat.ChildUser+p.stat.ChildSystem)
 	if unseen := children - p.waited; unseen > 2*userTick {
 		t.unseen[p.comm.String()] += unseen
@@ -175,16 +175,16 @@ func (t *tree) foldDead(p *proc) {
 	} else if p.heir != nil {
 		p.heir.waited += all
 	}
-	t.tally(p.comm).add(p)
-	t.glimpsed = t.glimpsed || (p.seen < fewLooks || !p.loaded) && (p.exit == nil || p.exit.Have&sensor.FieldPeak == 0)
+	t.tallyOf(p.comm).addProcess(p)
+	t.glimpsed = t.glimpsed || (p.seen < minReadings || !p.loaded) && (p.exit == nil || p.exit.Have&sensor.FieldPeak == 0)
 	t.foldedCPU += p.cpu()
 	if p.exit != nil && p.exit.Have&sensor.FieldWait != 0 {
-		t.settleWait(p)
+		t.setExactWait(p)
 	}
 	t.forget(p)
 }
 
-func (t *tree) forget(p *proc) {
+func (t *tree) forget(p *treeProcess) {
 	t.closeFile(p)
 	if t.procs[p.pid] == p {
 		delete(t.procs, p.pid)
@@ -192,7 +192,7 @@ func (t *tree) forget(p *proc) {
 	p.pid = 0 // removed from order at the next sweep
 }
 
-func (t *tree) closeFile(p *proc) {
+func (t *tree) closeFile(p *treeProcess) {
 	if p.statm >= 0 {
 		_ = unix.Close(p.statm)
 		p.statm = -1
@@ -200,8 +200,8 @@ func (t *tree) closeFile(p *proc) {
 	}
 }
 
-// sweep folds processes that have been dead long enough and compacts the order.
-func (t *tree) sweep(ready func(*proc) bool) {
+// foldReady folds processes that have been dead long enough and compacts the order.
+func (t *tree) foldReady(ready func(*treeProcess) bool) {
 	for _, p := range slices.Backward(t.order) { // children before their parents
 		if p.pid != 0 && p.dead && ready(p) {
 			t.foldDead(p)
@@ -217,43 +217,43 @@ func (t *tree) sweep(ready func(*proc) bool) {
 	t.order = out
 }
 
-// level is the sum over the live tree at one moment.
-type level struct {
+// treeLevel sums the memory and the number of living processes at one moment.
+type treeLevel struct {
 	resident, anon, shared uint64 // bytes
 	procs, threads         int
 	bound                  bool // the memory is an upper bound: processes may have one address space
 }
 
 // scaleMemory scales the memory, so that shared pages count once.
-func (l *level) scaleMemory(share float64) {
+func (l *treeLevel) scaleMemory(share float64) {
 	l.resident = uint64(float64(l.resident) * share)
 	l.shared = min(uint64(float64(l.shared)*share), l.resident)
 	l.anon = l.resident - l.shared
 }
 
-// fewLooks is the number of looks below which the memory of a process is not known: it may have been in loading.
-const fewLooks = 3
+// minReadings is the number of readings below which the memory of a process is not known, because it may still have been loading.
+const minReadings = 3
 
-// missedLooks is the number of readings without a process after which it counts as ended without an exit event.
-const missedLooks = 3
+// maxMissedReadings is the number of readings without a process after which it counts as ended without an exit event.
+const maxMissedReadings = 3
 
 // findLive finds the live descendants and reads their resident memory, and the names of new ones.
-func (t *tree) findLive(now float64) level {
+func (t *tree) findLive(now float64) treeLevel {
 	if !t.byEvents {
 		t.searchChildren(now)
 	}
-	var l level
+	var l treeLevel
 	clear(t.spaces)
 	t.alike = false
 	for _, p := range t.order {
 		if p.pid == 0 || p.dead {
 			continue
 		}
-		resident, shared, ok := t.statm(p)
+		resident, shared, ok := t.readStatm(p)
 		if !ok {
 			// With events, a process is buried when its exit is reported. One that stays missing
 			// from /proc has ended as well; its record was lost.
-			if p.missed++; !t.byEvents || p.missed > missedLooks {
+			if p.missed++; !t.byEvents || p.missed > maxMissedReadings {
 				t.markDead(p, now)
 			}
 			continue
@@ -271,7 +271,7 @@ func (t *tree) findLive(now float64) level {
 			p.rss, p.shared = 0, 0
 			continue
 		}
-		p.loaded = p.loaded || p.stat.State == 'S' || p.clock-p.credited >= loadTime
+		p.loaded = p.loaded || p.stat.State == 'S' || p.clock-p.credited >= maxLoadTime
 		t.loaded = t.loaded || p.loaded
 		p.peak = max(p.peak, resident)
 		if p.counted = t.sharesSpace(p); p.counted {
@@ -287,7 +287,7 @@ func (t *tree) findLive(now float64) level {
 // sharesSpace reports whether a process shares the address space of a process already counted in this reading. It
 // compares the process with its parent or, if the parent ended, with the first of its siblings. Processes that clone(2)
 // created with CLONE_VM share the address space until they run a program.
-func (t *tree) sharesSpace(p *proc) bool {
+func (t *tree) sharesSpace(p *treeProcess) bool {
 	if up := t.procs[p.ppid]; p.space == 0 && up != nil && !up.dead {
 		alike := p.rss > 4<<20 && p.rss-p.rss/64 <= up.rss && up.rss-up.rss/64 <= p.rss
 		if p.looks > 3 && !alike {
@@ -319,13 +319,13 @@ func (t *tree) sharesSpace(p *proc) bool {
 }
 
 // showsParentMemory reports whether a new process still shows the memory of its parent, between fork or vfork and exec.
-func (t *tree) showsParentMemory(p *proc) bool {
+func (t *tree) showsParentMemory(p *treeProcess) bool {
 	up := t.procs[p.ppid]
 	return up != nil && p.comm == up.comm && p.rss > 4<<20 && p.rss > up.rss/2
 }
 
-func (t *tree) statm(p *proc) (resident, shared uint64, ok bool) {
-	if p.statm < 0 && t.kept < keptFiles {
+func (t *tree) readStatm(p *treeProcess) (resident, shared uint64, ok bool) {
+	if p.statm < 0 && t.kept < maxOpenFiles {
 		if fd, err := t.files.OpenMemory(p.pid); err == nil {
 			p.statm = fd
 			t.kept++
@@ -340,7 +340,7 @@ func (t *tree) statm(p *proc) (resident, shared uint64, ok bool) {
 	return resident, shared, err == nil
 }
 
-func (t *tree) readStat(p *proc) bool {
+func (t *tree) readStat(p *treeProcess) bool {
 	s, err := t.files.Times(p.pid)
 	if err != nil || (p.stat.Start != 0 && s.Start != p.stat.Start) {
 		return false
@@ -355,35 +355,35 @@ func (t *tree) readStat(p *proc) bool {
 	return true
 }
 
-// study reads everything of every live process: times, I/O, waiting of threads.
-func (t *tree) study() {
+// readDetails reads all figures of every living process: times, I/O, and the CPU wait of threads.
+func (t *tree) readDetails() {
 	t.studies++
 	for _, p := range t.order {
 		if p.pid != 0 && !p.dead && t.readStat(p) {
-			t.studyOne(p)
+			t.readProcessDetails(p)
 		}
 	}
 }
 
-// studyOne reads the data that even a zombie shows.
-func (t *tree) studyOne(p *proc) (ioRead bool) {
+// readProcessDetails reads the figures that even a zombie shows.
+func (t *tree) readProcessDetails(p *treeProcess) (ioRead bool) {
 	t.readClock(p)
 	if f, err := t.files.Traffic(p.pid); err == nil {
 		p.io, p.haveIO, ioRead = f, true, true
 	}
 	if p.threads <= 1 {
-		t.wait(p, p.pid)
+		t.readWait(p, p.pid)
 		return ioRead
 	}
-	for _, tid := range t.threads(p.pid) {
-		t.wait(p, tid)
+	for _, tid := range t.listThreads(p.pid) {
+		t.readWait(p, tid)
 	}
 	return ioRead
 }
 
 // readClock updates the CPU time of a live process. It ignores a value above the capacity of all processors since the
 // start, because the clock of a process under creation can return the machine's uptime.
-func (t *tree) readClock(p *proc) {
+func (t *tree) readClock(p *treeProcess) {
 	if c, ok := procfs.CPUClock(p.pid); ok && t.isPlausible(c) {
 		p.clock = max(p.clock, c)
 	}
@@ -393,25 +393,25 @@ func (t *tree) isPlausible(ns uint64) bool {
 	return t.start.IsZero() || float64(ns) <= (time.Since(t.start).Seconds()+1)*t.cpus*1e9
 }
 
-func (t *tree) wait(p *proc, tid int32) {
+func (t *tree) readWait(p *treeProcess, tid int32) {
 	run, wait, err := t.files.Waited(p.pid, tid)
 	if err != nil {
 		return
 	}
 	old := p.waits[tid]
 	if run < old.run || wait < old.wait {
-		old = threadRun{} // the number is used again
+		old = threadSchedstat{} // the number is used again
 	}
 	if p.waits == nil {
-		p.waits = map[int32]threadRun{}
+		p.waits = map[int32]threadSchedstat{}
 	}
-	p.waits[tid] = threadRun{run, wait}
+	p.waits[tid] = threadSchedstat{run, wait}
 	t.observed.run += run - old.run
 	t.observed.wait += wait - old.wait
 }
 
-// threads lists the threads of a process; the slice is good until the next call.
-func (t *tree) threads(pid int32) []int32 {
+// listThreads returns the thread ids of a process. The slice is valid until the next call.
+func (t *tree) listThreads(pid int32) []int32 {
 	t.ids = t.files.Threads(pid, t.ids[:0])
 	return t.ids
 }

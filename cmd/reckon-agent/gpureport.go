@@ -44,7 +44,7 @@ type gpuReporter struct {
 	source   sensor.GPUSource
 	pass     sensor.Pass
 	gpu      sensor.GPUPass
-	books    energy.Books
+	books    energy.NodeEnergy
 	other    energy.Account
 	groups   map[int32]*energy.Account // by process group
 	of       map[int32]*energy.Account // by process

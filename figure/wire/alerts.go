@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // Alert is one alert of a rule, as in Prometheus's HTTP API.
 type Alert struct {

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // Subgraph is the part of the knowledge graph that describes one entity.
 type Subgraph struct {

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // ImportBad is a piece of input that could not be read. Errors that differ in their numbers only are one.
 type ImportBad struct {

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // InconsistentList is the figures withheld from answers: the response of GET /api/reckon/v1/inconsistent.
 type InconsistentList struct {

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // Logs are lines of the logs of a workload, in order of time.
 type Logs struct {

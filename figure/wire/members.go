@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // Members is a job array or a heterogeneous job as a whole: the response of GET
 // /api/reckon/v1/members/{id}. A task that ran several times is represented by its latest run.

@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // Scale is a workload's use of its allocation, and the scaling of runs of the same work: the
 // response of GET /api/reckon/v1/scale/{id}.

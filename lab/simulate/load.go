@@ -1,8 +1,6 @@
 package simulate
 
-import (
-	"time"
-)
+import "time"
 
 // demand is the use of a group at a moment, without limits.
 type demand struct {

@@ -55,10 +55,11 @@ type Match struct {
 	Not bool
 }
 
-// stacked excludes disks layered on other disks. carried excludes networks with packets that pass through other networks as well.
+// layeredDisks excludes disks that are layered on other disks. virtualNetworks excludes networks with packets that also pass through
+// other networks.
 var (
-	stacked = []Match{{Label: "device", Not: true, Values: []string{"dm-*", "md*", "loop*", "ram*", "zram*"}}}
-	carried = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}
+	layeredDisks    = []Match{{Label: "device", Not: true, Values: []string{"dm-*", "md*", "loop*", "ram*", "zram*"}}}
+	virtualNetworks = []Match{{Label: "device", Not: true, Values: []string{"lo", "veth*", "docker*", "br-*"}}}
 )
 
 func rateFactor(match []Match, series ...string) Factor {
@@ -99,17 +100,17 @@ var registry = []Feature{
 	{Name: "memory_free", Unit: "ratio", Help: "share of the memory that is available",
 		Factors: []Factor{meanFactor(nil, "node_memory_MemAvailable_bytes"), dividedFactor(meanFactor(nil, "node_memory_MemTotal_bytes"))}},
 	{Name: "disk_read_bytes", Unit: "B/s", Help: "read from disks",
-		Factors: []Factor{rateFactor(stacked, "node_disk_read_bytes_total")}},
+		Factors: []Factor{rateFactor(layeredDisks, "node_disk_read_bytes_total")}},
 	{Name: "disk_write_bytes", Unit: "B/s", Help: "written to disks",
-		Factors: []Factor{rateFactor(stacked, "node_disk_written_bytes_total")}},
+		Factors: []Factor{rateFactor(layeredDisks, "node_disk_written_bytes_total")}},
 	{Name: "disk_bytes", Unit: "B/s", Help: "read from and written to disks",
-		Factors: []Factor{rateFactor(stacked, "node_disk_read_bytes_total", "node_disk_written_bytes_total")}},
+		Factors: []Factor{rateFactor(layeredDisks, "node_disk_read_bytes_total", "node_disk_written_bytes_total")}},
 	{Name: "disk_operations", Unit: "1/s", Help: "reads and writes of disks",
-		Factors: []Factor{rateFactor(stacked, "node_disk_reads_completed_total", "node_disk_writes_completed_total")}},
+		Factors: []Factor{rateFactor(layeredDisks, "node_disk_reads_completed_total", "node_disk_writes_completed_total")}},
 	{Name: "network_bytes", Unit: "B/s", Help: "received and sent",
-		Factors: []Factor{rateFactor(carried, "node_network_receive_bytes_total", "node_network_transmit_bytes_total")}},
+		Factors: []Factor{rateFactor(virtualNetworks, "node_network_receive_bytes_total", "node_network_transmit_bytes_total")}},
 	{Name: "network_packets", Unit: "1/s", Help: "received and sent",
-		Factors: []Factor{rateFactor(carried, "node_network_receive_packets_total", "node_network_transmit_packets_total")}},
+		Factors: []Factor{rateFactor(virtualNetworks, "node_network_receive_packets_total", "node_network_transmit_packets_total")}},
 	{Name: "context_switches", Unit: "1/s", Help: "of all processors",
 		Factors: []Factor{rateFactor(nil, "node_context_switches_total")}},
 	{Name: "interrupts", Unit: "1/s", Help: "of all processors",
@@ -119,11 +120,11 @@ var registry = []Feature{
 // CPU is the feature that every agent has at every tick.
 const CPU = "cpu_utilization"
 
-// derived are sums of other features, which would be redundant in a data set.
-var derived = []string{"disk_bytes"}
+// derivedFeatures are sums of other features. They would be redundant in a data set.
+var derivedFeatures = []string{"disk_bytes"}
 
-// uncounted are features of public data sets that no sensor of ours counts.
-var uncounted = []string{"cpu_instructions", "llc_loads", "llc_misses", "memory_bytes"}
+// uncountedFeatures are features of public data sets that none of our sensors counts.
+var uncountedFeatures = []string{"cpu_instructions", "llc_loads", "llc_misses", "memory_bytes"}
 
 var errUncounted = errors.New(
 	"no sensor counts it, so an agent can not use a model of it; give it a source, NAME=PROMQL, where an exporter counts it")
@@ -133,7 +134,7 @@ func All() []Feature { return slices.Clone(registry) }
 
 // Columns returns the default features of a data set.
 func Columns() []Feature {
-	return slices.DeleteFunc(All(), func(f Feature) bool { return slices.Contains(derived, f.Name) })
+	return slices.DeleteFunc(All(), func(f Feature) bool { return slices.Contains(derivedFeatures, f.Name) })
 }
 
 // Names returns the names in the registry.
@@ -152,7 +153,7 @@ func Find(name, source string) (Feature, error) {
 		return registry[i], nil
 	}
 	expr := source
-	if expr == "" && slices.Contains(uncounted, name) {
+	if expr == "" && slices.Contains(uncountedFeatures, name) {
 		return Feature{}, fmt.Errorf("feature %s: %w", name, errUncounted)
 	}
 	if expr == "" {

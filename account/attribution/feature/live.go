@@ -21,14 +21,14 @@ type liveFactor struct {
 	// fits caches, by description, the indices of the labels to check; nil for other metrics.
 	fits map[*metric.Desc][]int
 	// last is the last value of every series of a rate, with the turn in which it was present.
-	last map[*metric.Series]counted
+	last map[*metric.Series]lastValue
 	turn int
 	at   float64 // seconds
 	sum  float64
 	n    int
 }
 
-type counted struct {
+type lastValue struct {
 	value float64
 	turn  int
 }
@@ -38,7 +38,7 @@ func NewLive(f Feature) *Live {
 	l := &Live{}
 	for _, x := range f.Factors {
 		l.factors = append(l.factors, liveFactor{Factor: x,
-			fits: make(map[*metric.Desc][]int), last: make(map[*metric.Series]counted)})
+			fits: make(map[*metric.Desc][]int), last: make(map[*metric.Series]lastValue)})
 	}
 	return l
 }
@@ -81,7 +81,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 			continue
 		}
 		was, ok := f.last[s.Series]
-		f.last[s.Series] = counted{s.Value, f.turn}
+		f.last[s.Series] = lastValue{s.Value, f.turn}
 		if !ok || was.turn != f.turn-1 {
 			continue
 		}
@@ -93,7 +93,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 		}
 	}
 	if f.Rate {
-		return f.rate(seconds, rated)
+		return f.computeRate(seconds, rated)
 	}
 	if f.Mean {
 		f.sum /= float64(f.n)
@@ -101,8 +101,8 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 	return f.sum, f.n > 0
 }
 
-// rate divides the increase by the time.
-func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
+// computeRate ends a reading and returns the increase per second. series is the number of series in the sum.
+func (f *liveFactor) computeRate(seconds float64, series int) (float64, bool) {
 	span := seconds - f.at
 	f.at = seconds
 	if len(f.last) > 2*f.n+16 {
@@ -114,9 +114,9 @@ func (f *liveFactor) rate(seconds float64, rated int) (float64, bool) {
 	}
 	v := f.sum / span
 	if f.Mean {
-		v /= float64(rated)
+		v /= float64(series)
 	}
-	return v, rated > 0 && span > 0
+	return v, series > 0 && span > 0
 }
 
 // includes reports whether a series is part of the factor.

@@ -10,16 +10,16 @@ import (
 	"sync"
 )
 
-// errForm names the expressions that can be computed live.
-var errForm = errors.New(
+// errUnsupported describes the expressions that an agent can compute.
+var errUnsupported = errors.New(
 	"can not be read live; give products and quotients of sum(rate(SERIES{label=\"value\"}[5m])), avg(SERIES) and the like, or a " +
 		"feature of the list")
 
 var (
-	metricName = sync.OnceValue(func() *regexp.Regexp {
+	metricNamePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 	})
-	labelName = sync.OnceValue(func() *regexp.Regexp {
+	labelNamePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	})
 )
@@ -80,14 +80,14 @@ func parseFactor(s string) (Factor, error) {
 	if in, ok := callArgument(s, "rate"); ok {
 		i := strings.LastIndexByte(in, '[')
 		if i < 0 || !strings.HasSuffix(in, "]") {
-			return f, errForm
+			return f, errUnsupported
 		}
 		s, f.Rate = in[:i], true
 	}
 	name, match, ok := strings.Cut(s, "{")
 	if ok {
 		if match, ok = strings.CutSuffix(strings.TrimSpace(match), "}"); !ok {
-			return f, errForm
+			return f, errUnsupported
 		}
 		if err := f.parseMatchers(match); err != nil {
 			return f, err
@@ -96,8 +96,8 @@ func parseFactor(s string) (Factor, error) {
 	if name = strings.TrimSpace(name); name != "" {
 		f.Series = append(f.Series, name)
 	}
-	if len(f.Series) == 0 || slices.ContainsFunc(f.Series, func(n string) bool { return !metricName().MatchString(n) }) {
-		return f, errForm
+	if len(f.Series) == 0 || slices.ContainsFunc(f.Series, func(n string) bool { return !metricNamePattern().MatchString(n) }) {
+		return f, errUnsupported
 	}
 	if !aggregated && !f.Rate && strings.HasSuffix(name, "_total") {
 		f.Rate = true
@@ -119,7 +119,7 @@ func callArgument(s, word string) (string, bool) {
 	return strings.TrimSpace(rest[1 : len(rest)-1]), true
 }
 
-var matcher = sync.OnceValue(func() *regexp.Regexp {
+var matcherPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(?:,|$)`)
 })
 
@@ -131,14 +131,14 @@ func (f *Factor) parseMatchers(s string) error {
 			s = strings.TrimLeft(rest, ", ")
 			continue
 		}
-		m := matcher().FindStringSubmatch(s)
+		m := matcherPattern().FindStringSubmatch(s)
 		if m == nil {
-			return errForm
+			return errUnsupported
 		}
 		s = strings.TrimSpace(s[len(m[0]):])
 		value, err := strconv.Unquote(m[3])
 		if err != nil {
-			return errForm
+			return errUnsupported
 		}
 		c := Match{Label: m[1], Values: []string{value}, Not: m[2][0] == '!'}
 		if strings.HasSuffix(m[2], "~") {
@@ -150,8 +150,8 @@ func (f *Factor) parseMatchers(s string) error {
 		case c.Label == "__name__" && !c.Not:
 			f.Series = append(f.Series, c.Values...)
 		case c.Label == "node" || c.Label == "instance" || c.Label == "job":
-		case !labelName().MatchString(c.Label):
-			return errForm
+		case !labelNamePattern().MatchString(c.Label):
+			return errUnsupported
 		default:
 			f.Match = append(f.Match, c)
 		}
@@ -165,7 +165,7 @@ func alternatives(s string) ([]string, error) {
 	for i, w := range out {
 		w, any := strings.CutSuffix(w, ".*")
 		if regexp.QuoteMeta(w) != w {
-			return nil, errForm
+			return nil, errUnsupported
 		}
 		if any {
 			w += "*"

@@ -47,8 +47,8 @@ type Family struct {
 // twice the largest number of cores, and 16 times the largest memory. The memory limit is wider
 // because power hardly depends on memory and SPECpower systems have little of it.
 const (
-	beyondCores  = 2
-	beyondMemory = 16
+	coresFactor  = 2
+	memoryFactor = 16
 )
 
 //go:embed families.json
@@ -66,7 +66,7 @@ var (
 // error for a system of unknown family is large; callers must request it.
 const AnyFamily = "any server"
 
-var families = []struct {
+var familyPatterns = []struct {
 	name string
 	re   *regexp.Regexp
 }{
@@ -90,7 +90,7 @@ var families = []struct {
 // FamilyOf returns the name of the family of a CPU by its model name, or [AnyFamily].
 func FamilyOf(cpu string) string {
 	cpu = simplifyName(cpu)
-	for _, f := range families {
+	for _, f := range familyPatterns {
 		if f.re.MatchString(cpu) {
 			return f.name
 		}
@@ -138,7 +138,7 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 	}
 	f := t.find(family)
 	if f == nil {
-		return nil, fmt.Errorf("no curve of a family %q; there are curves of %s: %w", family, t.names(), ErrNoFamily)
+		return nil, fmt.Errorf("no curve of a family %q; there are curves of %s: %w", family, t.familyNames(), ErrNoFamily)
 	}
 	if err := f.checkMachine(m); err != nil {
 		return nil, err
@@ -160,11 +160,11 @@ func BuiltinOf(family string, m Machine) (*Model, error) {
 
 // checkMachine returns an error for a machine that is unlike the systems of the family.
 func (f *Family) checkMachine(m Machine) error {
-	if m.Cores*beyondCores < f.Cores[0] || m.Cores > f.Cores[1]*beyondCores {
+	if m.Cores*coresFactor < f.Cores[0] || m.Cores > f.Cores[1]*coresFactor {
 		return fmt.Errorf("%d cores, where the curve of %s is of systems with %d to %d: %w", m.Cores, f.Name, f.Cores[0], f.Cores[1],
 			ErrNoFamily)
 	}
-	if gib := m.Memory / (1 << 30); gib > f.MostMemory*beyondMemory {
+	if gib := m.Memory / (1 << 30); gib > f.MostMemory*memoryFactor {
 		return fmt.Errorf("%.0f GiB of memory, where the curve of %s is of systems with at most %.0f: %w", gib, f.Name, f.MostMemory,
 			ErrNoFamily)
 	}
@@ -177,8 +177,8 @@ func (t *Families) Full(f *Family, m Machine) float64 {
 		t.PerByte*math.Log(m.Memory/(1<<30)))
 }
 
-// names lists the families that have a curve.
-func (t *Families) names() string {
+// familyNames lists the families that have a curve.
+func (t *Families) familyNames() string {
 	var out []string
 	for i := range t.Families {
 		out = append(out, t.Families[i].Name)

@@ -17,18 +17,18 @@ var (
 	ErrNotModel = errors.New("not a power model file")
 )
 
-// maxFile is the maximum size of a file in bytes: a thousand trees need about 2 MB.
-const maxFile = 16 << 20
+// maxFileSize is the maximum size of a file in bytes: a thousand trees need about 2 MB.
+const maxFileSize = 16 << 20
 
 // Read reads and validates a model file. Unknown fields, non-finite numbers, indexes out of range
 // and newer versions are errors; each error gives the position.
 func Read(r io.Reader) (*Model, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	b, err := io.ReadAll(io.LimitReader(r, maxFileSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read power model: %w", err)
 	}
-	if len(b) > maxFile {
-		return nil, fmt.Errorf("power model is larger than %d bytes: %w", maxFile, ErrNotModel)
+	if len(b) > maxFileSize {
+		return nil, fmt.Errorf("power model is larger than %d bytes: %w", maxFileSize, ErrNotModel)
 	}
 	var head struct {
 		Format  string `json:"format"`
@@ -128,7 +128,7 @@ func (m *Model) Check() error {
 		return fail("version %d does not exist", m.Version)
 	case len(m.Parts) == 0:
 		return fail("has no parts")
-	case !finite(m.Band.Low, m.Band.High, m.Band.Coverage, m.StepSeconds):
+	case !allFinite(m.Band.Low, m.Band.High, m.Band.Coverage, m.StepSeconds):
 		return fail("band or step is not a finite number")
 	case m.Band.Low < 0 || m.Band.High < m.Band.Low:
 		return fail("band %g..%g is not a range", m.Band.Low, m.Band.High)
@@ -139,7 +139,7 @@ func (m *Model) Check() error {
 		switch {
 		case f.Name == "":
 			return fail("feature %d has no name", i)
-		case !finite(f.Min, f.Max) || f.Max < f.Min:
+		case !allFinite(f.Min, f.Max) || f.Max < f.Min:
 			return fail("feature %s has the range %g..%g", f.Name, f.Min, f.Max)
 		case f.Lag < 0 || f.Lag > maxLag:
 			return fail("feature %s has lag %d, want 0 to %d", f.Name, f.Lag, maxLag)
@@ -159,7 +159,7 @@ func (m *Model) Check() error {
 }
 
 func (p *Part) check(features int) error {
-	if !finite(p.Weight, p.Base) {
+	if !allFinite(p.Weight, p.Base) {
 		return errors.New("weight or base is not a finite number")
 	}
 	set := 0
@@ -186,7 +186,7 @@ func checkTerms(ts []Term, features int) error {
 		switch {
 		case t.Feature < 0 || t.Feature >= features:
 			return fmt.Errorf("term %d is of feature %d of %d", i, t.Feature, features)
-		case !finite(t.Scale, t.Exponent, t.From, t.To, t.Watts) || t.Scale <= 0:
+		case !allFinite(t.Scale, t.Exponent, t.From, t.To, t.Watts) || t.Scale <= 0:
 			return fmt.Errorf("term %d has a number that is not finite, or a scale that is not positive", i)
 		case t.Shape == ShapePower && t.Exponent <= 0:
 			return fmt.Errorf("term %d has the exponent %g, want more than 0", i, t.Exponent)
@@ -208,7 +208,7 @@ func (c *Curve) check(features int) error {
 		return fmt.Errorf("curve is of feature %d of %d", c.Feature, features)
 	}
 	for i := range n {
-		if !finite(c.X[i], c.Y[i], c.Slope[i]) {
+		if !allFinite(c.X[i], c.Y[i], c.Slope[i]) {
 			return fmt.Errorf("curve point %d is not finite", i)
 		}
 		if i > 0 && c.X[i] <= c.X[i-1] {
@@ -229,7 +229,7 @@ func (t *Trees) check(features int) error {
 		}
 	}
 	for i := range n {
-		if !finite(t.Split[i], t.Value[i]) {
+		if !allFinite(t.Split[i], t.Value[i]) {
 			return fmt.Errorf("tree node %d is not finite", i)
 		}
 		if t.Left[i] == 0 {
@@ -245,7 +245,7 @@ func (t *Trees) check(features int) error {
 	return nil
 }
 
-func finite(vs ...float64) bool {
+func allFinite(vs ...float64) bool {
 	for _, v := range vs {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return false

@@ -14,9 +14,7 @@
 // [Model.Check] and then safe for concurrent use; a [Tracker] is not.
 package powermodel
 
-import (
-	"math"
-)
+import "math"
 
 // Format is the first field of every model file. Version is the newest layout that this program reads.
 const (
@@ -139,7 +137,7 @@ func (m *Model) Predict(x []float64) Prediction {
 	}
 	w := 0.0
 	for i := range m.Parts {
-		w += m.Parts[i].Weight * m.Parts[i].eval(x)
+		w += m.Parts[i].Weight * m.Parts[i].evaluate(x)
 	}
 	p.Watts = max(0, w)
 	p.Low, p.High = p.Watts*m.Band.Low, p.Watts*m.Band.High

@@ -154,7 +154,7 @@ func (t *Trees) Sum(x []float64) float64 {
 	return s
 }
 
-func (p *Part) eval(x []float64) float64 {
+func (p *Part) evaluate(x []float64) float64 {
 	switch p.Kind {
 	case KindCurve:
 		return p.Curve.At(x[p.Curve.Feature])

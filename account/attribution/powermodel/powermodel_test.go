@@ -241,7 +241,7 @@ func TestBuiltinRefuses(t *testing.T) {
 	}
 	fam := f.find("Intel Xeon Scalable 1")
 	with := func(change func(*Machine)) Machine { m := scalable; change(&m); return m }
-	most := fam.MostMemory * beyondMemory * (1 << 30)
+	most := fam.MostMemory * memoryFactor * (1 << 30)
 	for name, c := range map[string]struct {
 		machine Machine
 		want    error

@@ -37,7 +37,7 @@ import (
 	"reckon/sensor"
 )
 
-// Reading is one number to read. The fields have the names of the configuration.
+// Reading configures one number to read from a file. The fields have the names of the configuration.
 type Reading struct {
 	Name string `yaml:"name"`
 	Help string `yaml:"help"`
@@ -69,11 +69,11 @@ const (
 // Sensor reads the numbers of a configuration.
 type Sensor struct {
 	root     string
-	readings []*reading
+	readings []*configuredReading
 	buf      []byte
 }
 
-type reading struct {
+type configuredReading struct {
 	Reading
 	scale  float64
 	desc   *metric.Desc
@@ -105,8 +105,8 @@ func New(root string, list []Reading) (*Sensor, error) {
 	return s, nil
 }
 
-func newReading(c Reading) (*reading, error) {
-	r := &reading{Reading: c, scale: 1, at: -1, origin: &sensor.Origin{Workload: c.Workload, Trusted: true}}
+func newReading(c Reading) (*configuredReading, error) {
+	r := &configuredReading{Reading: c, scale: 1, at: -1, origin: &sensor.Origin{Workload: c.Workload, Trusted: true}}
 	kind := metric.Gauge
 	switch c.Kind {
 	case "", "gauge":
@@ -175,12 +175,12 @@ func (*Sensor) Close() error { return nil }
 // ReadOwn implements sensor.OwnSource.
 func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	for _, r := range s.readings {
-		s.reading(r, p)
+		s.readNumber(r, p)
 		r.cache.Sweep()
 	}
 }
 
-func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
+func (s *Sensor) readNumber(r *configuredReading, p *sensor.OwnPass) {
 	pattern := filepath.Join("/", s.root, r.File)
 	in := p.Input(r.Name, nil)
 	found := []string{pattern}
@@ -199,7 +199,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 	}
 	taken := map[string]bool{}
 	for _, name := range found {
-		v, err := s.value(r, name)
+		v, err := s.readValue(r, name)
 		if err != nil {
 			if p.Inputs[in].Err == nil {
 				p.Inputs[in].Err = fmt.Errorf("%s: %w", name, err)
@@ -210,7 +210,7 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 			continue // the file reports that the value is unknown
 		}
 		if r.at >= 0 {
-			star := starText(pattern, name)
+			star := matchedByStar(pattern, name)
 			if taken[star] {
 				p.Inputs[in].Err = fmt.Errorf("%s: several files have %s=%q", r.File, r.PathLabel, star)
 				continue
@@ -223,8 +223,8 @@ func (s *Sensor) reading(r *reading, p *sensor.OwnPass) {
 	}
 }
 
-// value reads the number in a file.
-func (s *Sensor) value(r *reading, name string) (float64, error) {
+// readValue reads the number in a file.
+func (s *Sensor) readValue(r *configuredReading, name string) (float64, error) {
 	f, err := os.OpenFile(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, stripPath(err)
@@ -242,13 +242,13 @@ func (s *Sensor) value(r *reading, name string) (float64, error) {
 		return 0, fmt.Errorf("it is larger than %d MiB", maxBytes>>20)
 	}
 	if r.JSON != "" {
-		return inJSON(buf.Bytes(), r.JSON)
+		return numberAtPath(buf.Bytes(), r.JSON)
 	}
-	return leadingNumber(buf.Bytes())
+	return parseLeadingNumber(buf.Bytes())
 }
 
-// leadingNumber returns the number that a text begins with.
-func leadingNumber(text []byte) (float64, error) {
+// parseLeadingNumber parses the number at the start of a text.
+func parseLeadingNumber(text []byte) (float64, error) {
 	words := bytes.Fields(text[:min(len(text), 256)])
 	if len(words) == 0 {
 		return 0, errors.New("it is empty")
@@ -264,8 +264,8 @@ func leadingNumber(text []byte) (float64, error) {
 	return v, nil
 }
 
-// inJSON returns the number at a path of a JSON text.
-func inJSON(text []byte, place string) (float64, error) {
+// numberAtPath returns the number at a path in a JSON text.
+func numberAtPath(text []byte, place string) (float64, error) {
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
 		return 0, errors.New("it is not valid JSON")
@@ -302,8 +302,8 @@ func inJSON(text []byte, place string) (float64, error) {
 	return 0, fmt.Errorf("%s is no number", place)
 }
 
-// starText returns the text that the first * of a pattern matches in a path.
-func starText(pattern, name string) string {
+// matchedByStar returns the part of a path that the first * of a pattern matches.
+func matchedByStar(pattern, name string) string {
 	i := strings.IndexByte(pattern, '*')
 	from := strings.LastIndexByte(pattern[:i], '/') + 1
 	element, rest := name[from:], pattern[from:]

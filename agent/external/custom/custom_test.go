@@ -126,10 +126,10 @@ func TestConfigurationErrors(t *testing.T) {
 func FuzzValue(f *testing.F) {
 	f.Add([]byte("12 rpm"), []byte(`{"a":[1,"2",null,true]}`), "a.1")
 	f.Fuzz(func(t *testing.T, text, doc []byte, place string) {
-		if v, err := leadingNumber(text); err == nil && len(text) == 0 {
+		if v, err := parseLeadingNumber(text); err == nil && len(text) == 0 {
 			t.Error(v)
 		}
-		if _, err := inJSON(doc, place); err != nil && len(err.Error()) > 8*len(place)+200 {
+		if _, err := numberAtPath(doc, place); err != nil && len(err.Error()) > 8*len(place)+200 {
 			t.Errorf("a long error: %v", err)
 		}
 	})

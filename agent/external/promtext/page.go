@@ -50,14 +50,14 @@ type Figure struct {
 // Page reads successive versions of the same page.
 type Page struct {
 	rules   Rules
-	known   map[string]*row         // by the series as written
+	known   map[string]*pageSeries  // by the series as written
 	descs   map[string]*metric.Desc // by name and names of labels
 	told    map[string]metadata     // by name
 	figures []Figure
 	round   uint64
 }
 
-type row struct {
+type pageSeries struct {
 	series *metric.Series // nil: not wanted
 	claim  string
 	round  uint64
@@ -73,7 +73,7 @@ func NewPage(r Rules) *Page {
 	if r.MaxSeries <= 0 {
 		r.MaxSeries = 1000
 	}
-	return &Page{rules: r, known: map[string]*row{}, descs: map[string]*metric.Desc{}, told: map[string]metadata{}}
+	return &Page{rules: r, known: map[string]*pageSeries{}, descs: map[string]*metric.Desc{}, told: map[string]metadata{}}
 }
 
 // Read parses a page in the text format. On an error, it returns no figures. The figures are valid until the next Read.
@@ -91,7 +91,7 @@ func (p *Page) Read(text []byte) ([]Figure, error) {
 			return nil, err
 		}
 		if l.Kind != Sample {
-			p.describe(&l)
+			p.recordMetadata(&l)
 			continue
 		}
 		r := p.known[string(l.Series)]
@@ -114,12 +114,12 @@ func (p *Page) Read(text []byte) ([]Figure, error) {
 		}
 		p.figures = append(p.figures, Figure{r.series, r.claim, l.Value})
 	}
-	p.sweep()
+	p.dropMissing()
 	return p.figures, nil
 }
 
-// sweep drops series that are no longer on the page.
-func (p *Page) sweep() {
+// dropMissing drops series that are no longer on the page.
+func (p *Page) dropMissing() {
 	if len(p.known) > 2*len(p.figures)+16 || p.round%16 == 0 {
 		for text, r := range p.known {
 			if r.round != p.round {
@@ -134,7 +134,7 @@ func (p *Page) sweep() {
 	}
 }
 
-func (p *Page) describe(l *Line) {
+func (p *Page) recordMetadata(l *Line) {
 	was, known := p.told[string(l.Series)]
 	now := was
 	if l.Kind == Type {
@@ -158,8 +158,8 @@ func cleanHelp(text []byte) string {
 	return strings.ToValidUTF8(string(text), "")
 }
 
-// addSeries creates a series from its text.
-func (p *Page) addSeries(text []byte) (*row, error) {
+// addSeries parses the text of a new series.
+func (p *Page) addSeries(text []byte) (*pageSeries, error) {
 	name, labels, err := Split(text)
 	if err != nil {
 		return nil, err
@@ -168,9 +168,9 @@ func (p *Page) addSeries(text []byte) (*row, error) {
 		return nil, fmt.Errorf("the name of the metric is longer than %d bytes", maxName)
 	}
 	if p.rules.Wanted != nil && !p.rules.Wanted(name) {
-		return &row{}, nil
+		return &pageSeries{}, nil
 	}
-	r := &row{}
+	r := &pageSeries{}
 	names, values := make([]string, 0, len(labels)+len(p.rules.Labels)), make([]string, 0, len(labels)+len(p.rules.Labels))
 	for _, l := range p.rules.Labels {
 		names, values = append(names, l.Name), append(values, l.Value)
@@ -180,7 +180,7 @@ func (p *Page) addSeries(text []byte) (*row, error) {
 			r.claim = l.Value
 			continue
 		}
-		if l.Name, err = p.rename(l.Name, names); err != nil {
+		if l.Name, err = p.freeLabelName(l.Name, names); err != nil {
 			return nil, err
 		}
 		if len(l.Value) > maxValue {
@@ -192,12 +192,12 @@ func (p *Page) addSeries(text []byte) (*row, error) {
 		return nil, fmt.Errorf("the series has more than %d labels", maxLabels)
 	}
 	sortByName(names, values)
-	r.series = metric.NewSeries(p.desc(name, names), values...)
+	r.series = metric.NewSeries(p.descFor(name, names), values...)
 	return r, nil
 }
 
-// rename returns a new name for a label of the page that the agent reserves. The new name must not be in taken.
-func (p *Page) rename(name string, taken []string) (string, error) {
+// freeLabelName returns a new name for a label of the page that has a reserved name. The new name must not be in taken.
+func (p *Page) freeLabelName(name string, taken []string) (string, error) {
 	if strings.HasPrefix(name, "__") {
 		return "", fmt.Errorf("the label %s begins with two underscores, which is kept for the database", name)
 	}
@@ -222,21 +222,21 @@ func sortByName(names, values []string) {
 	}
 }
 
-// desc returns the description of a metric with these labels.
-func (p *Page) desc(name string, labels []string) *metric.Desc {
+// descFor returns the description of a metric with these labels.
+func (p *Page) descFor(name string, labels []string) *metric.Desc {
 	key := name + "\xff" + strings.Join(labels, "\xff")
 	if d := p.descs[key]; d != nil {
 		return d
 	}
-	kind, help := p.kindOf(name)
+	kind, help := p.kindAndHelp(name)
 	d := &metric.Desc{Name: name, Kind: kind, Help: help, Labels: labels}
 	p.descs[key] = d
 	return d
 }
 
-// kindOf returns the kind and help text of a metric from the metadata of the page. For a part of a histogram or
+// kindAndHelp returns the kind and help text of a metric from the metadata of the page. For a part of a histogram or
 // summary, it uses the metadata of the whole. Without metadata, a name that ends like a counter's name is a counter.
-func (p *Page) kindOf(name string) (metric.Kind, string) {
+func (p *Page) kindAndHelp(name string) (metric.Kind, string) {
 	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
 		if t.kind == "counter" {
 			return metric.Counter, t.help

@@ -63,7 +63,7 @@ func (p *Parser) Next() (Line, error) {
 			text, p.rest = p.rest, nil
 		}
 		p.line++
-		text = trim(bytes.TrimSuffix(text, []byte{'\r'}))
+		text = trimBlanks(bytes.TrimSuffix(text, []byte{'\r'}))
 		if len(text) == 0 {
 			continue
 		}
@@ -86,8 +86,8 @@ func parseLine(text []byte) (Line, error) {
 	if err != nil {
 		return Line{}, err
 	}
-	l := Line{Kind: Sample, Series: trim(text[:n])}
-	rest := trim(text[n:])
+	l := Line{Kind: Sample, Series: trimBlanks(text[:n])}
+	rest := trimBlanks(text[n:])
 	end := bytes.IndexAny(rest, " \t")
 	if end < 0 {
 		end = len(rest)
@@ -95,7 +95,7 @@ func parseLine(text []byte) (Line, error) {
 	if end == 0 {
 		return Line{}, errors.New("there is no value behind the name")
 	}
-	if len(trim(rest[end:])) > 0 {
+	if len(trimBlanks(rest[end:])) > 0 {
 		return Line{}, errors.New(
 			"there is more than a value behind the name; time stamps are not taken, and label values stand in double quotes")
 	}
@@ -138,7 +138,7 @@ func parseValue(b []byte) (float64, error) {
 
 // parseComment parses the text after a #.
 func parseComment(text []byte) (Line, error) {
-	word, rest := cutWord(trim(text))
+	word, rest := cutWord(trimBlanks(text))
 	var l Line
 	switch string(word) {
 	case "TYPE":
@@ -153,11 +153,11 @@ func parseComment(text []byte) (Line, error) {
 		if err != nil {
 			return Line{}, fmt.Errorf("the name %w", err)
 		}
-		l.Series, l.Text = []byte(escapeName(name)), trim(after)
+		l.Series, l.Text = []byte(escapeName(name)), trimBlanks(after)
 	} else {
 		l.Series, l.Text = cutWord(rest)
 	}
-	if !validName(l.Series, true) {
+	if !isValidName(l.Series, true) {
 		return Line{}, fmt.Errorf("%s is followed by no name of a metric", word)
 	}
 	if l.Kind == Type {
@@ -173,7 +173,7 @@ func parseComment(text []byte) (Line, error) {
 // seriesEnd returns the end of a name with its labels. It checks only quotes and braces; see [Split].
 func seriesEnd(text []byte) (int, error) {
 	n := 0
-	for n < len(text) && nameByte(n, text[n], true) {
+	for n < len(text) && isNameByte(n, text[n], true) {
 		n++
 	}
 	if n == 0 && (len(text) == 0 || text[0] != '{') {
@@ -210,10 +210,10 @@ type Label struct{ Name, Value string }
 // labels, because they are equivalent to missing ones.
 func Split(series []byte) (name string, labels []Label, err error) {
 	n := 0
-	for n < len(series) && nameByte(n, series[n], true) {
+	for n < len(series) && isNameByte(n, series[n], true) {
 		n++
 	}
-	name, rest := string(series[:n]), trim(series[n:])
+	name, rest := string(series[:n]), trimBlanks(series[n:])
 	inside := n == 0 && len(rest) > 0 && rest[0] == '{' // the name stands in quotes between the labels: {"a.name", label="value"}
 	if n == 0 && !inside {
 		return "", nil, errors.New("it does not begin with the name of a metric")
@@ -224,7 +224,7 @@ func Split(series []byte) (name string, labels []Label, err error) {
 	if rest[0] != '{' || rest[len(rest)-1] != '}' || len(rest) < 2 {
 		return "", nil, errors.New("the labels are not closed; they are written as {label=\"value\"}")
 	}
-	rest = trim(rest[1 : len(rest)-1])
+	rest = trimBlanks(rest[1 : len(rest)-1])
 	for len(rest) > 0 {
 		var l Label
 		if l, rest, err = nextLabel(rest); err != nil {
@@ -256,24 +256,24 @@ func Split(series []byte) (name string, labels []Label, err error) {
 // by an underscore, as in Prometheus's escaping scheme "underscores".
 func escapeName(name string) string {
 	out := []byte(strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && nameByte(1, byte(r), true) {
+		if r < utf8.RuneSelf && isNameByte(1, byte(r), true) {
 			return r
 		}
 		return '_'
 	}, name))
-	if len(out) > 0 && !nameByte(0, out[0], true) {
+	if len(out) > 0 && !isNameByte(0, out[0], true) {
 		out[0] = '_'
 	}
 	return string(out)
 }
 
-// nextLabel reads a label; one without a name is the name of a metric in quotes.
+// nextLabel parses the next label. A label without a name is a metric name in quotes.
 func nextLabel(b []byte) (l Label, rest []byte, err error) {
 	if len(b) > 0 && b[0] == '"' {
 		if l.Name, rest, err = quotedText(b); err != nil {
 			return l, nil, fmt.Errorf("the name %w", err)
 		}
-		rest = trim(rest)
+		rest = trimBlanks(rest)
 		if len(rest) == 0 || rest[0] != '=' {
 			l.Name, l.Value = "", l.Name
 			rest, err = afterComma(rest, escapeName(l.Value))
@@ -285,15 +285,15 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 		l.Name = strings.ReplaceAll(escapeName(l.Name), ":", "_")
 	} else {
 		n := 0
-		for n < len(b) && nameByte(n, b[n], false) {
+		for n < len(b) && isNameByte(n, b[n], false) {
 			n++
 		}
-		l.Name, rest = string(b[:n]), trim(b[n:])
+		l.Name, rest = string(b[:n]), trimBlanks(b[n:])
 		if n == 0 || len(rest) == 0 || rest[0] != '=' {
 			return l, nil, errors.New("a label is not written like label=\"value\" in quotes")
 		}
 	}
-	rest = trim(rest[1:])
+	rest = trimBlanks(rest[1:])
 	if len(rest) == 0 || rest[0] != '"' {
 		return l, nil, fmt.Errorf("the value of the label %s does not stand in double quotes", l.Name)
 	}
@@ -306,12 +306,12 @@ func nextLabel(b []byte) (l Label, rest []byte, err error) {
 
 // afterComma returns the text after the comma that follows a label, if there is one.
 func afterComma(rest []byte, name string) ([]byte, error) {
-	rest = trim(rest)
+	rest = trimBlanks(rest)
 	if len(rest) > 0 {
 		if rest[0] != ',' {
 			return nil, fmt.Errorf("there is no comma behind the label %s", name)
 		}
-		rest = trim(rest[1:])
+		rest = trimBlanks(rest[1:])
 	}
 	return rest, nil
 }
@@ -350,37 +350,37 @@ func quotedText(b []byte) (text string, rest []byte, err error) {
 }
 
 // ValidName reports whether s is a valid metric name.
-func ValidName(s string) bool { return validName([]byte(s), true) }
+func ValidName(s string) bool { return isValidName([]byte(s), true) }
 
 // ValidLabel reports whether s is a valid label name.
 func ValidLabel(s string) bool {
-	return validName([]byte(s), false) && !bytes.HasPrefix([]byte(s), []byte("__"))
+	return isValidName([]byte(s), false) && !bytes.HasPrefix([]byte(s), []byte("__"))
 }
 
-func validName(b []byte, colon bool) bool {
+func isValidName(b []byte, colon bool) bool {
 	for i, c := range b {
-		if !nameByte(i, c, colon) {
+		if !isNameByte(i, c, colon) {
 			return false
 		}
 	}
 	return len(b) > 0
 }
 
-func nameByte(i int, c byte, colon bool) bool {
+func isNameByte(i int, c byte, colon bool) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || colon && c == ':' || i > 0 && c >= '0' && c <= '9'
 }
 
-func trim(b []byte) []byte {
-	for len(b) > 0 && blank(b[0]) {
+func trimBlanks(b []byte) []byte {
+	for len(b) > 0 && isBlank(b[0]) {
 		b = b[1:]
 	}
-	for len(b) > 0 && blank(b[len(b)-1]) {
+	for len(b) > 0 && isBlank(b[len(b)-1]) {
 		b = b[:len(b)-1]
 	}
 	return b
 }
 
-func blank(c byte) bool { return c == ' ' || c == '\t' }
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // cutWord splits off the first word.
 func cutWord(b []byte) (word, rest []byte) {
@@ -388,5 +388,5 @@ func cutWord(b []byte) (word, rest []byte) {
 	if i < 0 {
 		return b, nil
 	}
-	return b[:i], trim(b[i:])
+	return b[:i], trimBlanks(b[i:])
 }

@@ -86,7 +86,7 @@ func (t *target) request(ctx context.Context) error {
 	}
 	resp, err := t.client.Do(req)
 	if err != nil {
-		return shorten(err, t.Timeout)
+		return shortenError(err, t.Timeout)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -110,7 +110,7 @@ func (t *target) request(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return shorten(err, t.Timeout)
+			return shortenError(err, t.Timeout)
 		}
 		if len(t.body) > maxBytes {
 			t.body = nil
@@ -119,8 +119,8 @@ func (t *target) request(ctx context.Context) error {
 	}
 }
 
-// shorten shortens the error of a failed request.
-func shorten(err error, timeout time.Duration) error {
+// shortenError shortens the error of a failed request.
+func shortenError(err error, timeout time.Duration) error {
 	var op *net.OpError
 	switch {
 	case os.IsTimeout(err):

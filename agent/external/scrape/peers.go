@@ -18,28 +18,28 @@ import (
 	"reckon/sensor"
 )
 
-// peers identifies the local process at the other end of a connection. All methods except connected
-// must be called from one goroutine.
-type peers struct {
+// peerFinder finds the local process at the other end of a connection. All methods except recordConnection must be
+// called from one goroutine.
+type peerFinder struct {
 	root string
 
 	mu    sync.Mutex
 	local netip.AddrPort // address of the other end, if it is on this machine
 	cred  *unix.Ucred    // of the other end of a unix socket
 
-	socket socket // the socket that listens at local
-	pid    int32  // process that holds it, 0 when unknown
+	socket socketEntry // the socket that listens at local
+	pid    int32       // process that holds it, 0 when unknown
 	looked netip.AddrPort
 }
 
-// socket is an entry of /proc/net/tcp.
-type socket struct {
+// socketEntry is an entry of /proc/net/tcp.
+type socketEntry struct {
 	inode uint64
 	uid   uint32
 }
 
-// connected records the other end of a new connection.
-func (p *peers) connected(c net.Conn) {
+// recordConnection records the other end of a new connection.
+func (p *peerFinder) recordConnection(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.local, p.cred = netip.AddrPort{}, nil
@@ -72,7 +72,7 @@ func listenerCredentials(c *net.UnixConn) (cred *unix.Ucred) {
 }
 
 // originOfPeer returns the origin of the figures from the other end of the last connection.
-func (p *peers) originOfPeer() sensor.Origin {
+func (p *peerFinder) originOfPeer() sensor.Origin {
 	p.mu.Lock()
 	local, cred := p.local, p.cred
 	p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *peers) originOfPeer() sensor.Origin {
 }
 
 // findListener finds the socket that listens at an address (proc_net_tcp(5)).
-func (p *peers) findListener(at netip.AddrPort) (found socket, ok bool) {
+func (p *peerFinder) findListener(at netip.AddrPort) (found socketEntry, ok bool) {
 	for _, name := range []string{"proc/net/tcp", "proc/net/tcp6"} {
 		f, err := os.Open(filepath.Join(p.root, name))
 		if err != nil {
@@ -109,11 +109,11 @@ func (p *peers) findListener(at netip.AddrPort) (found socket, ok bool) {
 			return s, true
 		}
 	}
-	return socket{}, false
+	return socketEntry{}, false
 }
 
-// findInTable reads a table of sockets; score is 0 when none listens at the address.
-func findInTable(r io.Reader, at netip.AddrPort) (best socket, score int) {
+// findInTable returns the best entry in a table of sockets that listens at the address. score is 0 if there is none.
+func findInTable(r io.Reader, at netip.AddrPort) (best socketEntry, score int) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
@@ -134,7 +134,7 @@ func findInTable(r io.Reader, at netip.AddrPort) (best socket, score int) {
 		uid, err1 := strconv.ParseUint(f[7], 10, 32)
 		inode, err2 := strconv.ParseUint(f[9], 10, 64)
 		if s > score && err1 == nil && err2 == nil {
-			best, score = socket{inode, uint32(uid)}, s
+			best, score = socketEntry{inode, uint32(uid)}, s
 		}
 	}
 	return best, score

@@ -38,22 +38,22 @@ type Pods struct {
 	MaxSeries int `yaml:"max_series"`
 }
 
-const mostPodTargets = 500
+const maxPodTargets = 500
 
-// finder keeps the targets of pods in sync with the list of the kubelet.
-type finder struct {
+// podFinder keeps the targets of pods in sync with the kubelet's list of pods.
+type podFinder struct {
 	Pods
 	root string
 	list *kubelet.Cache
 	name string
 }
 
-func newFinder(root string, p Pods, list *kubelet.Cache) (*finder, error) {
+func newPodFinder(root string, p Pods, list *kubelet.Cache) (*podFinder, error) {
 	p.Interval = cmp.Or(p.Interval, 30*time.Second)
 	if p.Interval < time.Second {
 		return nil, fmt.Errorf("pods: interval %v is shorter than 1s", p.Interval)
 	}
-	return &finder{Pods: p, root: root, list: list, name: list.URL()}, nil
+	return &podFinder{Pods: p, root: root, list: list, name: list.URL()}, nil
 }
 
 // targets returns the pages that the annotations of a pod request to be scraped, by display name. bad describes
@@ -118,7 +118,7 @@ func defaultPort(p *kubelet.Pod) (number string, offers bool) {
 }
 
 // watchPods keeps the targets of pods in sync with the list until ctx ends.
-func (s *Sensor) watchPods(ctx context.Context, f *finder) {
+func (s *Sensor) watchPods(ctx context.Context, f *podFinder) {
 	var version uint64
 	for {
 		pods, now, err := f.list.Next(ctx, version)
@@ -132,7 +132,7 @@ func (s *Sensor) watchPods(ctx context.Context, f *finder) {
 
 // updatePods starts to scrape new pods and stops for deleted ones. If err shows that the kubelet did not respond, it
 // keeps the known pods.
-func (s *Sensor) updatePods(ctx context.Context, f *finder, pods []*kubelet.Pod, err error) {
+func (s *Sensor) updatePods(ctx context.Context, f *podFinder, pods []*kubelet.Pod, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kubelet = err
@@ -146,7 +146,7 @@ func (s *Sensor) updatePods(ctx context.Context, f *finder, pods []*kubelet.Pod,
 			wrong = append(wrong, fmt.Errorf("pod %s/%s: %w", pods[i].Namespace, pods[i].Name, bad))
 		}
 		for name, t := range list {
-			if len(wanted) < mostPodTargets {
+			if len(wanted) < maxPodTargets {
 				wanted[name] = t
 			}
 		}
@@ -170,7 +170,7 @@ func (s *Sensor) updatePods(ctx context.Context, f *finder, pods []*kubelet.Pod,
 			s.kubelet = errors.Join(s.kubelet, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		t.rename(name)
+		t.setName(name)
 		t.strange = true
 		own, stop := context.WithCancel(ctx)
 		t.stop = stop

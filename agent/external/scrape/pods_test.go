@@ -133,7 +133,7 @@ func TestPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &finder{Pods: Pods{Interval: 30 * time.Second}, name: client.URL()}
+	f := &podFinder{Pods: Pods{Interval: 30 * time.Second}, name: client.URL()}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &Sensor{finder: f, now: time.Now, cancel: cancel}
 	defer func() {
@@ -205,7 +205,7 @@ func TestWrongPods(t *testing.T) {
 	for want, p := range map[string]Pods{
 		"shorter than 1s": {Interval: time.Millisecond},
 	} {
-		if _, err := newFinder("", p, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := newPodFinder("", p, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

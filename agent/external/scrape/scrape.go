@@ -72,7 +72,7 @@ func Descs() []*metric.Desc { return []*metric.Desc{duration} }
 // Sensor scrapes targets.
 type Sensor struct {
 	targets []*target
-	finder  *finder // nil if pods are not scraped
+	finder  *podFinder // nil if pods are not scraped
 
 	mu      sync.Mutex // guards the fields below
 	pods    []*target
@@ -83,7 +83,7 @@ type Sensor struct {
 	now    func() time.Time
 }
 
-// target is one target.
+// target is the state of one page that is scraped.
 type target struct {
 	Target
 	url    string // requested URL
@@ -92,7 +92,7 @@ type target struct {
 	client *http.Client
 	page   *promtext.Page
 	body   []byte
-	peers  peers
+	peers  peerFinder
 	row    *metric.Series
 	// strange targets requested scraping themselves. Their owner is known, and they may not claim
 	// to be another workload.
@@ -129,7 +129,7 @@ func New(root string, list []Target, pods *Pods, kubelet *kubelet.Cache) (*Senso
 	}
 	if pods != nil {
 		var err error
-		if s.finder, err = newFinder(root, *pods, kubelet); err != nil {
+		if s.finder, err = newPodFinder(root, *pods, kubelet); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func withoutPassword(address string) string {
 }
 
 func newTarget(root string, c Target) (*target, error) {
-	t := &target{Target: c, name: c.URL, peers: peers{root: cmp.Or(root, "/")}}
+	t := &target{Target: c, name: c.URL, peers: peerFinder{root: cmp.Or(root, "/")}}
 	t.Interval = cmp.Or(c.Interval, 15*time.Second)
 	if t.Interval < time.Second {
 		return nil, fmt.Errorf("interval %v is shorter than 1s", c.Interval)
@@ -162,7 +162,7 @@ func newTarget(root string, c Target) (*target, error) {
 	if t.Timeout <= 0 {
 		return nil, fmt.Errorf("timeout %v is not above 0", c.Timeout)
 	}
-	if err := t.address(c.URL); err != nil {
+	if err := t.parseAddress(c.URL); err != nil {
 		return nil, err
 	}
 	for _, pattern := range slices.Concat(c.Keep, c.Drop) {
@@ -185,11 +185,11 @@ func newTarget(root string, c Target) (*target, error) {
 	}
 	t.page = promtext.NewPage(rules)
 	t.row = metric.NewSeries(duration, t.name)
-	return t, t.connect()
+	return t, t.createClient()
 }
 
-// address parses the URL.
-func (t *target) address(s string) error {
+// parseAddress parses the URL.
+func (t *target) parseAddress(s string) error {
 	if rest, ok := strings.CutPrefix(s, "unix:"); ok {
 		file, page, _ := strings.Cut(rest, ":")
 		if !filepath.IsAbs(file) {
@@ -214,7 +214,7 @@ func (t *target) address(s string) error {
 	return nil
 }
 
-func (t *target) connect() error {
+func (t *target) createClient() error {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
@@ -237,7 +237,7 @@ func (t *target) connect() error {
 				}
 				c, err := dialer.DialContext(ctx, network, address)
 				if err == nil {
-					t.peers.connected(c)
+					t.peers.recordConnection(c)
 				}
 				return c, err
 			},
@@ -263,8 +263,8 @@ func (t *target) isSelected(name string) bool {
 	return len(t.Keep) == 0
 }
 
-// rename sets a name of the target other than its address.
-func (t *target) rename(name string) {
+// setName gives a target a name other than its address.
+func (t *target) setName(name string) {
 	t.name = name
 	t.row = metric.NewSeries(duration, name)
 }

@@ -183,7 +183,7 @@ func TestListening(t *testing.T) {
 	if e, _ := parseEndpoint("0100007F:0050"); e.Addr() != netip.MustParseAddr("127.0.0.1") {
 		t.Skip("the table is of a machine with the other order of bytes")
 	}
-	for at, want := range map[string]socket{
+	for at, want := range map[string]socketEntry{
 		"127.0.0.1:8080": {4711, 1000},
 		"10.0.0.7:8080":  {4712, 0},
 		"127.0.0.1:8081": {},
@@ -198,7 +198,7 @@ func TestListening(t *testing.T) {
 func FuzzListening(f *testing.F) {
 	f.Add(" 0: 0100007F:1F90 00000000:0000 0A 0:0 0:0 0 1000 0 4711")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, score := findInTable(strings.NewReader(text), netip.MustParseAddrPort("127.0.0.1:8080")); score == 0 && s != (socket{}) {
+		if s, score := findInTable(strings.NewReader(text), netip.MustParseAddrPort("127.0.0.1:8080")); score == 0 && s != (socketEntry{}) {
 			t.Errorf("%+v", s)
 		}
 	})

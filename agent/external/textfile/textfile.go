@@ -117,7 +117,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	s.round++
 	bad := 0.0
 	for i := range s.folders {
-		if err := s.folder(&s.folders[i], p); err != nil {
+		if err := s.readFolder(&s.folders[i], p); err != nil {
 			p.Input(s.folders[i].Dir, err)
 		}
 	}
@@ -134,7 +134,7 @@ func (s *Sensor) ReadOwn(p *sensor.OwnPass) {
 	p.Samples = append(p.Samples, sensor.OwnSample{Series: s.failed, Value: bad})
 }
 
-func (s *Sensor) folder(c *Folder, p *sensor.OwnPass) error {
+func (s *Sensor) readFolder(c *Folder, p *sensor.OwnPass) error {
 	entries, err := os.ReadDir(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("there is no such folder; make it, or leave it out of the configuration")
@@ -150,12 +150,12 @@ func (s *Sensor) folder(c *Folder, p *sensor.OwnPass) error {
 		if n++; n > maxFiles {
 			return fmt.Errorf("it has more than %d files *.prom; those after %s are left out", maxFiles, e.Name())
 		}
-		s.file(c, filepath.Join(c.Dir, e.Name()), p)
+		s.readFile(c, filepath.Join(c.Dir, e.Name()), p)
 	}
 	return nil
 }
 
-func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
+func (s *Sensor) readFile(c *Folder, name string, p *sensor.OwnPass) {
 	f := s.files[name]
 	if f == nil {
 		f = &file{
@@ -165,7 +165,7 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 		s.files[name] = f
 	}
 	f.round = s.round
-	if err := s.reread(f, name); err != nil {
+	if err := s.rereadChanged(f, name); err != nil {
 		gone := errors.Is(err, fs.ErrNotExist)
 		if to, bad := os.Readlink(name); gone && bad == nil {
 			p.Input(name, fmt.Errorf("it is a link to %s, which does not exist", to))
@@ -187,13 +187,13 @@ func (s *Sensor) file(c *Folder, name string, p *sensor.OwnPass) {
 	in := p.Input(name, nil)
 	for i := range f.figures {
 		g := &f.figures[i]
-		p.Samples = append(p.Samples, sensor.OwnSample{Series: g.Series, Value: g.Value, Origin: s.origin(f, g.Claim), Input: in})
+		p.Samples = append(p.Samples, sensor.OwnSample{Series: g.Series, Value: g.Value, Origin: s.fileOrigin(f, g.Claim), Input: in})
 	}
 	p.Samples = append(p.Samples, sensor.OwnSample{Series: f.series, Value: float64(f.mtime.UnixMilli()) / 1000})
 }
 
-// origin returns the origin of the figures of a file.
-func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
+// fileOrigin returns the origin of the figures of a file.
+func (s *Sensor) fileOrigin(f *file, claim string) *sensor.Origin {
 	o := f.origins[claim]
 	trusted := f.uid == 0 || f.uid == s.self
 	if o == nil || o.UID != f.uid || o.Trusted != trusted {
@@ -203,9 +203,9 @@ func (s *Sensor) origin(f *file, claim string) *sensor.Origin {
 	return o
 }
 
-// reread reads a file if it changed.
-func (s *Sensor) reread(f *file, name string) error {
-	h, err := s.openOwned(name)
+// rereadChanged reads a file if it changed since it was last read.
+func (s *Sensor) rereadChanged(f *file, name string) error {
+	h, err := s.openTrusted(name)
 	if err != nil {
 		return err
 	}
@@ -236,9 +236,9 @@ func (s *Sensor) reread(f *file, name string) error {
 	return nil
 }
 
-// openOwned opens a file, or a link that belongs to root or our user. Another user's link could point to
-// a file that only we may read.
-func (s *Sensor) openOwned(name string) (*os.File, error) {
+// openTrusted opens a file. It follows a link only if root or this program's user owns it, because another user's
+// link could point to a file that only this program may read.
+func (s *Sensor) openTrusted(name string) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK // opening a named pipe does not block
 	h, err := os.OpenFile(name, flags|unix.O_NOFOLLOW, 0)
 	if !errors.Is(err, unix.ELOOP) {

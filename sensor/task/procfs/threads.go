@@ -1,8 +1,6 @@
 package procfs
 
-import (
-	"reckon/sensor"
-)
+import "reckon/sensor"
 
 // threads is the record of the threads of a process.
 type threads struct {
