@@ -27,8 +27,9 @@ type EngineOptions struct {
 	// Memory limits the bytes of samples that large queries hold together, but allows at least one
 	// query. 0 means one at a time.
 	Memory int64
-	// Large is called when a query turns out to be large, and its result when that query ends; may be nil.
-	Large func() (done func())
+	// Large is called with the bytes of a query that turns out to be large, again when they have doubled as long as it
+	// returns nil, and its result when that query ends; may be nil.
+	Large func(bytes int64) (done func())
 	// Patience is the time that a query may take to notice that its time is over before it is abandoned; 0 is 5 s.
 	Patience time.Duration
 	// Lookback is the maximum age of the last sample of a series; 0 is 5 min.

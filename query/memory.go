@@ -73,8 +73,9 @@ type meter struct {
 	mu     sync.Mutex
 	series int
 	held   float64
-	eager  int   // samples that were read before the engine asked for them
-	taken  int64 // samples reserved from the budget
+	next   float64 // samples from which on the engine is told again that the query is large
+	eager  int     // samples that were read before the engine asked for them
+	taken  int64   // samples reserved from the budget
 	done   func()
 	turn   *courtesy.Turn // from its first selection on
 }
@@ -88,9 +89,22 @@ func (m *meter) countSeries(ctx context.Context, series int) error {
 		return fmt.Errorf("%w: the labels that it makes for %d series take more than %.3g bytes", ErrTooLarge, m.series,
 			sampleBytes*float64(m.engine.options.MaxSamples))
 	}
-	if m.held += float64(series) * (m.steps + m.labels/sampleBytes); m.held <= smallQuery || m.taken > 0 {
+	if m.held += float64(series) * (m.steps + m.labels/sampleBytes); m.held <= smallQuery {
 		return nil
 	}
+	if m.taken == 0 {
+		if err := m.reserve(ctx); err != nil {
+			return err
+		}
+	}
+	if large := m.engine.options.Large; large != nil && m.done == nil && m.held >= m.next {
+		m.done, m.next = large(int64(m.held*sampleBytes)), 2*m.held
+	}
+	return nil
+}
+
+// reserve waits for a part of the budget.
+func (m *meter) reserve(ctx context.Context) error {
 	b := m.engine.budget
 	n := min(int64(m.engine.options.MaxSamples), b.samples)
 	ctx, cancel := context.WithTimeout(ctx, m.engine.options.Timeout)
@@ -99,9 +113,6 @@ func (m *meter) countSeries(ctx context.Context, series int) error {
 		return fmt.Errorf("%w: large ones run already; ask for fewer series, a shorter range or a longer step: %w", ErrBusy, err)
 	}
 	m.taken = n
-	if large := m.engine.options.Large; large != nil {
-		m.done = large()
-	}
 	return nil
 }
 
@@ -133,6 +144,7 @@ func (m *meter) release() {
 	}
 	if m.done != nil {
 		m.done()
+		m.done = nil
 	}
 	m.engine.budget.Release(m.taken)
 	m.taken = 0

@@ -76,6 +76,29 @@ func TestLargeQueriesTakeTurns(t *testing.T) {
 	})
 }
 
+// TestLargeAsItGrows: a query that is small beside the heap is looked at again when it has doubled, and ends once.
+func TestLargeAsItGrows(t *testing.T) {
+	var told []int64
+	over := 0
+	e := query.NewEngine(query.EngineOptions{Large: func(bytes int64) func() {
+		if told = append(told, bytes); bytes < 60_000_000 {
+			return nil
+		}
+		return func() { over++ }
+	}})
+	end := time.Unix(1_700_000_000, 0)
+	q, err := e.NewRangeQuery(t.Context(), manySeries(9000), nil, "sum(x)", end.Add(-999*time.Second), end, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Exec(t.Context()).Err; err != nil {
+		t.Fatal(err)
+	}
+	if q.Close(); len(told) != 3 || told[0] < 16_000_000 || told[2] != 4*told[0] || over != 1 {
+		t.Errorf("told of %d bytes, ended %d times", told, over)
+	}
+}
+
 // TestLabelsOfManySeries: labels that a query creates count for each series that it selects; the bound is tested on both sides.
 func TestLabelsOfManySeries(t *testing.T) {
 	e := query.NewEngine(query.EngineOptions{MaxSamples: 20_000}) // 320,000 bytes; the answer takes the labels of one series

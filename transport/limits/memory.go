@@ -87,7 +87,7 @@ func (m *Memory) ReserveObjects(ctx context.Context) (free func(), err error) {
 	if err := m.objects.Acquire(wait, 1); err != nil {
 		return nil, memoryError(ctx)
 	}
-	done := m.Large()
+	done := m.collectOften()
 	return sync.OnceFunc(func() {
 		done()
 		m.objects.Release(1)
@@ -100,12 +100,22 @@ const (
 	smallHeap = 1 << 30
 	// minGarbagePercent is the garbage that may gather meanwhile, in percent of the memory in use (GOGC).
 	minGarbagePercent = 20
+	// largeShare is the part of the heap, one in so many, from which on a query is worth a collection of the whole heap.
+	largeShare = 8
 )
 
-// Large starts an operation that takes much memory, such as a large request or query. The caller must call done once at
-// its end. If the heap is small, Large makes the garbage collector run more often until then, and done collects all
+// Large starts a query that takes so many bytes. The result is nil if the heap is so large that the garbage of the query
+// makes little difference. Otherwise the garbage collector runs more often until the caller calls done, which collects all.
+func (m *Memory) Large(bytes int64) (done func()) {
+	if heap := heapBytes(); heap >= smallHeap || heap > largeShare*uint64(max(bytes, 0)) {
+		return nil
+	}
+	return m.collectOften()
+}
+
+// collectOften makes the garbage collector run more often, if the heap is small, until done is called, which collects all
 // garbage. The garbage of several large operations would otherwise grow to several times the live memory.
-func (m *Memory) Large() (done func()) {
+func (m *Memory) collectOften() (done func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.doing++; m.doing == 1 && heapBytes() < smallHeap {

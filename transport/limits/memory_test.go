@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime/debug"
 	"testing"
 	"testing/synctest"
@@ -82,7 +83,7 @@ func TestLarge(t *testing.T) {
 	for usual, meanwhile := range map[int]int{100: minGarbagePercent, minGarbagePercent + 1: minGarbagePercent, minGarbagePercent: minGarbagePercent, 10: 10, -1: -1} {
 		debug.SetGCPercent(usual)
 		for range 2 {
-			one, other := m.Large(), m.Large()
+			one, other := m.collectOften(), m.Large(math.MaxInt64/largeShare)
 			if p := percent(); p != meanwhile {
 				t.Errorf("GOGC=%d: %d while two are done, want %d", usual, p, meanwhile)
 			}
@@ -96,6 +97,19 @@ func TestLarge(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A query that is small beside the heap makes nobody collect it: the list of a site of 1,000 nodes did so with each view.
+func TestSmallBesideHeap(t *testing.T) {
+	m, heap := NewMemory(0), int64(heapBytes())
+	if done := m.Large(heap / largeShare / 2); done != nil {
+		t.Error("half of the share is large")
+	}
+	done := m.Large(4 * heap / largeShare)
+	if done == nil {
+		t.Fatal("four times the share is not large")
+	}
+	done()
 }
 
 // The default is a part of the memory within bounds.
