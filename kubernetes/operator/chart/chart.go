@@ -37,17 +37,17 @@ type Release struct {
 // Object is one object of Kubernetes.
 type Object map[string]any
 
-// Kind is its kind.
+// Kind returns the kind of the object.
 func (o Object) Kind() string { s, _ := o["kind"].(string); return s }
 
-// Name is its name.
+// Name returns the name of the object.
 func (o Object) Name() string {
 	m, _ := o["metadata"].(map[string]any)
 	s, _ := m["name"].(string)
 	return s
 }
 
-// Load reads the chart of a folder.
+// Load reads the chart in a folder.
 func Load(dir string) (*chart.Chart, error) { return loader.LoadDir(dir) }
 
 // Render returns the objects of a release in the order of their files, and the notes.

@@ -23,8 +23,8 @@ type Kept struct {
 	Start, Last     time.Time
 }
 
-// batch holds samples that were read and not stored yet.
-type batch struct {
+// sampleBatch holds samples that were read from a probe and are not stored yet.
+type sampleBatch struct {
 	start   time.Time // baseline of the probe that they are of
 	offset  int64     // samples of earlier probes of the pod
 	have    int64     // number of the last that was read, by the probe's count
@@ -37,8 +37,8 @@ type batch struct {
 	lastTo  time.Time
 }
 
-// add adds a page. A restarted probe counts from the beginning.
-func (b *batch) add(page reckon.ProbePage, wanted int64) {
+// addPage adds a page. A restarted probe counts from the beginning.
+func (b *sampleBatch) addPage(page reckon.ProbePage, wanted int64) {
 	page.Start = page.Start.Truncate(time.Microsecond) // a MetricRun has this precision
 	if !page.Start.IsZero() && !b.start.IsZero() && !page.Start.Equal(b.start) {
 		b.broken = fmt.Sprintf("the probe was started again at %s: what was used until then since sample %d is missing",
@@ -76,7 +76,7 @@ func (b *batch) add(page reckon.ProbePage, wanted int64) {
 }
 
 // isDue reports whether to store the samples read so far.
-func (b *batch) isDue(flush time.Duration) bool {
+func (b *sampleBatch) isDue(flush time.Duration) bool {
 	if b.page.Ended {
 		return len(b.samples) > 0 || b.news
 	}
@@ -84,22 +84,22 @@ func (b *batch) isDue(flush time.Duration) bool {
 }
 
 // waitTime returns the time to wait for the next page.
-func (b *batch) waitTime(flush time.Duration) time.Duration {
+func (b *sampleBatch) waitTime(flush time.Duration) time.Duration {
 	if len(b.samples) == 0 {
 		return 10 * time.Second
 	}
 	return max(min(flush-time.Since(b.since), 10*time.Second), 50*time.Millisecond)
 }
 
-// merge adds a batch of samples to the record of its pod. It skips samples that the record already has, so that a batch
+// mergeInto adds a batch of samples to the record of its pod. It skips samples that the record already has, so that a batch
 // may be merged again.
-func (b *batch) merge(p *Pod) error {
+func (b *sampleBatch) mergeInto(p *Pod) error {
 	if !b.start.IsZero() {
 		p.Probe = &metav1.MicroTime{Time: b.start}
 	}
 	p.Offset = b.offset
 	var total reckon.ProbeUse
-	if err := fromFigures(p.Total, &total); err != nil {
+	if err := toUse(p.Total, &total); err != nil {
 		return err
 	}
 	for _, s := range b.samples {
@@ -107,7 +107,7 @@ func (b *batch) merge(p *Pod) error {
 		if seq <= p.Samples {
 			continue
 		}
-		use, err := figuresOf(s.Total)
+		use, err := toFigures(s.Total)
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (b *batch) merge(p *Pod) error {
 	}
 	var err error
 	if p.Samples > 0 {
-		if p.Total, err = figuresOf(total); err != nil {
+		if p.Total, err = toFigures(total); err != nil {
 			return err
 		}
 	}
@@ -173,12 +173,12 @@ func addCommands(p *Pod, rows []reckon.ProbeRow) error {
 		sum := row.ProbeUse
 		if p.Commands[at].Use != nil {
 			var before reckon.ProbeUse
-			if err := fromFigures(p.Commands[at].Use, &before); err != nil {
+			if err := toUse(p.Commands[at].Use, &before); err != nil {
 				return err
 			}
 			sum = before.Plus(sum)
 		}
-		use, err := figuresOf(sum)
+		use, err := toFigures(sum)
 		if err != nil {
 			return err
 		}
@@ -187,8 +187,8 @@ func addCommands(p *Pod, rows []reckon.ProbeRow) error {
 	return nil
 }
 
-// figuresOf returns the figures of a use that are known.
-func figuresOf(u reckon.ProbeUse) (out metricrun.Figures, err error) {
+// toFigures returns the known figures of a use.
+func toFigures(u reckon.ProbeUse) (out metricrun.Figures, err error) {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func figuresOf(u reckon.ProbeUse) (out metricrun.Figures, err error) {
 	return out, json.Unmarshal(text, &out)
 }
 
-func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
+func toUse(f metricrun.Figures, into *reckon.ProbeUse) error {
 	text, err := json.Marshal(f)
 	if err != nil || f == nil {
 		return err
@@ -204,9 +204,9 @@ func fromFigures(f metricrun.Figures, into *reckon.ProbeUse) error {
 	return json.Unmarshal(text, into)
 }
 
-// programOf returns the name of the container that writes the measurement of m to its log. This is a benchmark program
+// logContainer returns the name of the container that writes the measurement of m to its log. This is a benchmark program
 // with its own image. It returns "" for probes and measured applications.
-func programOf(p *core.Pod, m *metricset.Measure) string {
+func logContainer(p *core.Pod, m *metricset.Measure) string {
 	if m == nil || m.Shape == metricset.Application || m.Image == "" && !m.ImageRequired || len(p.Spec.Containers) == 0 ||
 		p.Spec.Containers[0].Name == "workers" {
 		return ""
@@ -214,14 +214,15 @@ func programOf(p *core.Pod, m *metricset.Measure) string {
 	return p.Spec.Containers[0].Name
 }
 
-// podRecord returns the record of a pod, with the summary that its probe wrote to the container status. taken is the
+// newPodRecord returns the record of a pod, with the summary that its probe wrote to the container status. taken is the
 // number of samples in that summary.
-func podRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
+func newPodRecord(p *core.Pod, job string, port int32) (out Pod, taken int64) {
 	out = Pod{Name: p.Name, UID: string(p.UID), Job: job, Node: p.Spec.NodeName, Images: map[string]string{},
 		Resources: map[string]string{}}
 	if s := probeStatus(p, port); s != nil && s.State.Terminated != nil {
 		var page reckon.ProbePage
-		if json.Unmarshal([]byte(s.State.Terminated.Message), &page) == nil && page.Ended && (&batch{page: page}).merge(&out) == nil {
+		if json.Unmarshal([]byte(s.State.Terminated.Message), &page) == nil && page.Ended &&
+			(&sampleBatch{page: page}).mergeInto(&out) == nil {
 			taken = page.Last
 		}
 	}

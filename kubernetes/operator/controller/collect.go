@@ -41,7 +41,7 @@ type Collector struct {
 
 	ctx  context.Context // of all readers; set by Start
 	mu   sync.Mutex
-	pods map[types.UID]*reading
+	pods map[types.UID]*podReader
 	seen map[types.UID]podView
 	// begun holds the runs that are known to be stored, by their set.
 	begun map[types.NamespacedName]string
@@ -57,8 +57,8 @@ type podView struct {
 	first   time.Time // when it was seen first with a node
 }
 
-// reading is the reader of one pod.
-type reading struct {
+// podReader reads the probe of one pod.
+type podReader struct {
 	set, pod types.NamespacedName
 	run      types.NamespacedName
 	wanted   int64
@@ -87,7 +87,7 @@ func (c *Collector) Start(ctx context.Context) error {
 	return nil
 }
 
-// Begin stores that a run has begun, once per run of this operator.
+// Begin stores that a run has begun. It does so once for each run of this operator.
 func (c *Collector) Begin(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set) error {
 	key, run := types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, runKey(ms)
 	c.mu.Lock()
@@ -112,7 +112,7 @@ func runKey(ms *v1alpha2.MetricSet) types.NamespacedName {
 	return types.NamespacedName{Namespace: ms.Namespace, Name: runName(ms)}
 }
 
-// Observe stores the facts of a pod and starts to read its probe when that runs.
+// Observe stores the facts of a pod, and starts to read the probe of the pod once the probe runs.
 func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *metricset.Set, p *core.Pod) {
 	status := probeStatus(p, c.Port)
 	c.mu.Lock()
@@ -123,7 +123,7 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	if c.seen == nil {
 		c.seen = map[types.UID]podView{}
 	}
-	job := jobOf(p, set)
+	job := metricOfPod(p, set)
 	var m *metricset.Measure
 	if i := slices.IndexFunc(set.Metrics, func(m metricset.Measure) bool { return m.Job == job }); i >= 0 {
 		m = &set.Metrics[i]
@@ -132,8 +132,8 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	if first.IsZero() && p.Spec.NodeName != "" {
 		first = time.Now()
 	}
-	record, taken := podRecord(p, job, c.Port)
-	c.seen[p.UID] = podView{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, record, programOf(p, m), taken, first}
+	record, taken := newPodRecord(p, job, c.Port)
+	c.seen[p.UID] = podView{types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name}, record, logContainer(p, m), taken, first}
 	r := c.pods[p.UID]
 	ended := p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed || status != nil && status.State.Terminated != nil
 	if r != nil {
@@ -151,26 +151,26 @@ func (c *Collector) Observe(ctx context.Context, ms *v1alpha2.MetricSet, set *me
 	}
 	readCtx, stop := context.WithCancel(c.ctx)
 	pageCtx, leave := context.WithCancel(readCtx)
-	r = &reading{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name},
+	r = &podReader{set: types.NamespacedName{Namespace: ms.Namespace, Name: ms.Name},
 		pod: types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, run: runKey(ms), done: make(chan struct{}), stop: stop,
 		leave: leave}
 	for _, m := range set.Metrics {
-		if m.Job == jobOf(p, set) {
+		if m.Job == metricOfPod(p, set) {
 			r.wanted = m.Values.Int("completions")
 		}
 	}
 	if c.pods == nil {
-		c.pods = map[types.UID]*reading{}
+		c.pods = map[types.UID]*podReader{}
 	}
 	c.pods[p.UID] = r
 	go func() {
 		defer close(r.done)
 		defer stop()
-		c.read(readCtx, pageCtx, r, record, address)
+		c.readProbe(readCtx, pageCtx, r, record, address)
 	}()
 }
 
-// Gone ends the reading of a pod that was deleted before its end. Its address may be another pod's soon.
+// Gone ends the reading of a pod that was deleted before it ended, because another pod may soon have its address.
 func (c *Collector) Gone(uid types.UID) {
 	c.mu.Lock()
 	r := c.pods[uid]
@@ -185,8 +185,8 @@ func (c *Collector) Gone(uid types.UID) {
 	}
 }
 
-// jobOf returns the metric that a pod is measured by.
-func jobOf(p *core.Pod, set *metricset.Set) string {
+// metricOfPod returns the name of the metric that a pod is measured by.
+func metricOfPod(p *core.Pod, set *metricset.Set) string {
 	if job := p.Labels[jobs.LabelMetric]; job != "" && p.Labels[jobs.LabelManaged] == jobs.Manager {
 		return job
 	}
@@ -219,29 +219,29 @@ func probeStatus(p *core.Pod, port int32) *core.ContainerStatus {
 	return nil
 }
 
-// wentAway is the statement of a run about a pod that was deleted before its end.
-const wentAway = "the pod was deleted before its end, as when its node is drained"
+// podDeleted is the remark in a run about a pod that was deleted before it ended.
+const podDeleted = "the pod was deleted before its end, as when its node is drained"
 
-// read reads a probe to its end, or until pageCtx ends.
-func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, address string) {
+// readProbe reads a probe to its end, or until pageCtx ends.
+func (c *Collector) readProbe(ctx, pageCtx context.Context, r *podReader, record Pod, address string) {
 	kept, err := c.Runs.Pod(ctx, r.run, record)
 	for ; err != nil; kept, err = c.Runs.Pod(ctx, r.run, record) {
-		r.problem("the run cannot be kept: " + err.Error())
+		r.setProblem("the run cannot be kept: " + err.Error())
 		if !sleepFor(ctx, time.Second) {
 			return
 		}
 	}
-	r.progress(kept.Samples, kept.Last)
+	r.setProgress(kept.Samples, kept.Last)
 	web := &http.Client{Timeout: 45 * time.Second,
 		Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, DisableCompression: true}}
 	defer web.CloseIdleConnections()
-	b := batch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
+	b := sampleBatch{offset: kept.Offset, start: kept.Start, have: kept.Samples - kept.Offset, kept: kept.Samples - kept.Offset}
 	misses := 0
 	for ctx.Err() == nil {
-		page, err := get(pageCtx, web, address, b.have, b.kept, b.waitTime(c.flush()))
+		page, err := fetchPage(pageCtx, web, address, b.have, b.kept, b.waitTime(c.flushInterval()))
 		if r.isGone() {
-			b.broken, b.news = cmp.Or(b.broken, wentAway), true
-			if c.save(ctx, r, record, &b) || !sleepFor(ctx, time.Second) {
+			b.broken, b.news = cmp.Or(b.broken, podDeleted), true
+			if c.saveSamples(ctx, r, record, &b) || !sleepFor(ctx, time.Second) {
 				return
 			}
 			continue
@@ -249,71 +249,71 @@ func (c *Collector) read(ctx, pageCtx context.Context, r *reading, record Pod, a
 		if err != nil {
 			misses++
 			if r.isOver() || misses > 120 {
-				c.save(ctx, r, record, &b) // keep the samples that were read before the pod was deleted
+				c.saveSamples(ctx, r, record, &b) // keep the samples that were read before the pod was deleted
 				return
 			}
 			if misses > 10 {
-				r.problem(fmt.Sprintf("the probe of %s does not answer: %v", r.pod.Name, err))
+				r.setProblem(fmt.Sprintf("the probe of %s does not answer: %v", r.pod.Name, err))
 			}
 			sleepFor(ctx, 250*time.Millisecond)
 			continue
 		}
 		misses = 0
-		r.problem("")
-		b.add(page, r.wanted)
-		r.progress(b.offset+b.have, b.lastTo)
-		if b.isDue(c.flush()) {
-			if !c.save(ctx, r, record, &b) {
+		r.setProblem("")
+		b.addPage(page, r.wanted)
+		r.setProgress(b.offset+b.have, b.lastTo)
+		if b.isDue(c.flushInterval()) {
+			if !c.saveSamples(ctx, r, record, &b) {
 				sleepFor(ctx, time.Second)
 				continue
 			}
 		}
 		if page.Ended && b.have >= page.Last && len(b.samples) == 0 {
-			_, _ = get(ctx, web, address, b.have, b.kept, 0) // so the probe knows, and ends
+			_, _ = fetchPage(ctx, web, address, b.have, b.kept, 0) // so the probe knows, and ends
 			return
 		}
 	}
 }
 
-func (c *Collector) flush() time.Duration {
+func (c *Collector) flushInterval() time.Duration {
 	if c.Flush > 0 {
 		return c.Flush
 	}
 	return 10 * time.Second
 }
 
-// save writes the samples to the run.
-func (c *Collector) save(ctx context.Context, r *reading, record Pod, b *batch) bool {
+// saveSamples writes the samples to the run.
+func (c *Collector) saveSamples(ctx context.Context, r *podReader, record Pod, b *sampleBatch) bool {
 	if len(b.samples) == 0 && !b.news {
 		return true
 	}
 	if err := c.Runs.Add(ctx, r.run, record, b); err != nil {
-		r.problem("samples cannot be kept yet: " + err.Error())
+		r.setProblem("samples cannot be kept yet: " + err.Error())
 		return false
 	}
 	b.samples, b.kept, b.news, b.since = nil, b.have, false, time.Time{}
 	return true
 }
 
-func (r *reading) problem(text string) {
+func (r *podReader) setProblem(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.trouble = text
 }
 
-func (r *reading) progress(count int64, last time.Time) {
+func (r *podReader) setProgress(count int64, last time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count, r.last = count, last
 }
 
-func (r *reading) isGone() bool {
+func (r *podReader) isGone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gone
 }
 
-func (r *reading) isOver() bool {
+func (r *podReader) isOver() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.over
@@ -344,7 +344,7 @@ func (c *Collector) firstSeen(uid types.UID) time.Time {
 }
 
 // readersOf returns the readers of a set.
-func (c *Collector) readersOf(set types.NamespacedName) (out []*reading) {
+func (c *Collector) readersOf(set types.NamespacedName) (out []*podReader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range c.pods {
@@ -394,10 +394,10 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 			return ctx.Err()
 		}
 	}
-	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.logs(ctx, runKey(ms), key)); err != nil {
+	if err := c.Runs.End(ctx, runKey(ms), outcome, ms.Status.Pods, c.recordsWithLogs(ctx, runKey(ms), key)); err != nil {
 		return err
 	}
-	c.drop(key)
+	c.dropReaders(key)
 	return nil
 }
 
@@ -405,7 +405,7 @@ func (c *Collector) End(ctx context.Context, ms *v1alpha2.MetricSet, outcome str
 func (c *Collector) Forget(set types.NamespacedName) {
 	readers := c.readersOf(set)
 	if len(readers) == 0 {
-		c.drop(set)
+		c.dropReaders(set)
 		return
 	}
 	go func() {
@@ -417,15 +417,15 @@ func (c *Collector) Forget(set types.NamespacedName) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil, c.records(set)); err != nil {
+		if err := c.Runs.End(ctx, readers[0].run, "Deleted", nil, c.podRecords(set)); err != nil {
 			c.Log.Warn("end the run of a deleted set", "set", set, "error", err)
 		}
-		c.drop(set)
+		c.dropReaders(set)
 	}()
 }
 
-// records returns the pods of a set as they were seen last.
-func (c *Collector) records(set types.NamespacedName) (out []Pod) {
+// podRecords returns the latest known records of the pods of a set.
+func (c *Collector) podRecords(set types.NamespacedName) (out []Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.seen {
@@ -436,8 +436,9 @@ func (c *Collector) records(set types.NamespacedName) (out []Pod) {
 	return out
 }
 
-// logs returns the records with the logs of programs, which go with their pods, and with how many samples were not read in time.
-func (c *Collector) logs(ctx context.Context, run, set types.NamespacedName) []Pod {
+// recordsWithLogs returns the records of the pods of a set with the logs of their programs, because the logs are deleted with
+// the pods. A record includes the number of samples that were not read in time.
+func (c *Collector) recordsWithLogs(ctx context.Context, run, set types.NamespacedName) []Pod {
 	programs, taken := map[string]string{}, map[string]int64{}
 	c.mu.Lock()
 	for _, s := range c.seen {
@@ -446,7 +447,7 @@ func (c *Collector) logs(ctx context.Context, run, set types.NamespacedName) []P
 		}
 	}
 	c.mu.Unlock()
-	records := c.records(set)
+	records := c.podRecords(set)
 	for i := range records {
 		p := &records[i]
 		if n := taken[p.UID]; n > 0 {
@@ -467,7 +468,7 @@ func (c *Collector) logs(ctx context.Context, run, set types.NamespacedName) []P
 	return records
 }
 
-func (c *Collector) drop(set types.NamespacedName) {
+func (c *Collector) dropReaders(set types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.begun, set)
@@ -484,8 +485,9 @@ func (c *Collector) drop(set types.NamespacedName) {
 	}
 }
 
-// get sends a request to a probe.
-func get(ctx context.Context, web *http.Client, address string, after, kept int64, wait time.Duration) (page reckon.ProbePage, err error) {
+// fetchPage sends a request to a probe.
+func fetchPage(ctx context.Context, web *http.Client, address string, after, kept int64, wait time.Duration) (page reckon.ProbePage,
+	err error) {
 	q := url.Values{"after": {strconv.FormatInt(after, 10)}, "kept": {strconv.FormatInt(kept, 10)}, "wait": {wait.String()}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v1/samples?"+q.Encode(), nil)
 	if err != nil {

@@ -19,7 +19,7 @@ func controllerOptions(workers int) controller.Options {
 }
 
 // condition sets a condition, with an event when it changes.
-func (s *state) condition(kind string, on bool, reason, message string) {
+func (s *reconciliation) condition(kind string, on bool, reason, message string) {
 	status := metav1.ConditionFalse
 	if on {
 		status = metav1.ConditionTrue

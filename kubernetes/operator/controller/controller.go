@@ -31,7 +31,7 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// annotationHash on a JobSet is the hash of the specification it was made of.
+// annotationHash is the annotation of a JobSet with the hash of the specification from which it was created.
 const annotationHash = "metrics.reckon/spec"
 
 // Intervals at which a set is checked while it does not change in the cluster.
@@ -43,11 +43,11 @@ const (
 	slowStart    = 20 * time.Second // pods that are not there yet are worth a word
 )
 
-// indexSet is the index of pods by the set that they belong to.
-const indexSet = "metricset"
+// podSetIndex is the name of the index of pods by their MetricSet.
+const podSetIndex = "metricset"
 
-// setsOfPod returns the index of a pod under indexSet.
-func setsOfPod(o client.Object) []string {
+// indexPodBySet returns the key of a pod in the index podSetIndex.
+func indexPodBySet(o client.Object) []string {
 	if name := o.GetLabels()[jobs.LabelSet]; name != "" && o.GetLabels()[jobs.LabelManaged] == jobs.Manager {
 		return []string{name}
 	}
@@ -75,20 +75,20 @@ type Reconciler struct {
 
 // Setup registers the reconciler.
 func (r *Reconciler) Setup(mgr ctrl.Manager, workers int) error {
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &core.Pod{}, indexSet, setsOfPod); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &core.Pod{}, podSetIndex, indexPodBySet); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha2.MetricSet{}).
 		Owns(&jobset.JobSet{}).
-		Watches(&core.Pod{}, handler.EnqueueRequestsFromMapFunc(setOfPod),
+		Watches(&core.Pod{}, handler.EnqueueRequestsFromMapFunc(requestForPod),
 			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WithOptions(controllerOptions(workers)).
 		Complete(r)
 }
 
-// setOfPod returns the MetricSet that a pod belongs to.
-func setOfPod(_ context.Context, o client.Object) []reconcile.Request {
+// requestForPod returns the request to reconcile the MetricSet of a pod.
+func requestForPod(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetLabels()[jobs.LabelSet]
 	if name == "" {
 		return nil
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // its objects go with it; the run stays
 	}
 	before := ms.Status.DeepCopy()
-	s := &state{Reconciler: r, ms: ms, now: time.Now()}
+	s := &reconciliation{Reconciler: r, ms: ms, now: time.Now()}
 	again, err := s.reconcileStep(ctx)
 	ms.Status.ObservedGeneration = ms.Generation
 	if !equality.Semantic.DeepEqual(before, &ms.Status) {
@@ -125,8 +125,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: again}, err
 }
 
-// state is the working state of one reconciliation.
-type state struct {
+// reconciliation is the working state of one reconciliation.
+type reconciliation struct {
 	*Reconciler
 	ms  *v1alpha2.MetricSet
 	set *metricset.Set
@@ -136,10 +136,10 @@ type state struct {
 }
 
 // reconcileStep does the pending work and returns the latest time of the next check.
-func (s *state) reconcileStep(ctx context.Context) (time.Duration, error) {
+func (s *reconciliation) reconcileStep(ctx context.Context) (time.Duration, error) {
 	set, problems := metricset.Read(s.ms)
 	s.set = set
-	hash := hashOf(s.ms)
+	hash := specHash(s.ms)
 	started := s.ms.Status.SpecHash != ""
 	if started && hash != s.ms.Status.SpecHash {
 		// The set goes on unchanged; only the change is refused.
@@ -159,7 +159,7 @@ func (s *state) reconcileStep(ctx context.Context) (time.Duration, error) {
 		return retryMissing, nil
 	}
 	if !started {
-		if refused, err := s.create(ctx, hash); refused || err != nil {
+		if refused, err := s.createObjects(ctx, hash); refused || err != nil {
 			return retryMissing, err
 		}
 		s.ms.Status.SpecHash = hash
@@ -177,11 +177,11 @@ func (s *state) reconcileStep(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	err := s.updateStatus(ctx)
-	return s.next(), err
+	return s.recheckDelay(), err
 }
 
-// next returns the time when to look again at the latest.
-func (s *state) next() time.Duration {
+// recheckDelay returns the time after which the set must be checked again.
+func (s *reconciliation) recheckDelay() time.Duration {
 	started, key := s.ms.CreationTimestamp.Time, types.NamespacedName{Namespace: s.ms.Namespace, Name: s.ms.Name}
 	if s.ms.Status.Samples == 0 && s.now.Sub(started) < time.Minute && s.Collect.Reads(key) {
 		return lookFirst
@@ -196,8 +196,8 @@ func (s *state) next() time.Duration {
 	return lookQuiet
 }
 
-// hashOf returns the hash of a specification after conversion, so that an old file and its converted form have the same hash.
-func hashOf(ms *v1alpha2.MetricSet) string {
+// specHash returns the hash of a specification after conversion, so that an old file and its converted form have the same hash.
+func specHash(ms *v1alpha2.MetricSet) string {
 	spec := ms.Spec.DeepCopy()
 	_, _ = metricset.Convert(spec)
 	text, err := json.Marshal(spec)
@@ -208,7 +208,7 @@ func hashOf(ms *v1alpha2.MetricSet) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// runName returns the name of the run of a set: a set of the same name later has another UID.
+// runName returns the name of the run of a set. The name differs from the run of a later set with the same name.
 func runName(ms *v1alpha2.MetricSet) string {
 	sum := sha256.Sum256([]byte(ms.UID))
 	return fmt.Sprintf("%s-%s", ms.Name, hex.EncodeToString(sum[:4]))

@@ -93,7 +93,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		}
 	}
 	c := &cluster{t: t, probe: &probe{start: time.Now().Truncate(time.Microsecond).Add(1500)}} // nanoseconds, as a probe has them and a MetricRun not
-	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, indexSet, setsOfPod).
+	c.client = fake.NewClientBuilder().WithScheme(s).WithIndex(&core.Pod{}, podSetIndex, indexPodBySet).
 		WithIndex(&core.Event{}, "involvedObject.kind", func(o client.Object) []string { return []string{o.(*core.Event).InvolvedObject.Kind} }).
 		WithIndex(&core.Event{}, "reason", func(o client.Object) []string { return []string{o.(*core.Event).Reason} }).
 		WithStatusSubresource(&v1alpha2.MetricSet{}, &jobset.JobSet{}, &core.Pod{}).WithObjects(objects...).Build()
@@ -493,16 +493,16 @@ func TestBound(t *testing.T) {
 	p := &probe{start: time.Now()}
 	p.add(5000)
 	run := metricrun.Run{Pods: []Pod{{Name: "a"}}}
-	b := batch{}
+	b := sampleBatch{}
 	for i := range p.samples {
 		p.samples[i].Processes = []reckon.ProbeRow{{PID: 1, Command: fmt.Sprint("command ", i)}}
 	}
-	b.add(reckon.ProbePage{Start: p.start, Samples: p.samples}, 0)
-	if err := b.merge(&run.Pods[0]); err != nil {
+	b.addPage(reckon.ProbePage{Start: p.start, Samples: p.samples}, 0)
+	if err := b.mergeInto(&run.Pods[0]); err != nil {
 		t.Fatal(err)
 	}
 	again := b
-	if err := again.merge(&run.Pods[0]); err != nil || len(run.Pods[0].Series) != 5000 {
+	if err := again.mergeInto(&run.Pods[0]); err != nil || len(run.Pods[0].Series) != 5000 {
 		t.Fatalf("%d samples, %v", len(run.Pods[0].Series), err)
 	}
 	if err := shrinkRun(&run, metricrun.MaxBytes); err != nil {

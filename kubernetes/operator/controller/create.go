@@ -20,8 +20,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// startObstacle keeps a right set from being started now, and can go away.
-func (s *state) startObstacle(ctx context.Context) (reason, message string) {
+// startObstacle returns why a valid set cannot start now. The obstacle can go away.
+func (s *reconciliation) startObstacle(ctx context.Context) (reason, message string) {
 	for i := range s.set.Metrics {
 		m := &s.set.Metrics[i]
 		if m.Attach == metricset.AttachAgent && !s.Server {
@@ -56,8 +56,8 @@ func (s *state) startObstacle(ctx context.Context) (reason, message string) {
 	return "", ""
 }
 
-// create creates the objects of a set. Existing objects of ours are left unchanged.
-func (s *state) create(ctx context.Context, hash string) (refused bool, err error) {
+// createObjects creates the objects of a set. Existing objects of ours are left unchanged.
+func (s *reconciliation) createObjects(ctx context.Context, hash string) (refused bool, err error) {
 	o, err := jobs.Build(s.set, s.Jobs)
 	if err != nil {
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonInvalid, err.Error())
@@ -89,7 +89,7 @@ func (s *state) create(ctx context.Context, hash string) (refused bool, err erro
 var errTaken = errors.New("belongs to somebody else")
 
 // createOwned creates an object unless it exists and belongs to this set.
-func (s *state) createOwned(ctx context.Context, object client.Object) error {
+func (s *reconciliation) createOwned(ctx context.Context, object client.Object) error {
 	err := s.Client.Create(ctx, object)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -105,13 +105,13 @@ func (s *state) createOwned(ctx context.Context, object client.Object) error {
 
 // shareService creates the headless service, or adds this set to the sets that use it. The service is deleted with the
 // last of these sets. The lock prevents concurrent changes by several sets.
-func (s *state) shareService(ctx context.Context, service *core.Service) error {
+func (s *reconciliation) shareService(ctx context.Context, service *core.Service) error {
 	s.services.Lock()
 	defer s.services.Unlock()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return s.joinService(ctx, service.DeepCopy()) })
 }
 
-func (s *state) joinService(ctx context.Context, service *core.Service) error {
+func (s *reconciliation) joinService(ctx context.Context, service *core.Service) error {
 	if err := controllerutil.SetOwnerReference(s.ms, service, s.Client.Scheme()); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *state) joinService(ctx context.Context, service *core.Service) error {
 }
 
 // userError turns errors that users can fix into a condition, and returns all others for a retry.
-func (s *state) userError(err error) (bool, error) {
+func (s *reconciliation) userError(err error) (bool, error) {
 	switch {
 	case errors.Is(err, errTaken):
 		s.condition(v1alpha2.ConditionAccepted, false, v1alpha2.ReasonNameTaken, err.Error())

@@ -20,13 +20,13 @@ import (
 
 // ephemeralName returns the name of the ephemeral containers of this set. The name includes a hash of the set's UID,
 // because several sets may measure a pod in sequence and ephemeral containers cannot be removed.
-func (s *state) ephemeralName() string {
+func (s *reconciliation) ephemeralName() string {
 	sum := sha256.Sum256([]byte(s.ms.UID))
 	return jobs.ProbeContainer + "-" + hex.EncodeToString(sum[:4])
 }
 
 // ephemeralMetric returns the metric that attaches to pods which run already, or nil.
-func (s *state) ephemeralMetric() *metricset.Measure {
+func (s *reconciliation) ephemeralMetric() *metricset.Measure {
 	i := slices.IndexFunc(s.set.Metrics, func(m metricset.Measure) bool { return m.Attach == metricset.AttachEphemeral })
 	if i < 0 {
 		return nil
@@ -34,17 +34,17 @@ func (s *state) ephemeralMetric() *metricset.Measure {
 	return &s.set.Metrics[i]
 }
 
-func (s *state) onlyEphemeral() bool {
+func (s *reconciliation) onlyEphemeral() bool {
 	return !slices.ContainsFunc(s.set.Metrics, func(m metricset.Measure) bool { return m.Attach != metricset.AttachEphemeral })
 }
 
 // addProbes adds the probe to pods that run when the set is accepted, at most spec.pods of them.
-func (s *state) addProbes(ctx context.Context) error {
+func (s *reconciliation) addProbes(ctx context.Context) error {
 	m := s.ephemeralMetric()
 	if m == nil || len(s.ms.Status.Pods) > 0 {
 		return nil
 	}
-	pods, err := s.selected(ctx, m)
+	pods, err := s.selectedPods(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (s *state) addProbes(ctx context.Context) error {
 	return nil
 }
 
-// matching returns the pods that the selector of a metric matches.
-func (s *state) matching(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
+// matchingPods returns the pods that the selector of a metric matches.
+func (s *reconciliation) matchingPods(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
 	sel, err := labels.Parse(m.Values["selector"])
 	if err != nil {
 		return nil, err
@@ -77,9 +77,9 @@ func (s *state) matching(ctx context.Context, m *metricset.Measure) ([]core.Pod,
 	return list.Items, err
 }
 
-// selected returns the running pods that a metric selects, by name.
-func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
-	pods, err := s.matching(ctx, m)
+// selectedPods returns the running pods that a metric selects, by name.
+func (s *reconciliation) selectedPods(ctx context.Context, m *metricset.Measure) ([]core.Pod, error) {
+	pods, err := s.matchingPods(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -91,12 +91,12 @@ func (s *state) selected(ctx context.Context, m *metricset.Measure) ([]core.Pod,
 }
 
 // probedPods returns the pods that this set has added a probe to.
-func (s *state) probedPods(ctx context.Context) ([]core.Pod, error) {
+func (s *reconciliation) probedPods(ctx context.Context) ([]core.Pod, error) {
 	m := s.ephemeralMetric()
 	if m == nil {
 		return nil, nil
 	}
-	pods, err := s.matching(ctx, m)
+	pods, err := s.matchingPods(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *state) probedPods(ctx context.Context) ([]core.Pod, error) {
 
 // ephemeralEnd reports whether the measurement of running pods is done. It is done when each pod has ended or its probe
 // has taken the wanted number of samples.
-func (s *state) ephemeralEnd() (done, failed bool, message string) {
+func (s *reconciliation) ephemeralEnd() (done, failed bool, message string) {
 	m := s.ephemeralMetric()
 	if m == nil {
 		return true, false, ""

@@ -20,9 +20,9 @@ import (
 )
 
 // updateStatus updates the status of a set from its pods and JobSet, and starts reading their probes.
-func (s *state) updateStatus(ctx context.Context) error {
+func (s *reconciliation) updateStatus(ctx context.Context) error {
 	var pods core.PodList
-	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingFields{indexSet: s.ms.Name}); err != nil {
+	if err := s.Client.List(ctx, &pods, client.InNamespace(s.ms.Namespace), client.MatchingFields{podSetIndex: s.ms.Name}); err != nil {
 		return err
 	}
 	js, err := s.jobSet(ctx)
@@ -61,12 +61,12 @@ func (s *state) updateStatus(ctx context.Context) error {
 		}
 	}
 	s.reportDegraded(ctx, js)
-	return s.progress(ctx, js)
+	return s.updateProgress(ctx, js)
 }
 
 // jobSet returns the JobSet that the set created, or nil. It also asks the API server if the JobSet is missing from the
 // cache, because a set without a JobSet would count as complete.
-func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
+func (s *reconciliation) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 	js := &jobset.JobSet{}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(s.ms), js)
 	if (apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(js, s.ms)) && !s.onlyEphemeral() {
@@ -79,8 +79,8 @@ func (s *state) jobSet(ctx context.Context) (*jobset.JobSet, error) {
 	return js, err
 }
 
-// progress sets Running and Complete, and ends the run.
-func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
+// updateProgress sets Running and Complete, and ends the run.
+func (s *reconciliation) updateProgress(ctx context.Context, js *jobset.JobSet) error {
 	running, ended := 0, 0
 	for _, p := range s.ms.Status.Pods {
 		if p.Phase == string(core.PodRunning) && p.Finished == nil {
@@ -102,7 +102,8 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 		}
 	}
 	if !done {
-		s.condition(v1alpha2.ConditionRunning, running > 0, reasonOf(running > 0, v1alpha2.ReasonPodsRunning, v1alpha2.ReasonPodsPending),
+		s.condition(v1alpha2.ConditionRunning, running > 0, chooseReason(running > 0, v1alpha2.ReasonPodsRunning,
+			v1alpha2.ReasonPodsPending),
 			fmt.Sprintf("%d of %d pods run", running, len(s.ms.Status.Pods)))
 		s.condition(v1alpha2.ConditionComplete, false, v1alpha2.ReasonNotFinished,
 			fmt.Sprintf("%d of %d pods have ended", ended, len(s.ms.Status.Pods)))
@@ -125,7 +126,7 @@ func (s *state) progress(ctx context.Context, js *jobset.JobSet) error {
 	return nil
 }
 
-func reasonOf(first bool, a, b string) string {
+func chooseReason(first bool, a, b string) string {
 	if first {
 		return a
 	}
@@ -133,7 +134,7 @@ func reasonOf(first bool, a, b string) string {
 }
 
 // reportDegraded reports the missing parts of the measurement.
-func (s *state) reportDegraded(ctx context.Context, js *jobset.JobSet) {
+func (s *reconciliation) reportDegraded(ctx context.Context, js *jobset.JobSet) {
 	reason, message := "", ""
 	for _, p := range s.ms.Status.Pods {
 		if p.Message != "" {
@@ -155,7 +156,7 @@ func (s *state) reportDegraded(ctx context.Context, js *jobset.JobSet) {
 		reason, message = v1alpha2.ReasonPodsPending, "no pod was made, and no event of the jobs gives a reason"
 	}
 	if reason == "" {
-		reason, message = s.waiting()
+		reason, message = s.findWaiting()
 	}
 	if reason == "" {
 		s.condition(v1alpha2.ConditionDegraded, false, v1alpha2.ReasonAsExpected, "nothing is missing")
@@ -164,8 +165,8 @@ func (s *state) reportDegraded(ctx context.Context, js *jobset.JobSet) {
 	s.condition(v1alpha2.ConditionDegraded, true, reason, message)
 }
 
-// waiting returns the first pod that has a node but no containers after a while, with a possible reason.
-func (s *state) waiting() (reason, message string) {
+// findWaiting returns the first pod that has a node but no containers after a while, with a possible reason.
+func (s *reconciliation) findWaiting() (reason, message string) {
 	for _, p := range s.ms.Status.Pods {
 		since := s.Collect.firstSeen(types.UID(p.UID))
 		if p.Phase != string(core.PodPending) || p.Node == "" || since.IsZero() || s.now.Sub(since) < slowStart {

@@ -28,7 +28,7 @@ type refusal struct {
 	events []core.Event
 }
 
-func (r *refusals) list(ctx context.Context, live client.Reader, namespace string, now time.Time) []core.Event {
+func (r *refusals) recentEvents(ctx context.Context, live client.Reader, namespace string, now time.Time) []core.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.of, func(_ string, old refusal) bool { return now.Sub(old.at) >= lookRunning })
@@ -49,15 +49,15 @@ func (r *refusals) list(ctx context.Context, live client.Reader, namespace strin
 
 // missingReason returns why pods of the set are missing, or "" if none is missing or the reason is unknown. A pod that
 // existed once does not count as missing.
-func (s *state) missingReason(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
+func (s *reconciliation) missingReason(ctx context.Context, js *jobset.JobSet) (reason, answer string) {
 	if js == nil || len(s.ms.Status.Pods) >= s.wantedPods() || s.now.Sub(js.CreationTimestamp.Time) < slowStart/10 {
 		return "", ""
 	}
-	return s.newest(s.refusals.list(ctx, s.Live, s.ms.Namespace, s.now), js.CreationTimestamp.Time)
+	return s.newestRefusal(s.refusals.recentEvents(ctx, s.Live, s.ms.Namespace, s.now), js.CreationTimestamp.Time)
 }
 
 // wantedPods returns all pods of a set that the JobSet makes.
-func (s *state) wantedPods() (n int) {
+func (s *reconciliation) wantedPods() (n int) {
 	for _, m := range s.set.Metrics {
 		if m.Attach != metricset.AttachEphemeral {
 			n += int(*s.set.Spec.Pods)
@@ -66,8 +66,8 @@ func (s *state) wantedPods() (n int) {
 	return n
 }
 
-// newest returns the latest of the events of the Jobs of this set.
-func (s *state) newest(list []core.Event, since time.Time) (reason, answer string) {
+// newestRefusal returns the latest event of the Jobs of this set.
+func (s *reconciliation) newestRefusal(list []core.Event, since time.Time) (reason, answer string) {
 	var jobs []string
 	for i := range s.set.Metrics {
 		m := &s.set.Metrics[i]

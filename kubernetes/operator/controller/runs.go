@@ -22,13 +22,13 @@ import (
 	reckon "reckon/web/client"
 )
 
-// Runs stores runs. Every method can be called again with the same arguments.
+// Runs stores runs. Each method may be repeated with the same arguments.
 type Runs interface {
 	Begin(context.Context, types.NamespacedName, *v1alpha2.MetricSet, *metricset.Set) error
 	// Pod adds a pod to a run and returns the stored extent of its samples.
 	Pod(context.Context, types.NamespacedName, Pod) (Kept, error)
 	// Add keeps samples of a pod.
-	Add(context.Context, types.NamespacedName, Pod, *batch) error
+	Add(context.Context, types.NamespacedName, Pod, *sampleBatch) error
 	// End stores the end of a run: the results of containers and the last seen state of the pods.
 	End(context.Context, types.NamespacedName, string, []v1alpha2.PodStatus, []Pod) error
 	// Sweep ends the runs of sets that were deleted while no operator was there; of one namespace, or of all if empty.
@@ -64,8 +64,8 @@ func (o *Objects) Begin(ctx context.Context, key types.NamespacedName, ms *v1alp
 	return nil
 }
 
-// change reads, changes and writes a run, and retries if another writer was faster.
-func (o *Objects) change(ctx context.Context, key types.NamespacedName, do func(*metricrun.Run) error) error {
+// updateRun reads, changes and writes a run, and retries if another writer was faster.
+func (o *Objects) updateRun(ctx context.Context, key types.NamespacedName, do func(*metricrun.Run) error) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		run := &metricrun.MetricRun{}
 		if err := o.Live.Get(ctx, key, run); err != nil {
@@ -97,7 +97,7 @@ func equalRuns(a, b *metricrun.MetricRun) bool {
 	return err == nil && err2 == nil && string(x) == string(y)
 }
 
-func podOf(run *metricrun.Run, p Pod) *Pod {
+func findPod(run *metricrun.Run, p Pod) *Pod {
 	i := slices.IndexFunc(run.Pods, func(q Pod) bool { return q.UID == p.UID })
 	if i < 0 {
 		run.Pods = append(run.Pods, p)
@@ -108,8 +108,8 @@ func podOf(run *metricrun.Run, p Pod) *Pod {
 
 // Pod implements Runs.
 func (o *Objects) Pod(ctx context.Context, key types.NamespacedName, p Pod) (k Kept, err error) {
-	err = o.change(ctx, key, func(run *metricrun.Run) error {
-		have := podOf(run, p)
+	err = o.updateRun(ctx, key, func(run *metricrun.Run) error {
+		have := findPod(run, p)
 		k = Kept{Samples: have.Samples, Offset: have.Offset}
 		if have.Probe != nil {
 			k.Start = have.Probe.Time
@@ -123,8 +123,8 @@ func (o *Objects) Pod(ctx context.Context, key types.NamespacedName, p Pod) (k K
 }
 
 // Add implements Runs.
-func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *batch) error {
-	return o.change(ctx, key, func(run *metricrun.Run) error { return b.merge(podOf(run, p)) })
+func (o *Objects) Add(ctx context.Context, key types.NamespacedName, p Pod, b *sampleBatch) error {
+	return o.updateRun(ctx, key, func(run *metricrun.Run) error { return b.mergeInto(findPod(run, p)) })
 }
 
 // runSpan returns the start of the first pod and the end of the last one, as the kubelet reports them. The operator itself
@@ -148,13 +148,13 @@ func runSpan(pods []v1alpha2.PodStatus, now metav1.Time) (began *metav1.Time, en
 
 // End implements Runs.
 func (o *Objects) End(ctx context.Context, key types.NamespacedName, outcome string, pods []v1alpha2.PodStatus, records []Pod) error {
-	err := o.change(ctx, key, func(run *metricrun.Run) error {
+	err := o.updateRun(ctx, key, func(run *metricrun.Run) error {
 		for _, st := range pods {
-			p := podOf(run, Pod{Name: st.Name, UID: st.UID, Job: st.Metric, Node: st.Node})
+			p := findPod(run, Pod{Name: st.Name, UID: st.UID, Job: st.Metric, Node: st.Node})
 			p.Started, p.Finished, p.ExitCode = st.Started, st.Finished, st.ExitCode
 		}
 		for _, r := range records { // images are known when containers have started
-			p := podOf(run, r)
+			p := findPod(run, r)
 			p.Images, p.Resources, p.Node = r.Images, r.Resources, r.Node
 			p.Log, p.Incomplete, p.Result = cmp.Or(r.Log, p.Log), cmp.Or(p.Incomplete, r.Incomplete), cmp.Or(p.Result, r.Result)
 		}
@@ -237,13 +237,13 @@ func joinSamples(p *Pod) (bool, error) {
 		if i+1 < len(p.Series) {
 			next := p.Series[i+1]
 			var a, b reckon.ProbeUse
-			if err := fromFigures(s.Use, &a); err != nil {
+			if err := toUse(s.Use, &a); err != nil {
 				return false, err
 			}
-			if err := fromFigures(next.Use, &b); err != nil {
+			if err := toUse(next.Use, &b); err != nil {
 				return false, err
 			}
-			use, err := figuresOf(a.Plus(b))
+			use, err := toFigures(a.Plus(b))
 			if err != nil {
 				return false, err
 			}

@@ -23,7 +23,7 @@ import (
 	reckon "reckon/web/client"
 )
 
-// Server keeps runs in a reckon server. It is safe for concurrent use.
+// Server stores runs in a reckon server. It is safe for concurrent use.
 type Server struct {
 	Client *reckon.Client
 	Cached client.Reader // of MetricSets, for Sweep
@@ -60,18 +60,18 @@ func NewServer(o ServerOptions) (*reckon.Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	web := &http.Client{Timeout: time.Minute, Transport: &withToken{transport, o.TokenFile}}
+	web := &http.Client{Timeout: time.Minute, Transport: &tokenTransport{transport, o.TokenFile}}
 	return reckon.New(o.URL, reckon.WithHTTP(web), reckon.WithUserAgent("reckon-operator"))
 }
 
-// withToken adds the token of a file to each request.
-type withToken struct {
+// tokenTransport adds the token of a file to each request.
+type tokenTransport struct {
 	next http.RoundTripper
 	file string
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *tokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.file != "" {
 		token, err := os.ReadFile(t.file)
 		if err != nil {
@@ -88,7 +88,7 @@ func RunURL(base string, key types.NamespacedName) string {
 	return strings.TrimRight(base, "/") + "/run?" + url.Values{"namespace": {key.Namespace}, "name": {key.Name}}.Encode()
 }
 
-func (s *Server) update(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {
+func (s *Server) sendUpdate(ctx context.Context, key types.NamespacedName, u reckon.MetricRunUpdate) (reckon.MetricRunKept, error) {
 	return s.Client.KeepMetricRun(ctx, key.Namespace, key.Name, u)
 }
 
@@ -100,19 +100,19 @@ func (s *Server) Begin(ctx context.Context, key types.NamespacedName, ms *v1alph
 		run.Metrics = append(run.Metrics,
 			reckon.MetricRunMetric{Name: m.Name, Job: m.Job, Attach: string(m.Attach), Options: maps.Clone(map[string]string(m.Values))})
 	}
-	_, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: run})
+	_, err := s.sendUpdate(ctx, key, reckon.MetricRunUpdate{Run: run})
 	return err
 }
 
 // Pod implements Runs.
 func (s *Server) Pod(ctx context.Context, key types.NamespacedName, p Pod) (Kept, error) {
-	k, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{runPod(&p)}}, Pod: p.UID})
+	k, err := s.sendUpdate(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{serverPod(&p)}}, Pod: p.UID})
 	return Kept{Samples: k.Samples, Offset: k.Offset, Start: k.Start, Last: k.Last}, err
 }
 
 // Add implements Runs.
-func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *batch) error {
-	pod := runPod(&p)
+func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *sampleBatch) error {
+	pod := serverPod(&p)
 	pod.Offset, pod.Kernel, pod.Absent, pod.Incomplete, pod.Result = b.offset, b.page.Kernel, b.page.Absent, b.broken, b.page.Result
 	if !b.start.IsZero() {
 		pod.Probe = &b.start
@@ -124,7 +124,7 @@ func (s *Server) Add(ctx context.Context, key types.NamespacedName, p Pod, b *ba
 		if len(samples) == 0 && b.page.Ended {
 			pod.Ended = b.page.Reason
 		}
-		if _, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID,
+		if _, err := s.sendUpdate(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{pod}}, Pod: pod.UID,
 			Samples: now}); err != nil {
 			return err
 		}
@@ -139,9 +139,9 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 	_, ended := runSpan(pods, metav1.Now())
 	all := map[string]reckon.MetricRunPod{}
 	for i := range records {
-		p := runPod(&records[i])
+		p := serverPod(&records[i])
 		if p.Text != "" { // logs of many pods are too much for one request
-			if _, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{p}}}); err != nil {
+			if _, err := s.sendUpdate(ctx, key, reckon.MetricRunUpdate{Run: reckon.MetricRun{Pods: []reckon.MetricRunPod{p}}}); err != nil {
 				return err
 			}
 			p.Text = ""
@@ -151,14 +151,14 @@ func (s *Server) End(ctx context.Context, key types.NamespacedName, outcome stri
 	for _, st := range pods {
 		p := all[st.UID]
 		p.Name, p.UID, p.Job, p.Node = st.Name, st.UID, st.Metric, st.Node
-		p.Started, p.Finished, p.ExitCode = timeOf(st.Started), timeOf(st.Finished), st.ExitCode
+		p.Started, p.Finished, p.ExitCode = toTime(st.Started), toTime(st.Finished), st.ExitCode
 		all[st.UID] = p
 	}
-	run := reckon.MetricRun{Outcome: outcome, Finished: timeOf(&ended)}
+	run := reckon.MetricRun{Outcome: outcome, Finished: toTime(&ended)}
 	for _, p := range all {
 		run.Pods = append(run.Pods, p)
 	}
-	_, err := s.update(ctx, key, reckon.MetricRunUpdate{Run: run})
+	_, err := s.sendUpdate(ctx, key, reckon.MetricRunUpdate{Run: run})
 	var refused *reckon.APIError
 	if errors.As(err, &refused) && refused.Status == http.StatusNotFound && outcome == "Deleted" {
 		return nil // it never began
@@ -198,7 +198,7 @@ func (s *Server) Sweep(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func timeOf(t *metav1.Time) *time.Time {
+func toTime(t *metav1.Time) *time.Time {
 	if t == nil {
 		return nil
 	}
@@ -206,11 +206,11 @@ func timeOf(t *metav1.Time) *time.Time {
 	return &u
 }
 
-// runPod returns a pod in the form that a server stores, without the sums over its samples.
-func runPod(p *Pod) reckon.MetricRunPod {
+// serverPod returns a pod in the form that a server stores, without the sums over its samples.
+func serverPod(p *Pod) reckon.MetricRunPod {
 	out := reckon.MetricRunPod{Name: p.Name, UID: p.UID, Job: p.Job, Node: p.Node, Kernel: p.Kernel, Images: p.Images,
 		Resources: p.Resources,
-		Started:   timeOf(p.Started), Finished: timeOf(p.Finished), ExitCode: p.ExitCode, Ended: p.Ended, Absent: p.Absent,
+		Started:   toTime(p.Started), Finished: toTime(p.Finished), ExitCode: p.ExitCode, Ended: p.Ended, Absent: p.Absent,
 		Incomplete: p.Incomplete, Offset: p.Offset}
 	out.Text = p.Log
 	if p.Probe != nil {

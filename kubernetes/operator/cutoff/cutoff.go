@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Relay passes connections on, until it is cut. It is safe for concurrent use.
+// Relay forwards connections until it is cut. It is safe for concurrent use.
 type Relay struct {
 	listener net.Listener
 	to       string
@@ -44,13 +44,13 @@ func New(t *testing.T, to string) *Relay {
 			if err != nil {
 				return
 			}
-			go r.pass(c)
+			go r.forward(c)
 		}
 	}()
 	return r
 }
 
-func (r *Relay) pass(c net.Conn) {
+func (r *Relay) forward(c net.Conn) {
 	defer c.Close()
 	onward, err := net.Dial("tcp", r.to)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Relay) pass(c net.Conn) {
 	_, _ = io.Copy(c, onward)
 }
 
-// Addr returns the place where the relay listens.
+// Addr returns the address that the relay listens on.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
 // Cut closes all connections and refuses new ones.
@@ -89,8 +89,8 @@ func (r *Relay) Cut() {
 	}
 }
 
-// Mend passes connections on again.
-func (r *Relay) Mend() {
+// Restore forwards connections again after a cut.
+func (r *Relay) Restore() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isCut = false
@@ -100,11 +100,11 @@ func (r *Relay) Mend() {
 // starts empty. ready reports whether the server responds.
 func (r *Relay) RestartAPIServer(t *testing.T, ready func() bool) {
 	t.Helper()
-	pid, args := apiServer(t)
+	pid, args := findAPIServer(t)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the API server is gone", func() bool {
+	waitUntil(t, "the API server is gone", func() bool {
 		c, err := net.Dial("tcp", r.to)
 		if err == nil {
 			c.Close()
@@ -119,10 +119,10 @@ func (r *Relay) RestartAPIServer(t *testing.T, ready func() bool) {
 		_ = again.Process.Kill()
 		_ = again.Wait()
 	})
-	until(t, "the API server is back", ready)
+	waitUntil(t, "the API server is back", ready)
 }
 
-func until(t *testing.T, what string, done func() bool) {
+func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	deadline, tick := time.After(3*time.Minute), time.NewTicker(50*time.Millisecond)
 	defer tick.Stop()
@@ -135,8 +135,8 @@ func until(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// apiServer finds the child of this test that is the API server.
-func apiServer(t *testing.T) (pid int, args []string) {
+// findAPIServer finds the child of this test that is the API server.
+func findAPIServer(t *testing.T) (pid int, args []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

@@ -75,7 +75,7 @@ func TestClusterEqualsGraph(t *testing.T) {
 		return err == nil
 	})
 	k.gone(old)
-	k.relay.Mend()
+	k.relay.Restore()
 	k.settle("after the watches were too old")
 
 	stop() // an operator that was away while objects came and went

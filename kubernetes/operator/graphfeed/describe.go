@@ -38,9 +38,10 @@ func nameOnly(kind string, o metav1.Object) *objectRecord {
 	case "Node":
 		t.node = &object.Node{Name: t.Name, UID: uid, Status: "Unknown"}
 	case "Pod":
-		t.pod = &object.Pod{Namespace: t.Namespace, Name: t.Name, UID: uid, Workload: replicaOf(o)}
+		t.pod = &object.Pod{Namespace: t.Namespace, Name: t.Name, UID: uid, Workload: replicaWorkload(o)}
 	default:
-		t.workload = &object.Workload{Kind: kind, Namespace: t.Namespace, Name: t.Name, UID: uid, Owner: t.Namespace, ID: partOf(kind, o)}
+		t.workload = &object.Workload{Kind: kind, Namespace: t.Namespace, Name: t.Name, UID: uid, Owner: t.Namespace,
+			ID: ownerWorkload(kind, o)}
 	}
 	return t
 }
@@ -51,15 +52,15 @@ func (t *objectRecord) GetObjectKind() schema.ObjectKind { return schema.EmptyOb
 // DeepCopyObject implements runtime.Object. A thing is never modified.
 func (t *objectRecord) DeepCopyObject() runtime.Object { return t }
 
-// vocabulary describes things of a cluster.
+// vocabulary describes the objects of a cluster.
 type vocabulary struct {
 	own.Vocabulary
 	links telemetry.Links
 	site  string // of series; empty if they have none
 }
 
-// read reduces an object to the data for its subgraph. kind is in Kubernetes notation.
-func read(kind string, o metav1.Object) (*objectRecord, error) {
+// reduceObject reduces an object to the data for its subgraph. kind is in Kubernetes notation.
+func reduceObject(kind string, o metav1.Object) (*objectRecord, error) {
 	o.SetManagedFields(nil)
 	if typed, ok := o.(runtime.Object); ok { // objects of a list have no kind of their own
 		typed.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Kind: kind})
@@ -81,14 +82,14 @@ func read(kind string, o metav1.Object) (*objectRecord, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Workload = replicaOf(o)
+		p.Workload = replicaWorkload(o)
 		t.pod, t.waits = &p, unscheduledSeries(o)
 	default:
 		w, err := kubernetes.Workload(raw)
 		if err != nil {
 			return nil, err
 		}
-		w.Kind, w.ID = kind, partOf(kind, o)
+		w.Kind, w.ID = kind, ownerWorkload(kind, o)
 		if w.Start.IsZero() {
 			w.Start = o.GetCreationTimestamp().Time
 		}
@@ -97,8 +98,8 @@ func read(kind string, o metav1.Object) (*objectRecord, error) {
 	return t, nil
 }
 
-// replicaOf returns the workload that a pod is a part of, as the label of its series names it.
-func replicaOf(pod metav1.Object) string {
+// replicaWorkload returns the workload that a pod is a part of, as the label of its series names it.
+func replicaWorkload(pod metav1.Object) string {
 	kind, name := "", pod.GetName()
 	if c := metav1.GetControllerOf(pod); c != nil {
 		kind, name = c.Kind, c.Name
@@ -106,16 +107,16 @@ func replicaOf(pod metav1.Object) string {
 	return workloadID(pod, kind, name)
 }
 
-// partOf returns the workload that the pods of an object are parts of: a ReplicaSet belongs to its Deployment, a Job to its CronJob.
-func partOf(kind string, o metav1.Object) string { return workloadID(o, kind, o.GetName()) }
+// ownerWorkload returns the workload that the pods of an object are parts of: a ReplicaSet belongs to its Deployment, a Job to its CronJob.
+func ownerWorkload(kind string, o metav1.Object) string { return workloadID(o, kind, o.GetName()) }
 
 func workloadID(o metav1.Object, kind, name string) string {
 	return string(workloads.IdentityOf(&workloads.Pod{Namespace: o.GetNamespace(), Name: name, Labels: o.GetLabels(), OwnerKind: kind,
 		OwnerName: name, Created: o.GetCreationTimestamp().Time}).Workload)
 }
 
-// telemetry returns the location of the figures of pods with a name prefix as parts of a workload; an empty prefix means all.
-func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
+// podTelemetry returns the location of the figures of pods with a name prefix as parts of a workload; an empty prefix means all.
+func (v *vocabulary) podTelemetry(workload, begin, logs string) *object.Telemetry {
 	selector := telemetry.Selector("workload", workload, "site", v.site)
 	if begin != "" {
 		selector += "," + telemetry.LabelBegins("part", begin)
@@ -125,7 +126,7 @@ func (v *vocabulary) telemetry(workload, begin, logs string) *object.Telemetry {
 	return t
 }
 
-// subgraph is the description of a thing.
+// subgraph is the description of an object.
 type subgraph struct {
 	id, owner string
 	quads     []graph.Quad
@@ -146,7 +147,7 @@ func (v *vocabulary) subgraphOf(t *objectRecord) subgraph {
 		if p.Workload == "pod/"+t.Namespace+"/"+t.Name {
 			begin = ""
 		}
-		p.Telemetry = v.telemetry(p.Workload, begin, telemetry.Selector("namespace", t.Namespace, "pod", t.Name))
+		p.Telemetry = v.podTelemetry(p.Workload, begin, telemetry.Selector("namespace", t.Namespace, "pod", t.Name))
 		return subgraph{id: v.subgraphID(t), owner: t.Namespace, quads: v.Pod(p), at: p.End}
 	}
 	w, begin := *t.workload, t.Name+"-"
@@ -154,18 +155,18 @@ func (v *vocabulary) subgraphOf(t *objectRecord) subgraph {
 	if w.ID == strings.ToLower(w.Kind)+"/"+t.Namespace+"/"+t.Name {
 		begin = ""
 	}
-	w.Telemetry = v.telemetry(w.ID, begin, logs)
+	w.Telemetry = v.podTelemetry(w.ID, begin, logs)
 	if kind, _, _ := strings.Cut(w.ID, "/"); begin == "" && workload.Kind(kind).Service() {
 		telemetry.Forecast(w.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", v.site))
 	}
 	return subgraph{id: v.subgraphID(t), owner: t.Namespace, quads: v.Workload(w), at: w.End}
 }
 
-// prefix returns the prefix of the ids of all subgraphs about this cluster. The server describes the same nodes from
+// idPrefix returns the prefix of the ids of all subgraphs about this cluster. The server describes the same nodes from
 // measurements of the agents, in other subgraphs. The prefix keeps the two apart, and queries see both.
-func (v *vocabulary) prefix() string { return v.SiteID().Value + "/kubernetes/" }
+func (v *vocabulary) idPrefix() string { return v.SiteID().Value + "/kubernetes/" }
 
-// subgraphID returns the subgraph of a thing.
+// subgraphID returns the id of the subgraph of an object.
 func (v *vocabulary) subgraphID(t *objectRecord) string {
 	parts := []string{"node", t.Name}
 	switch {
@@ -177,5 +178,5 @@ func (v *vocabulary) subgraphID(t *objectRecord) string {
 	for i := range parts {
 		parts[i] = graph.EscapeIRI(parts[i])
 	}
-	return v.prefix() + strings.Join(parts, "/")
+	return v.idPrefix() + strings.Join(parts, "/")
 }

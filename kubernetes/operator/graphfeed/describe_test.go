@@ -30,7 +30,7 @@ func aPod(i int) *core.Pod {
 
 // A pod of a Deployment reports what it is a part of, where it runs, what it asks for and reads, and where its figures and logs are.
 func TestPod(t *testing.T) {
-	thing, err := read("Pod", aPod(7))
+	thing, err := reduceObject("Pod", aPod(7))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestPod(t *testing.T) {
 	for _, change := range []func(*core.Pod){func(p *core.Pod) { p.ResourceVersion = "9" }, func(p *core.Pod) { p.Status.PodIP = "10.0.0.1" }, func(p *core.Pod) { p.Annotations = map[string]string{"a": "b"} }} {
 		p := aPod(7)
 		change(p)
-		again, err := read("Pod", p)
+		again, err := reduceObject("Pod", p)
 		if err != nil || !slices.Equal(v.subgraphOf(again).quads, s.quads) {
 			t.Error("what says nothing of the graph changes it", err)
 		}
@@ -75,7 +75,7 @@ func TestForecastOfServices(t *testing.T) {
 			t.Errorf("%s: a forecast %v, want %v\n%s", kind, !has, has, text)
 		}
 	}
-	if thing, err := read("Pod", aPod(7)); err != nil || strings.Contains(string(encodeQuads(v.subgraphOf(thing).quads)), "forecastQuery") {
+	if thing, err := reduceObject("Pod", aPod(7)); err != nil || strings.Contains(string(encodeQuads(v.subgraphOf(thing).quads)), "forecastQuery") {
 		t.Error("a forecast of a pod", err)
 	}
 }
@@ -83,7 +83,7 @@ func TestForecastOfServices(t *testing.T) {
 // An object that cannot be read is described by its name, so that the rest goes on.
 func TestOddObject(t *testing.T) {
 	n := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Annotations: map[string]string{"glaciation-project.eu/node-energy-index": "low"}}}
-	if _, err := read("Node", n); err == nil {
+	if _, err := reduceObject("Node", n); err == nil {
 		t.Error("an energy index that is no number is read")
 	}
 	v := vocabulary{Vocabulary: own.Vocabulary{}}
@@ -100,7 +100,7 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.ReadMemStats(&before)
 		kept := make([]*objectRecord, 10_000)
 		for i := range kept {
-			t, err := read("Pod", aPod(i))
+			t, err := reduceObject("Pod", aPod(i))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -47,27 +47,27 @@ type Options struct {
 type Feed struct {
 	o         Options
 	v         vocabulary
-	client    *remote
-	queue     workqueue.TypedRateLimitingInterface[key]
+	client    *remoteGraph
+	queue     workqueue.TypedRateLimitingInterface[objectKey]
 	informers map[string]cache.SharedIndexInformer
 
 	mu      sync.Mutex
-	written map[key]written
+	written map[objectKey]sentState
 	seed    maphash.Seed
 	failing time.Time // since when the server takes nothing; zero while it does
 }
 
-// key is an object of the cluster.
-type key struct{ kind, name string }
+// objectKey is an object of the cluster.
+type objectKey struct{ kind, name string }
 
-// written is the last description that was sent of an object.
-type written struct {
+// sentState is the last description that was sent of an object.
+type sentState struct {
 	id   string
 	hash uint64
 }
 
-// workers is the number of concurrent requests. SQLite performs writes one after another, so more would only wait.
-const workers = 4
+// maxRequests is the number of concurrent requests. SQLite performs writes one after another, so more would only wait.
+const maxRequests = 4
 
 // New makes a feed of a cluster.
 func New(config *rest.Config, o Options) (*Feed, error) {
@@ -84,33 +84,34 @@ func New(config *rest.Config, o Options) (*Feed, error) {
 	}
 	f := &Feed{
 		o: o, client: c, v: vocabulary{Vocabulary: own.Vocabulary{Base: o.Base, Site: o.Site}, links: o.Links, site: o.Site},
-		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](time.Second, time.Minute)),
-		informers: map[string]cache.SharedIndexInformer{}, written: map[key]written{}, seed: maphash.MakeSeed(),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[objectKey](time.Second,
+			time.Minute)),
+		informers: map[string]cache.SharedIndexInformer{}, written: map[objectKey]sentState{}, seed: maphash.MakeSeed(),
 	}
 	for _, r := range resources() {
 		if o.Namespace != "" && !r.namespaced {
 			continue
 		}
-		if served, err := r.served(cluster); err != nil {
+		if served, err := r.isServed(cluster); err != nil {
 			return nil, err
 		} else if !served {
 			continue
 		}
-		if err := f.watch(cluster, r); err != nil {
+		if err := f.watchResource(cluster, r); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-func (f *Feed) watch(c *clients, r resource) error {
+func (f *Feed) watchResource(c *clients, r resource) error {
 	i := cache.NewSharedIndexInformer(r.listerWatcher(c, f.o.Namespace, f.o.Log), r.example, 0, cache.Indexers{})
-	if err := i.SetTransform(r.transform(f.o.Log)); err != nil {
+	if err := i.SetTransform(r.newTransform(f.o.Log)); err != nil {
 		return err
 	}
 	changed := func(o any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
-			f.queue.AddAfter(key{r.kind, name}, f.o.Delay)
+			f.queue.AddAfter(objectKey{r.kind, name}, f.o.Delay)
 		}
 	}
 	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -140,9 +141,9 @@ func (f *Feed) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil
 	}
-	for range workers {
+	for range maxRequests {
 		all.Go(func() {
-			for f.next(ctx) {
+			for f.writeNext(ctx) {
 			}
 		})
 	}
@@ -153,14 +154,14 @@ func (f *Feed) Run(ctx context.Context) error {
 	return nil
 }
 
-// next writes one object. It returns false after the queue was shut down.
-func (f *Feed) next(ctx context.Context) bool {
+// writeNext writes one object. It returns false after the queue was shut down.
+func (f *Feed) writeNext(ctx context.Context) bool {
 	k, down := f.queue.Get()
 	if down {
 		return false
 	}
 	defer f.queue.Done(k)
-	err := f.write(ctx, k)
+	err := f.writeObject(ctx, k)
 	f.logOutage(ctx, err)
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -185,8 +186,8 @@ func (f *Feed) logOutage(ctx context.Context, err error) {
 	}
 }
 
-// write updates the subgraph of an object to the state in the informer.
-func (f *Feed) write(ctx context.Context, k key) error {
+// writeObject updates the subgraph of an object to the state in the informer.
+func (f *Feed) writeObject(ctx context.Context, k objectKey) error {
 	o, there, err := f.informers[k.kind].GetStore().GetByKey(k.name)
 	if err != nil {
 		return err
@@ -194,20 +195,20 @@ func (f *Feed) write(ctx context.Context, k key) error {
 	f.mu.Lock()
 	last := f.written[k]
 	f.mu.Unlock()
-	var now written
+	var now sentState
 	if there {
 		s := f.v.subgraphOf(o.(*objectRecord))
 		body := encodeQuads(s.quads)
-		now = written{id: s.id, hash: maphash.Bytes(f.seed, body)}
+		now = sentState{id: s.id, hash: maphash.Bytes(f.seed, body)}
 		if now == last {
 			return nil
 		}
-		if err := f.client.replace(ctx, s, body); err != nil {
+		if err := f.client.replaceSubgraph(ctx, s, body); err != nil {
 			return err
 		}
 	}
 	if last.id != "" && last.id != now.id { // it is gone, or another of its name is there
-		if err := f.client.remove(ctx, last.id); err != nil {
+		if err := f.client.deleteSubgraph(ctx, last.id); err != nil {
 			return err
 		}
 	}
@@ -232,7 +233,7 @@ func encodeQuads(quads []graph.Quad) []byte {
 // deleteOrphans removes, once, subgraphs of deleted objects that an earlier run wrote.
 func (f *Feed) deleteOrphans(ctx context.Context) {
 	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
-		err := f.sweep(ctx)
+		err := f.sweepOrphans(ctx)
 		f.logOutage(ctx, err)
 		if err == nil {
 			return
@@ -245,8 +246,8 @@ func (f *Feed) deleteOrphans(ctx context.Context) {
 	}
 }
 
-func (f *Feed) sweep(ctx context.Context) error {
-	ids, err := f.client.list(ctx)
+func (f *Feed) sweepOrphans(ctx context.Context) error {
+	ids, err := f.client.listSubgraphs(ctx)
 	if err != nil {
 		return err
 	}
@@ -258,8 +259,8 @@ func (f *Feed) sweep(ctx context.Context) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		if strings.HasPrefix(id, f.v.prefix()) && !there[id] && f.o.Namespace == "" {
-			errs = append(errs, f.client.remove(ctx, id))
+		if strings.HasPrefix(id, f.v.idPrefix()) && !there[id] && f.o.Namespace == "" {
+			errs = append(errs, f.client.deleteSubgraph(ctx, id))
 		}
 	}
 	return errors.Join(errs...)

@@ -9,15 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
 
-// remote is the API of the knowledge graph of a server (web/graphapi). It is safe for concurrent use.
-type remote struct {
+// remoteGraph is the API of the knowledge graph of a server (web/graphapi). It is safe for concurrent use.
+type remoteGraph struct {
 	server, tokenFile string
 	http              *http.Client
 }
@@ -25,12 +27,12 @@ type remote struct {
 // requestTimeout limits the time of a request, because others wait in the queue.
 const requestTimeout = 30 * time.Second
 
-func newRemote(o Options) (*remote, error) {
+func newRemote(o Options) (*remoteGraph, error) {
 	u, err := url.Parse(o.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no address of a server; write one such as https://reckon:9870", o.Server)
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: workers, IdleConnTimeout: time.Minute,
+	transport := &http.Transport{MaxIdleConnsPerHost: maxRequests, IdleConnTimeout: time.Minute,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
@@ -43,10 +45,10 @@ func newRemote(o Options) (*remote, error) {
 		}
 		transport.TLSClientConfig.RootCAs = roots
 	}
-	return &remote{strings.TrimSuffix(o.Server, "/"), o.TokenFile, &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
+	return &remoteGraph{strings.TrimSuffix(o.Server, "/"), o.TokenFile, &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
 }
 
-func (r *remote) send(ctx context.Context, method, path string, body []byte, header http.Header, into any) error {
+func (r *remoteGraph) sendRequest(ctx context.Context, method, path string, body []byte, header http.Header, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, r.server+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -79,21 +81,21 @@ func (r *remote) send(ctx context.Context, method, path string, body []byte, hea
 
 func subgraphPath(id string) string { return "/subgraph/" + url.PathEscape(id) }
 
-// replace replaces a subgraph.
-func (r *remote) replace(ctx context.Context, s subgraph, body []byte) error {
+// replaceSubgraph replaces a subgraph.
+func (r *remoteGraph) replaceSubgraph(ctx context.Context, s subgraph, body []byte) error {
 	h := http.Header{"Content-Type": {"application/n-triples"}, "Reckon-Owner": {s.owner}}
 	if !s.at.IsZero() {
 		h.Set("Reckon-Time", s.at.UTC().Format(time.RFC3339))
 	}
-	if err := r.send(ctx, http.MethodPut, subgraphPath(s.id), body, h, nil); err != nil {
+	if err := r.sendRequest(ctx, http.MethodPut, subgraphPath(s.id), body, h, nil); err != nil {
 		return fmt.Errorf("write %s: %w", s.id, err)
 	}
 	return nil
 }
 
-// remove deletes a subgraph. A missing one counts as deleted.
-func (r *remote) remove(ctx context.Context, id string) error {
-	err := r.send(ctx, http.MethodDelete, subgraphPath(id), nil, nil, nil)
+// deleteSubgraph deletes a subgraph. A missing one counts as deleted.
+func (r *remoteGraph) deleteSubgraph(ctx context.Context, id string) error {
+	err := r.sendRequest(ctx, http.MethodDelete, subgraphPath(id), nil, nil, nil)
 	var status *statusError
 	if err == nil || errors.As(err, &status) && status.code == http.StatusNotFound {
 		return nil
@@ -101,15 +103,12 @@ func (r *remote) remove(ctx context.Context, id string) error {
 	return fmt.Errorf("delete %s: %w", id, err)
 }
 
-// list returns the ids of all subgraphs that the operator may see.
-func (r *remote) list(ctx context.Context) ([]string, error) {
+// listSubgraphs returns the ids of all subgraphs that the operator may see.
+func (r *remoteGraph) listSubgraphs(ctx context.Context) ([]string, error) {
 	var versions map[string]int64
-	if err := r.send(ctx, http.MethodGet, "/subgraphs_versions", nil, nil, &versions); err != nil {
+	if err := r.sendRequest(ctx, http.MethodGet, "/subgraphs_versions", nil, nil, &versions); err != nil {
 		return nil, fmt.Errorf("list the subgraphs: %w", err)
 	}
-	ids := make([]string, 0, len(versions))
-	for id := range versions {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(versions))
 	return ids, nil
 }

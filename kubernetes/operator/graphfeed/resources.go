@@ -70,8 +70,8 @@ func newClients(config *rest.Config) (*clients, error) {
 	return &clients{plain, jobSets}, err
 }
 
-// served reports whether the cluster has the API of the resource.
-func (r *resource) served(c *clients) (bool, error) {
+// isServed reports whether the cluster has the API of the resource.
+func (r *resource) isServed(c *clients) (bool, error) {
 	if !r.optional {
 		return true, nil
 	}
@@ -82,15 +82,15 @@ func (r *resource) served(c *clients) (bool, error) {
 	return err == nil && slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == r.plural }), err
 }
 
-// transform returns a function that reduces a cached object to the data for its subgraph. An invalid object, such as
+// newTransform returns a function that reduces a cached object to the data for its subgraph. An invalid object, such as
 // one with an annotation that is not a quantity, is reduced to its name.
-func (r *resource) transform(log *slog.Logger) cache.TransformFunc {
+func (r *resource) newTransform(log *slog.Logger) cache.TransformFunc {
 	return func(o any) (any, error) {
 		in, ok := o.(metav1.Object)
 		if _, done := o.(*objectRecord); done || !ok {
 			return o, nil
 		}
-		t, err := read(r.kind, in)
+		t, err := reduceObject(r.kind, in)
 		if err != nil {
 			log.Warn("an object of the cluster cannot be described", "kind", r.kind, "namespace", in.GetNamespace(), "name", in.GetName(),
 				"error", err)
@@ -111,7 +111,7 @@ func (r *resource) listerWatcher(c *clients, namespace string, log *slog.Logger)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			return r.list(ctx, get, r.transform(log))
+			return r.listPages(ctx, get, r.newTransform(log))
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.Watch = true
@@ -120,8 +120,8 @@ func (r *resource) listerWatcher(c *clients, namespace string, log *slog.Logger)
 	}
 }
 
-// list lists all objects in pages and keeps the part of each that transform returns.
-func (r *resource) list(ctx context.Context, get func(metav1.ListOptions) *rest.Request, transform cache.TransformFunc) (*metav1.List,
+// listPages lists all objects in pages and keeps the part of each that transform returns.
+func (r *resource) listPages(ctx context.Context, get func(metav1.ListOptions) *rest.Request, transform cache.TransformFunc) (*metav1.List,
 	error) {
 	out := &metav1.List{}
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {

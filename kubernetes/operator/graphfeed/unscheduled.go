@@ -60,15 +60,15 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 		for _, o := range f.informers["Pod"].GetStore().List() {
 			if u := o.(*objectRecord).waits; u.created != 0 {
 				now[u] = true
-				points = append(points, u.point(0))
+				points = append(points, u.dataPoint(0))
 			}
 		}
 		for u := range sent {
 			if !now[u] {
-				points = append(points, u.point(1))
+				points = append(points, u.dataPoint(1))
 			}
 		}
-		err := f.client.samples(ctx, f.o.Site, points)
+		err := f.client.sendPoints(ctx, f.o.Site, points)
 		if err != nil {
 			maps.Copy(now, sent) // Pods that got a node still need an end marker.
 			if !failing && ctx.Err() == nil {
@@ -87,8 +87,8 @@ func (f *Feed) reportUnscheduled(ctx context.Context) {
 // fields are a JSON object.
 type fields = map[string]any
 
-// point returns a NumberDataPoint of OTLP; flags 1 ends the series.
-func (u *unscheduled) point(flags int) fields {
+// dataPoint returns a NumberDataPoint of OTLP; flags 1 ends the series.
+func (u *unscheduled) dataPoint(flags int) fields {
 	var of []fields
 	for i, name := range unscheduledLabels {
 		of = append(of, attribute(name, u.values[i]))
@@ -100,8 +100,8 @@ func attribute(key, value string) fields {
 	return fields{"key": key, "value": fields{"stringValue": value}}
 }
 
-// samples sends points of the series of pods without a node.
-func (r *remote) samples(ctx context.Context, site string, points []fields) error {
+// sendPoints sends points of the series of pods without a node.
+func (r *remoteGraph) sendPoints(ctx context.Context, site string, points []fields) error {
 	if len(points) == 0 {
 		return nil
 	}
@@ -111,5 +111,5 @@ func (r *remote) samples(ctx context.Context, site string, points []fields) erro
 	if err != nil {
 		return err
 	}
-	return r.send(ctx, http.MethodPost, "/v1/metrics", body, http.Header{"Content-Type": {"application/json"}}, nil)
+	return r.sendRequest(ctx, http.MethodPost, "/v1/metrics", body, http.Header{"Content-Type": {"application/json"}}, nil)
 }

@@ -12,16 +12,16 @@ func netmarkScript(m *metricset.Measure) *script {
 		store = "-s"
 	}
 	return &script{
-		pre: lines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
+		pre: joinLines(startShell, printMetadata, ranks, writeHosts, awaitHosts, echo(markStart)),
 		command: joinWords(
 			`mpirun -f ./hostlist.txt -np "$np" /usr/local/bin/netmark.x -w "$RECKON_WARMUPS" -t "$RECKON_TRIALS" -c "$RECKON_CYCLES" `+
 				`-b "$RECKON_SIZE"`, store),
-		post: lines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
+		post: joinLines(`echo "NETMARK RTT.CSV START"`, "cat RTT.csv", `echo "NETMARK RTT.CSV END"`, echo(markEnd)),
 	}
 }
 
 func netmarkEnv(m *metricset.Measure) []core.EnvVar {
-	return variables("RECKON_WARMUPS", m.Values["warmups"], "RECKON_TRIALS", m.Values["trials"], "RECKON_CYCLES",
+	return envVars("RECKON_WARMUPS", m.Values["warmups"], "RECKON_TRIALS", m.Values["trials"], "RECKON_CYCLES",
 		m.Values["sendReceiveCycles"], "RECKON_SIZE", m.Values["messageSize"])
 }
 
@@ -63,7 +63,7 @@ RECKON_END`
 
 func hplScript(m *metricset.Measure) *script {
 	return &script{
-		pre: lines(startShell, printMetadata, writeHosts, awaitHosts, ". /opt/spack-environment/activate.sh", ranks,
+		pre: joinLines(startShell, printMetadata, writeHosts, awaitHosts, ". /opt/spack-environment/activate.sh", ranks,
 			`memory=$RECKON_MEMORY`,
 			`if [ "$memory" -eq 0 ]; then memory=$(awk '/MemFree/ { printf "%.3f", $2/1024/1024 }' /proc/meminfo); fi`,
 			`size=$(compute_N -m "$memory" -NB "$RECKON_BLOCKSIZE" -r "$RECKON_RATIO" -N "$pods")`,
@@ -76,7 +76,7 @@ func hplScript(m *metricset.Measure) *script {
 
 func hplEnv(m *metricset.Measure) []core.EnvVar {
 	v := m.Values
-	return variables("RECKON_MEMORY", v["memory"], "RECKON_BLOCKSIZE", v["blocksize"], "RECKON_RATIO", v["ratio"], "RECKON_PMAP",
+	return envVars("RECKON_MEMORY", v["memory"], "RECKON_BLOCKSIZE", v["blocksize"], "RECKON_RATIO", v["ratio"], "RECKON_PMAP",
 		v["row_or_colmajor_pmapping"],
 		"RECKON_PFACT", v["pfact"], "RECKON_NBMIN", v["nbmin"], "RECKON_NDIV", v["ndiv"], "RECKON_RFACT", v["rfact"], "RECKON_BCAST",
 		v["bcast"], "RECKON_DEPTH", v["depth"],

@@ -33,7 +33,7 @@ const (
 	AnnotationRate = "reckon/rate"
 )
 
-// Config is the operator's decision for all sets.
+// Config holds the settings of the operator that apply to all sets.
 type Config struct {
 	// ProbeImage is the image with reckon-agent, for sidecars and our own metrics.
 	ProbeImage string
@@ -120,7 +120,7 @@ func (b *builder) service() *core.Service {
 
 // replicatedJobs returns the jobs of a metric, with workers before the launcher that depends on them.
 func (b *builder) replicatedJobs(m *metricset.Measure) ([]v1alpha2.ReplicatedJob, error) {
-	parts, err := b.parts(m)
+	parts, err := b.jobParts(m)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func (b *builder) replicatedJobs(m *metricset.Measure) ([]v1alpha2.ReplicatedJob
 	return out, nil
 }
 
-// part is one ReplicatedJob of a metric before add-ons edit it.
-type part struct {
+// jobPart is one ReplicatedJob of a metric before add-ons edit it.
+type jobPart struct {
 	job     string
 	target  string // name by which add-ons of old files refer to the job
 	pods    int32
@@ -147,12 +147,12 @@ type part struct {
 	main    container
 }
 
-// parts returns the ReplicatedJobs of a metric, by its shape.
-func (b *builder) parts(m *metricset.Measure) ([]*part, error) {
+// jobParts returns the ReplicatedJobs of a metric, by its shape.
+func (b *builder) jobParts(m *metricset.Measure) ([]*jobPart, error) {
 	pods := *b.set.Spec.Pods
 	switch m.Shape {
 	case metricset.Launcher, metricset.Mesh:
-		launch, work, err := b.launcher(m)
+		launch, work, err := b.launcherContainers(m)
 		if err != nil {
 			return nil, err
 		}
@@ -160,23 +160,23 @@ func (b *builder) parts(m *metricset.Measure) ([]*part, error) {
 		if m.Name == "network-netmark" {
 			target = "n"
 		}
-		l := &part{job: m.Job, target: target, pods: 1, main: launch}
+		l := &jobPart{job: m.Job, target: target, pods: 1, main: launch}
 		if pods == 1 {
-			return []*part{l}, nil
+			return []*jobPart{l}, nil
 		}
-		return []*part{{job: m.Workers(), target: "w", pods: pods - 1, workers: true, main: work}, l}, nil
+		return []*jobPart{{job: m.Workers(), target: "w", pods: pods - 1, workers: true, main: work}, l}, nil
 	case metricset.Application:
-		return []*part{{job: m.Job, target: "m", pods: pods}}, nil
+		return []*jobPart{{job: m.Job, target: "m", pods: pods}}, nil
 	}
-	c, err := b.program(m)
+	c, err := b.programContainer(m)
 	if err != nil {
 		return nil, err
 	}
-	return []*part{{job: m.Job, target: "m", pods: pods, main: c}}, nil
+	return []*jobPart{{job: m.Job, target: "m", pods: pods, main: c}}, nil
 }
 
-func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.ReplicatedJob, error) {
-	pod, err := b.pod(m, p)
+func (b *builder) replicatedJob(m *metricset.Measure, p *jobPart) (v1alpha2.ReplicatedJob, error) {
+	pod, err := b.podSpec(m, p)
 	if err != nil {
 		return v1alpha2.ReplicatedJob{}, err
 	}
@@ -207,7 +207,7 @@ func (b *builder) replicatedJob(m *metricset.Measure, p *part) (v1alpha2.Replica
 }
 
 // podMeta returns the labels and annotations of a pod: those of the file, those of the metrics-operator, and ours.
-func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
+func (b *builder) podMeta(m *metricset.Measure, p *jobPart) meta.ObjectMeta {
 	spec := b.set.Spec
 	labels, annotations := maps.Clone(spec.Pod.Labels), maps.Clone(spec.Pod.Annotations)
 	if labels == nil {
@@ -228,8 +228,8 @@ func (b *builder) podMeta(m *metricset.Measure, p *part) meta.ObjectMeta {
 	return meta.ObjectMeta{Name: b.set.Name, Namespace: b.set.Namespace, Labels: labels, Annotations: annotations}
 }
 
-// hosts returns the names of the pods of a launcher and its workers, launcher first.
-func (b *builder) hosts(m *metricset.Measure) []string {
+// hostNames returns the names of the pods of a launcher and its workers, launcher first.
+func (b *builder) hostNames(m *metricset.Measure) []string {
 	s := b.set
 	domain := s.Domain()
 	hosts := []string{fmt.Sprintf("%s-%s-0-0.%s", s.Name, m.Job, domain)}
@@ -239,9 +239,9 @@ func (b *builder) hosts(m *metricset.Measure) []string {
 	return hosts
 }
 
-// metadata returns the first lines of a metric's log. They have the format of the metrics-operator, so that programs
+// logHeader returns the first lines of a metric's log. They have the format of the metrics-operator, so that programs
 // that parse its logs also parse ours.
-func (b *builder) metadata(m *metricset.Measure) string {
+func (b *builder) logHeader(m *metricset.Measure) string {
 	options := map[string]any{}
 	for _, o := range m.Kind.Options {
 		value, given := m.Values[o.Name]
@@ -267,8 +267,8 @@ func (b *builder) metadata(m *metricset.Measure) string {
 	return string(text)
 }
 
-// addons returns the add-ons of a metric with one of these names.
-func addons(m *metricset.Measure, names ...string) (out []*metricset.Extra) {
+// findAddons returns the add-ons of a metric with one of these names.
+func findAddons(m *metricset.Measure, names ...string) (out []*metricset.Extra) {
 	for i := range m.Addons {
 		if slices.Contains(names, m.Addons[i].Name) {
 			out = append(out, &m.Addons[i])

@@ -47,8 +47,8 @@ if [ "$(hostname)" = "$RECKON_LEAD" ]; then
   chown "$RECKON_FLUX_UID" $root/etc/curve/curve.cert
 fi`
 
-// runUnderFlux runs the command of a launcher under a tree of brokers; workers join the tree.
-func (s *script) runUnderFlux(e *metricset.Extra, p *part, pods int32, command bool) {
+// runUnderFlux wraps the command of a launcher to run under a tree of Flux brokers. Workers join the tree.
+func (s *script) runUnderFlux(e *metricset.Extra, p *jobPart, pods int32, command bool) {
 	v := e.Values
 	options := `-Scron.directory=/etc/flux/system/cron.d -Stbon.fanout=256 -Srundir=/run/flux -Sstatedir="$STATE_DIR" ` +
 		`-Slocal-uri=local:///run/flux/local -Stbon.connect_timeout="$RECKON_TIMEOUT" -Sbroker.quorum="$RECKON_QUORUM" ` +
@@ -59,7 +59,7 @@ func (s *script) runUnderFlux(e *metricset.Extra, p *part, pods int32, command b
 	if v.On("debugZeroMQ") {
 		options += " -Stbon.zmqdebug=1"
 	}
-	s.pre = lines(s.pre, v["preCommand"], workdir(e), `reckon_root="$RECKON_VIEW/view"
+	s.pre = joinLines(s.pre, v["preCommand"], workdir(e), `reckon_root="$RECKON_VIEW/view"
 export STATE_DIR="$reckon_root/var/lib/flux" PYTHONPATH=$(ls -d "$reckon_root"/lib/python3*/site-packages | head -1)
 mkdir -p "$STATE_DIR" /run/flux`)
 	start := `flux start -o --config "$reckon_root/etc/flux/config" ` + options
@@ -85,5 +85,5 @@ mkdir -p "$STATE_DIR" /run/flux`)
 	share := `for reckon_host in $RECKON_HOSTS; do
   case "$reckon_host" in "$RECKON_LEAD".*) ;; *) scp "$reckon_root/etc/curve/curve.cert" "$reckon_host:$reckon_root/etc/curve/curve.cert" ;; esac
 done`
-	s.command = lines(share, joinWords(start, "flux", v["submit"], flags, v["optionFlags"], watch, "--quiet -vvv", s.command))
+	s.command = joinLines(share, joinWords(start, "flux", v["submit"], flags, v["optionFlags"], watch, "--quiet -vvv", s.command))
 }

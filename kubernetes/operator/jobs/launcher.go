@@ -8,8 +8,8 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// launcher makes the containers of a launcher and its workers.
-func (b *builder) launcher(m *metricset.Measure) (launch, work container, err error) {
+// launcherContainers makes the containers of a launcher and its workers.
+func (b *builder) launcherContainers(m *metricset.Measure) (launch, work container, err error) {
 	if m.Shape == metricset.Mesh {
 		launch, work = b.meshContainers(m)
 		return launch, work, nil
@@ -18,11 +18,11 @@ func (b *builder) launcher(m *metricset.Measure) (launch, work container, err er
 	if m.Given.Image != "" {
 		image = m.Given.Image
 	}
-	env := variables("RECKON_METADATA", b.metadata(m), "RECKON_HOSTS", strings.Join(b.hosts(m), "\n"), "RECKON_PODS",
+	env := envVars("RECKON_METADATA", b.logHeader(m), "RECKON_HOSTS", strings.Join(b.hostNames(m), "\n"), "RECKON_PODS",
 		strconv.Itoa(int(*b.set.Spec.Pods)), "RECKON_TASKS", m.Values["tasks"])
 	launch = container{name: "launcher", image: image, workdir: m.Values["workdir"], file: "launcher.sh", env: env}
 	work = container{name: "workers", image: image, workdir: m.Values["workdir"], file: "worker.sh", env: env}
-	work.script = &script{pre: lines(startShell, writeHosts, writeProblemFile(m)), command: "sleep infinity"}
+	work.script = &script{pre: joinLines(startShell, writeHosts, writeProblemFile(m)), command: "sleep infinity"}
 	switch m.Name {
 	case "network-osu-benchmark":
 		launch.script, work.script = osuScript(m)
@@ -85,7 +85,7 @@ func writeProblemFile(m *metricset.Measure) string {
 // others write the command to a file that a prefix such as mpirun runs.
 func appScript(m *metricset.Measure) *script {
 	s := &script{
-		pre:     lines(startShell, printMetadata, writeHosts, writeProblemFile(m), awaitHosts, echo(markStart), echo(markPoint)),
+		pre:     joinLines(startShell, printMetadata, writeHosts, writeProblemFile(m), awaitHosts, echo(markStart), echo(markPoint)),
 		command: joinWords(m.Values["prefix"], "./problem.sh"),
 		post:    echo(markEnd),
 	}
@@ -93,13 +93,13 @@ func appScript(m *metricset.Measure) *script {
 		s.command = joinWords(m.Values["prefix"], m.Values["command"])
 	}
 	if m.Name == "app-bdas" {
-		s.pre = lines(startShell, printMetadata, writeProblemFile(m), awaitHosts, addresses, echo(markStart), echo(markPoint))
+		s.pre = joinLines(startShell, printMetadata, writeProblemFile(m), awaitHosts, addresses, echo(markStart), echo(markPoint))
 	}
 	return s
 }
 
 func osuScript(m *metricset.Measure) (launch, work *script) {
-	pre := lines(startShell, ranks, awaitHosts, addresses, "head -2 ./hostlist.txt > ./hostlist-pairs.txt", printMetadata)
+	pre := joinLines(startShell, ranks, awaitHosts, addresses, "head -2 ./hostlist.txt > ./hostlist-pairs.txt", printMetadata)
 	names := m.Lists["commands"]
 	switch {
 	case m.Values.On("all"):
@@ -125,11 +125,11 @@ func osuScript(m *metricset.Measure) (launch, work *script) {
 		run = append(run, echo(markPoint), showCommand(line), line+` || reckon_failed=1`)
 	}
 	launch = &script{
-		pre:     lines(pre, "reckon_failed=0", echo(markStart)),
-		command: lines(lines(run...), `[ "$reckon_failed" -eq 0 ]`),
+		pre:     joinLines(pre, "reckon_failed=0", echo(markStart)),
+		command: joinLines(joinLines(run...), `[ "$reckon_failed" -eq 0 ]`),
 		post:    echo(markEnd),
 	}
-	return launch, &script{pre: lines(startShell, ranks), command: "sleep infinity"}
+	return launch, &script{pre: joinLines(startShell, ranks), command: "sleep infinity"}
 }
 
 // showCommand prints a command before it runs.
@@ -139,7 +139,7 @@ func chatterbugScript(m *metricset.Measure) *script {
 	line := joinWords("mpirun --hostfile ./hostlist.txt --allow-run-as-root", m.Values["mpirun"],
 		metricset.ChatterbugProgram(m.Values["command"]), m.Values["args"])
 	return &script{
-		pre:     lines(startShell, ranks, awaitHosts, addresses, printMetadata, echo(markStart), echo(markPoint), showCommand(line)),
+		pre:     joinLines(startShell, ranks, awaitHosts, addresses, printMetadata, echo(markStart), echo(markPoint), showCommand(line)),
 		command: line,
 		post:    echo(markEnd),
 	}

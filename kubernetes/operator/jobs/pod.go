@@ -33,8 +33,8 @@ type container struct {
 	uid     *int64
 }
 
-// pod returns the specification of the pods of a part, including the additions of add-ons.
-func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
+// podSpec returns the specification of the pods of a part, including the additions of add-ons.
+func (b *builder) podSpec(m *metricset.Measure, p *jobPart) (core.PodSpec, error) {
 	spec := b.set.Spec
 	pod := core.PodSpec{
 		Subdomain:             spec.ServiceName,
@@ -48,7 +48,7 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 		pod.ShareProcessNamespace = nil // nothing is injected
 	}
 	if len(spec.Resources) > 0 {
-		list, err := quantities(spec.Resources)
+		list, err := parseQuantities(spec.Resources)
 		if err != nil {
 			return pod, err
 		}
@@ -61,23 +61,23 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 	if sole, given := m.Values["soleTenancy"]; given && sole == "true" {
 		pod.Affinity = spreadNodes(b.set.Name)
 	}
-	mounts, volumes := volumesOf(m)
+	mounts, volumes := addonVolumes(m)
 	items := map[string]string{} // keys of the ConfigMap and their files
 	if p.main.name != "" {
 		security := m.Given.Attributes.SecurityContext
 		if p.main.script != nil {
-			b.edit(m, p, &pod, items, &security)
+			b.editScript(m, p, &pod, items, &security)
 			key := p.job + ".sh"
-			b.scripts[key], items[key] = p.main.script.text(spec.Logging.Interactive && !p.workers), p.main.file
+			b.scripts[key], items[key] = p.main.script.render(spec.Logging.Interactive && !p.workers), p.main.file
 		}
-		c, err := b.container(m, &p.main, security)
+		c, err := b.buildContainer(m, &p.main, security)
 		if err != nil {
 			return pod, err
 		}
 		pod.Containers = append(pod.Containers, c)
 	}
-	for _, e := range addons(m, "application") {
-		c, err := application(e)
+	for _, e := range findAddons(m, "application") {
+		c, err := applicationContainer(e)
 		if err != nil {
 			return pod, err
 		}
@@ -87,7 +87,7 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 		}
 	}
 	if m.Attach == metricset.AttachSidecar {
-		pod.InitContainers = append(pod.InitContainers, b.sidecar(m))
+		pod.InitContainers = append(pod.InitContainers, b.probeSidecar(m))
 	}
 	pod.Volumes = append(pod.Volumes, volumes...)
 	if len(items) > 0 {
@@ -105,9 +105,9 @@ func (b *builder) pod(m *metricset.Measure, p *part) (core.PodSpec, error) {
 	return pod, nil
 }
 
-// container makes the container of a metric.
-func (b *builder) container(m *metricset.Measure, c *container, security v1alpha2.SecurityContext) (core.Container, error) {
-	resources, err := requirements(m.Given.Resources.Limits, m.Given.Resources.Requests)
+// buildContainer makes the container of a metric.
+func (b *builder) buildContainer(m *metricset.Measure, c *container, security v1alpha2.SecurityContext) (core.Container, error) {
+	resources, err := parseResources(m.Given.Resources.Limits, m.Given.Resources.Requests)
 	out := core.Container{
 		Name: c.name, Image: c.image, ImagePullPolicy: core.PullIfNotPresent, WorkingDir: c.workdir, Env: c.env, Resources: resources,
 		SecurityContext: securityContext(security), VolumeMounts: c.mounts,
@@ -128,19 +128,19 @@ func (b *builder) container(m *metricset.Measure, c *container, security v1alpha
 		out.Ports = []core.ContainerPort{{Name: "probe", ContainerPort: c.port}}
 	}
 	if c.name == "workers" { // the launcher waits for them
-		out.ReadinessProbe = &core.Probe{ProbeHandler: core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: portOf(c.port)}},
+		out.ReadinessProbe = &core.Probe{ProbeHandler: core.ProbeHandler{TCPSocket: &core.TCPSocketAction{Port: toIntOrString(c.port)}},
 			PeriodSeconds: 1, FailureThreshold: 60}
 	}
 	return out, err
 }
 
-// application returns the container of the add-on application, which is the measured one.
-func application(e *metricset.Extra) (core.Container, error) {
+// applicationContainer returns the container of the add-on application, which is the measured one.
+func applicationContainer(e *metricset.Extra) (core.Container, error) {
 	words, err := metricset.SplitCommand(e.Values["command"])
 	if err != nil {
 		return core.Container{}, fmt.Errorf("application: command: %w", err)
 	}
-	resources, err := requirements(e.Limits, e.Requests)
+	resources, err := parseResources(e.Limits, e.Requests)
 	return core.Container{
 		Name: "app-addon", Image: e.Values["image"], ImagePullPolicy: core.PullIfNotPresent, WorkingDir: e.Values["workdir"],
 		Command: words, Resources: resources,
@@ -149,7 +149,7 @@ func application(e *metricset.Extra) (core.Container, error) {
 	}, err
 }
 
-// securityContext returns the one that a file asks for, and no more.
+// securityContext returns the security context with only the rights that a file requests.
 func securityContext(s v1alpha2.SecurityContext) *core.SecurityContext {
 	out := &core.SecurityContext{Privileged: ptr.To(s.Privileged)}
 	var add []core.Capability
@@ -179,8 +179,8 @@ func restrictedContext(ptrace bool) *core.SecurityContext {
 	return out
 }
 
-// volumesOf returns the volumes of add-ons with their mounts.
-func volumesOf(m *metricset.Measure) (mounts []core.VolumeMount, volumes []core.Volume) {
+// addonVolumes returns the volumes of add-ons with their mounts.
+func addonVolumes(m *metricset.Measure) (mounts []core.VolumeMount, volumes []core.Volume) {
 	for i := range m.Addons {
 		e := &m.Addons[i]
 		if e.Family != "volume" {
@@ -225,7 +225,7 @@ func (b *builder) scriptVolume(items map[string]string) (core.Volume, core.Volum
 		core.VolumeMount{Name: name, MountPath: scriptFolder, ReadOnly: true}
 }
 
-// spreadNodes prefers pods of a set in one zone and on different nodes.
+// spreadNodes returns an affinity that prefers one zone and different nodes for the pods of a set.
 func spreadNodes(set string) *core.Affinity {
 	term := func(topology string) []core.WeightedPodAffinityTerm {
 		return []core.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: core.PodAffinityTerm{
@@ -240,15 +240,15 @@ func spreadNodes(set string) *core.Affinity {
 	}
 }
 
-func requirements(limits, requests v1alpha2.ContainerResource) (out core.ResourceRequirements, err error) {
-	if out.Limits, err = quantities(limits); err != nil {
+func parseResources(limits, requests v1alpha2.ContainerResource) (out core.ResourceRequirements, err error) {
+	if out.Limits, err = parseQuantities(limits); err != nil {
 		return out, err
 	}
-	out.Requests, err = quantities(requests)
+	out.Requests, err = parseQuantities(requests)
 	return out, err
 }
 
-func quantities(list v1alpha2.ContainerResource) (core.ResourceList, error) {
+func parseQuantities(list v1alpha2.ContainerResource) (core.ResourceList, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -263,7 +263,7 @@ func quantities(list v1alpha2.ContainerResource) (core.ResourceList, error) {
 	return out, nil
 }
 
-func variables(pairs ...string) (out []core.EnvVar) {
+func envVars(pairs ...string) (out []core.EnvVar) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		// $(NAME) in a value would be replaced by the kubelet.
 		out = append(out, core.EnvVar{Name: pairs[i], Value: strings.ReplaceAll(pairs[i+1], "$(", "$$(")})

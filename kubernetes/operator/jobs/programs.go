@@ -9,11 +9,11 @@ import (
 	"reckon/kubernetes/operator/metricset"
 )
 
-// nobody is the user of our own containers if they need no rights on a volume.
-const nobody = 65532
+// nobodyUser is the user of our own containers if they need no rights on a volume.
+const nobodyUser = 65532
 
-// program creates the container of a metric that is a program of its own.
-func (b *builder) program(m *metricset.Measure) (container, error) {
+// programContainer creates the container of a metric that is a program of its own.
+func (b *builder) programContainer(m *metricset.Measure) (container, error) {
 	image := m.Image
 	if m.Given.Image != "" {
 		image = m.Given.Image
@@ -22,7 +22,7 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 	if m.Shape == metricset.Storage {
 		c.name = "storage"
 	}
-	env := []string{"RECKON_METADATA", b.metadata(m)}
+	env := []string{"RECKON_METADATA", b.logHeader(m)}
 	switch m.Name {
 	case "io-probe":
 		c.image, c.env = b.config.ProbeImage, probeEnv()
@@ -38,9 +38,9 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 			m.Values["iodepth"], "RECKON_SIZE", m.Values["size"], "RECKON_DIRECTORY", m.Values["directory"])
 	case "io-ior":
 		c.script = &script{
-			pre:     lines(printMetadata, m.Values["pre"], echo(markStart), echo(markPoint)),
+			pre:     joinLines(printMetadata, m.Values["pre"], echo(markStart), echo(markPoint)),
 			command: joinWords(m.Values["prefix"], m.Values["command"]),
-			post:    lines(echo(markEnd), m.Values["post"]),
+			post:    joinLines(echo(markEnd), m.Values["post"]),
 		}
 	case "io-sysstat":
 		c.script = iostatScript(m)
@@ -51,7 +51,7 @@ func (b *builder) program(m *metricset.Measure) (container, error) {
 		c.script = ldmsScript(m)
 		env = append(env, "RECKON_RATE", m.Values["rate"], "RECKON_COMPLETIONS", m.Values["completions"])
 	}
-	c.env = variables(env...)
+	c.env = envVars(env...)
 	return c, nil
 }
 
@@ -63,17 +63,17 @@ func fioScript(m *metricset.Measure) *script {
 	}
 	command = joinWords(m.Values["prefix"], command)
 	return &script{
-		pre: lines(printMetadata,
+		pre: joinLines(printMetadata,
 			`filename=$RECKON_DIRECTORY/test-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')`,
 			m.Values["pre"], `echo "FIO COMMAND START"`, showCommand(command), `echo "FIO COMMAND END"`, echo(markStart), echo(markPoint)),
 		command: command,
-		post:    lines(echo(markEnd), m.Values["post"], joinWords(m.Values["prefix"], `rm -rf "$filename"`)),
+		post:    joinLines(echo(markEnd), m.Values["post"], joinWords(m.Values["prefix"], `rm -rf "$filename"`)),
 	}
 }
 
 // repeatCommand runs a command the given number of times, or until it fails.
 func repeatCommand(command, wait string) string {
-	return lines("reckon_point=0",
+	return joinLines("reckon_point=0",
 		`while [ "$RECKON_COMPLETIONS" -eq 0 ] || [ "$reckon_point" -lt "$RECKON_COMPLETIONS" ]; do`,
 		"  "+echo(markPoint), "  "+command+" || break", wait,
 		"  reckon_point=$((reckon_point + 1))", "done",
@@ -88,15 +88,15 @@ func iostatScript(m *metricset.Measure) *script {
 		format = ""
 	}
 	return &script{
-		pre:     lines(m.Values["pre"], printMetadata, echo(markStart)),
+		pre:     joinLines(m.Values["pre"], printMetadata, echo(markStart)),
 		command: repeatCommand(joinWords(m.Values["prefix"], `iostat -dxmy `+format+`"$RECKON_RATE" 1`), ""),
-		post:    lines(echo(markEnd), m.Values["post"]),
+		post:    joinLines(echo(markEnd), m.Values["post"]),
 	}
 }
 
 func ldmsScript(m *metricset.Measure) *script {
 	return &script{
-		pre: lines("mkdir -p /run/munge", "chown -R 0 /var/log/munge /var/lib/munge /etc/munge /run/munge",
+		pre: joinLines("mkdir -p /run/munge", "chown -R 0 /var/log/munge /var/lib/munge /etc/munge /run/munge",
 			`ldmsd -x sock:10444 -c /opt/sampler.conf -l /tmp/demo_ldmsd_log -v DEBUG -r "$(pwd)/ldmsd.pid"`, printMetadata,
 			echo(markStart)),
 		command: repeatCommand(m.Values["command"], `  sleep "$RECKON_RATE"`),
@@ -114,9 +114,9 @@ func hwlocScript(m *metricset.Measure) *script {
 		run = append(run, echo(markPoint), showCommand(c), c+" || reckon_failed=1")
 	}
 	return &script{
-		pre: lines(printMetadata, "[ ! -r /root/.profile ] || . /root/.profile", "export PATH=/opt/view/bin:$PATH", "reckon_failed=0",
+		pre: joinLines(printMetadata, "[ ! -r /root/.profile ] || . /root/.profile", "export PATH=/opt/view/bin:$PATH", "reckon_failed=0",
 			echo(markStart)),
-		command: lines(lines(run...), `[ "$reckon_failed" -eq 0 ]`),
+		command: joinLines(joinLines(run...), `[ "$reckon_failed" -eq 0 ]`),
 		post:    echo(markEnd),
 	}
 }
@@ -127,11 +127,11 @@ func (b *builder) meshContainers(m *metricset.Measure) (launch, work container) 
 	port := m.Values["port"]
 	number, _ := strconv.ParseInt(port, 10, 32) // validated
 	work = container{name: "workers", image: b.config.ProbeImage, args: []string{"probe", "network", "--listen", ":" + port},
-		port: int32(number), uid: ptr.To(int64(nobody))}
+		port: int32(number), uid: ptr.To(int64(nobodyUser))}
 	launch = container{name: "launcher", image: b.config.ProbeImage, uid: work.uid,
 		port: b.config.ProbePort, env: probeEnv(),
 		args: []string{"probe", "network", "--listen", ":" + port, "--results", ":" + strconv.Itoa(int(b.config.ProbePort)), "--summary",
 			terminationLog, "--trials", m.Values["trials"], "--message", m.Values["messageSize"], "--duration", m.Values["seconds"] + "s",
-			"--hosts", strings.Join(b.hosts(m), ",")}}
+			"--hosts", strings.Join(b.hostNames(m), ",")}}
 	return launch, work
 }

@@ -19,8 +19,8 @@ const (
 // script is a bash script: the part before the command, the command, and the part after it.
 type script struct{ pre, command, post string }
 
-// text returns the whole script. Its exit code is the command's.
-func (s *script) text(interactive bool) string {
+// render returns the whole script. Its exit code is the command's.
+func (s *script) render(interactive bool) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n" + strings.Trim(s.pre, "\n") + "\n")
 	b.WriteString(strings.Trim(s.command, "\n") + "\nreckon_status=$?\n")
@@ -38,7 +38,7 @@ const printMetadata = `printf 'METADATA START %s\nMETADATA END\n' "$RECKON_METAD
 
 func echo(mark string) string { return `echo "` + mark + `"` }
 
-func lines(parts ...string) string {
+func joinLines(parts ...string) string {
 	var kept []string
 	for _, p := range parts {
 		if p = strings.Trim(p, "\n"); p != "" {
@@ -48,8 +48,9 @@ func lines(parts ...string) string {
 	return strings.Join(kept, "\n")
 }
 
-// edit lets the add-ons of a metric edit the script of a part.
-func (b *builder) edit(m *metricset.Measure, p *part, pod *core.PodSpec, items map[string]string, security *v1alpha2.SecurityContext) {
+// editScript lets the add-ons of a metric edit the script of a part.
+func (b *builder) editScript(m *metricset.Measure, p *jobPart, pod *core.PodSpec, items map[string]string,
+	security *v1alpha2.SecurityContext) {
 	for i := range m.Addons {
 		e := &m.Addons[i]
 		if t := e.Values["target"]; t != "" && t != p.target && t != p.job {
@@ -73,9 +74,9 @@ func (b *builder) edit(m *metricset.Measure, p *part, pod *core.PodSpec, items m
 
 // wrapCommand puts the texts of the add-on commands before, around and after the command.
 func (s *script) wrapCommand(e *metricset.Extra) {
-	s.pre = lines(s.pre, e.Values["preBlock"])
+	s.pre = joinLines(s.pre, e.Values["preBlock"])
 	s.command = joinWords(e.Values["prefix"], s.command, e.Values["suffix"])
-	s.post = lines(s.post, e.Values["postBlock"])
+	s.post = joinLines(s.post, e.Values["postBlock"])
 }
 
 // joinWords puts the words of a command on one line.

@@ -20,9 +20,9 @@ const ProbeContainer = "reckon-probe"
 // terminationLog is the file of a container that the kubelet puts into the pod's status at its end.
 const terminationLog = "/dev/termination-log"
 
-// sidecar returns the probe as a native sidecar, which is an init container that keeps running. The kubelet stops it
+// probeSidecar returns the probe as a native sidecar, which is an init container that keeps running. The kubelet stops it
 // after the application has ended. If the probe itself ends, the pod continues.
-func (b *builder) sidecar(m *metricset.Measure) core.Container {
+func (b *builder) probeSidecar(m *metricset.Measure) core.Container {
 	return core.Container{
 		Name: ProbeContainer, Image: b.config.ProbeImage, ImagePullPolicy: core.PullIfNotPresent,
 		Args: b.probeArgs(m), Env: probeEnv(), RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
@@ -88,4 +88,4 @@ func probeResources() core.ResourceRequirements {
 	}
 }
 
-func portOf(port int32) intstr.IntOrString { return intstr.FromInt32(port) }
+func toIntOrString(port int32) intstr.IntOrString { return intstr.FromInt32(port) }

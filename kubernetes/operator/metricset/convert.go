@@ -14,15 +14,15 @@ import (
 // Convert moves fields of older versions of a MetricSet to their current place and sets defaults. notes describe the
 // moved fields, and problems describe fields that cannot be moved.
 func Convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem) {
-	notes, problems, _ = convert(spec)
+	notes, problems, _ = convertSpec(spec)
 	return notes, problems
 }
 
-// origin is the former place of a field, because messages about a problem must name the place in the user's older file.
-type origin struct{ now, before string }
+// fieldOrigin is the former place of a field, because messages about a problem must name the place in the user's older file.
+type fieldOrigin struct{ now, before string }
 
-// convert is like Convert and also returns the origins of fields.
-func convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, moved []origin) {
+// convertSpec is like Convert and also returns the origins of fields.
+func convertSpec(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, moved []fieldOrigin) {
 	setDefaults(spec)
 	for i := range spec.Metrics {
 		n, p, o := moveNumbers(&spec.Metrics[i], fmt.Sprintf("spec.metrics[%d]", i))
@@ -49,8 +49,8 @@ func convert(spec *v1alpha2.MetricSetSpec) (notes []string, problems []Problem, 
 	return notes, problems, moved
 }
 
-// asWritten names the fields of problems as the file does.
-func asWritten(problems []Problem, moved []origin) {
+// useWrittenNames names the fields of problems as the file does.
+func useWrittenNames(problems []Problem, moved []fieldOrigin) {
 	for i, p := range problems {
 		for _, o := range moved {
 			if rest, ok := strings.CutPrefix(p.Field, o.now); ok &&
@@ -78,7 +78,7 @@ func setDefaults(spec *v1alpha2.MetricSetSpec) {
 
 // moveNumbers moves the fields rate and completions of v1alpha1 to the metrics that sample. In v1alpha1 every metric
 // had both fields, but the other metrics never used them. Their default was 0.
-func moveNumbers(m *v1alpha2.Metric, at string) (notes []string, problems []Problem, moved []origin) {
+func moveNumbers(m *v1alpha2.Metric, at string) (notes []string, problems []Problem, moved []fieldOrigin) {
 	kind, known := FindKind(m.Name)
 	for _, old := range []struct {
 		name  string
@@ -99,7 +99,7 @@ func moveNumbers(m *v1alpha2.Metric, at string) (notes []string, problems []Prob
 			notes = append(notes, field+" was left out: 0 means the default")
 		default:
 			setOption(&m.Options, old.name, intstr.FromInt32(n))
-			notes, moved = append(notes, field+" is now "+to), append(moved, origin{to, field})
+			notes, moved = append(notes, field+" is now "+to), append(moved, fieldOrigin{to, field})
 		}
 	}
 	return notes, problems, moved
@@ -112,8 +112,8 @@ func setOption(to *map[string]intstr.IntOrString, name string, v intstr.IntOrStr
 	(*to)[name] = v
 }
 
-// shaped returns the indexes of metrics of some shape.
-func shaped(spec *v1alpha2.MetricSetSpec, shapes ...Shape) (at []int) {
+// findShapes returns the indexes of metrics of some shape.
+func findShapes(spec *v1alpha2.MetricSetSpec, shapes ...Shape) (at []int) {
 	for i, m := range spec.Metrics {
 		if k, ok := FindKind(m.Name); ok && slices.Contains(shapes, k.Shape) {
 			at = append(at, i)
@@ -122,10 +122,11 @@ func shaped(spec *v1alpha2.MetricSetSpec, shapes ...Shape) (at []int) {
 	return at
 }
 
-func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplication) (notes []string, problems []Problem, moved []origin) {
-	to := shaped(spec, Application)
+func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplication) (notes []string, problems []Problem,
+	moved []fieldOrigin) {
+	to := findShapes(spec, Application)
 	if len(to) == 0 {
-		to = shaped(spec, System) // they look at the machine, beside the application if there is one
+		to = findShapes(spec, System) // they look at the machine, beside the application if there is one
 	}
 	if len(to) == 0 {
 		return nil, []Problem{
@@ -166,7 +167,7 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 	for _, i := range to {
 		m := &spec.Metrics[i]
 		for j := range addons {
-			moved = append(moved, originsOf(fmt.Sprintf("spec.metrics[%d].addons[%d]", i, len(m.Addons)+j), from[j])...)
+			moved = append(moved, addonOrigins(fmt.Sprintf("spec.metrics[%d].addons[%d]", i, len(m.Addons)+j), from[j])...)
 		}
 		m.Addons = append(m.Addons, addons...)
 		notes = append(notes, fmt.Sprintf("spec.application is now the add-on application of spec.metrics[%d]", i))
@@ -180,15 +181,15 @@ func moveApplication(spec *v1alpha2.MetricSetSpec, app *v1alpha2.LegacyApplicati
 	return notes, problems, moved
 }
 
-// originsOf returns the places of an add-on that was made of a block of an older file.
-func originsOf(now, before string) []origin {
-	return []origin{{now + ".options.workdir", before + ".workingDir"}, {now + ".options", before},
+// addonOrigins returns the places of an add-on that was made of a block of an older file.
+func addonOrigins(now, before string) []fieldOrigin {
+	return []fieldOrigin{{now + ".options.workdir", before + ".workingDir"}, {now + ".options", before},
 		{now + ".mapOptions.resourceLimits", before + ".resources.limits"},
 		{now + ".mapOptions.resourceRequests", before + ".resources.requests"}, {now + ".mapOptions", before}, {now, before}}
 }
 
-func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (notes []string, problems []Problem, moved []origin) {
-	to := shaped(spec, Storage)
+func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (notes []string, problems []Problem, moved []fieldOrigin) {
+	to := findShapes(spec, Storage)
 	if len(to) == 0 {
 		return nil, []Problem{
 			{"spec.storage", "no metric of this set measures storage",
@@ -201,7 +202,7 @@ func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (note
 			if problem.Message != "" {
 				return notes, append(problems, problem), moved
 			}
-			moved = append(moved, originsOf(fmt.Sprintf("spec.metrics[%d].addons[%d]", i, len(m.Addons)), "spec.storage.volume")...)
+			moved = append(moved, addonOrigins(fmt.Sprintf("spec.metrics[%d].addons[%d]", i, len(m.Addons)), "spec.storage.volume")...)
 			m.Addons = append(m.Addons, v)
 			notes = append(notes, fmt.Sprintf("spec.storage.volume is now the add-on %s of spec.metrics[%d]", v.Name, i))
 		}
@@ -217,7 +218,7 @@ func moveStorage(spec *v1alpha2.MetricSetSpec, st *v1alpha2.LegacyStorage) (note
 			setOption(&m.Options, c[0], intstr.FromString(c[1]))
 			now := fmt.Sprintf("spec.metrics[%d].options.%s", i, c[0])
 			notes, moved = append(notes, fmt.Sprintf("spec.storage.commands.%s is now %s", c[0], now)),
-				append(moved, origin{now, "spec.storage.commands." + c[0]})
+				append(moved, fieldOrigin{now, "spec.storage.commands." + c[0]})
 		}
 	}
 	return notes, problems, moved

@@ -72,8 +72,8 @@ func number(name, value string) Option { return Option{Name: name, Type: Int, De
 func script(name, value string) Option { return Option{Name: name, Type: Script, Default: value} }
 func toggle(name, value string) Option { return Option{Name: name, Type: Bool, Default: value} }
 
-// launcher has the options of the family app-*.
-func launcher(name, image, family, command, prefix, workdir string, more ...Option) Kind {
+// launcherKind has the options of the family app-*.
+func launcherKind(name, image, family, command, prefix, workdir string, more ...Option) Kind {
 	return Kind{Name: name, Family: family, Shape: Launcher, Image: image, MinPods: 2,
 		Options: append([]Option{script("command", command), script("prefix", prefix), text("workdir", workdir)}, more...)}
 }
@@ -85,22 +85,22 @@ func Kinds() []Kind {
 	kinds := append([]Kind{}, perfKinds()...)
 	kinds = append(kinds, networkKinds()...)
 	return append(kinds,
-		launcher("app-amg", images+"amg:latest", "solver", "amg", hosts, "/opt/AMG"),
-		launcher("app-bdas", images+"bdas:latest", "machine-learning",
+		launcherKind("app-amg", images+"amg:latest", "solver", "amg", hosts, "/opt/AMG"),
+		launcherKind("app-bdas", images+"bdas:latest", "machine-learning",
 			"mpirun --allow-run-as-root -np 4 --hostfile ./hostlist.txt Rscript /opt/bdas/benchmarks/r/princomp.r 250 50", "/bin/bash",
 			"/opt/bdas/benchmarks/r"),
-		one(launcher("app-cabanapic", images+"cabanapic:latest", "simulation", "cbnpic", "/bin/bash", "/opt/cabanaPIC/build")),
+		one(launcherKind("app-cabanapic", images+"cabanapic:latest", "simulation", "cbnpic", "/bin/bash", "/opt/cabanaPIC/build")),
 		customKind(),
 		hplKind(),
-		launcher("app-kripke", images+"kripke:latest", "solver", "kripke", hosts, "/opt/kripke"),
-		launcher("app-laghos", images+"laghos:latest", "solver", "mpirun -np 4 --hostfile ./hostlist.txt ./laghos", "/bin/bash",
+		launcherKind("app-kripke", images+"kripke:latest", "solver", "kripke", hosts, "/opt/kripke"),
+		launcherKind("app-laghos", images+"laghos:latest", "solver", "mpirun -np 4 --hostfile ./hostlist.txt ./laghos", "/bin/bash",
 			"/workflow/laghos"),
 		lammpsKind(),
-		launcher("app-nekbone", images+"nekbone:latest", "solver", "mpiexec --hostfile ./hostlist.txt -np 2 ./nekbone", "/bin/bash",
+		launcherKind("app-nekbone", images+"nekbone:latest", "solver", "mpiexec --hostfile ./hostlist.txt -np 2 ./nekbone", "/bin/bash",
 			"/root/nekbone-3.0/test/example2"),
-		launcher("app-pennant", images+"pennant:latest", "simulation", "pennant /opt/pennant/test/sedovsmall/sedovsmall.pnt", hosts,
+		launcherKind("app-pennant", images+"pennant:latest", "simulation", "pennant /opt/pennant/test/sedovsmall/sedovsmall.pnt", hosts,
 			"/opt/pennant/test"),
-		launcher("app-quicksilver", images+"quicksilver:latest", "simulation",
+		launcherKind("app-quicksilver", images+"quicksilver:latest", "simulation",
 			"qs /opt/quicksilver/Examples/CORAL2_Benchmark/Problem1/Coral2_P1.inp", hosts, "/opt/quicksilver/Examples"),
 	)
 }
@@ -162,14 +162,14 @@ func networkKinds() []Kind {
 }
 
 func customKind() Kind {
-	k := launcher("app-custom", "", "proxyapp", "", "", "", toggle("soleTenancy", "false"))
+	k := launcherKind("app-custom", "", "proxyapp", "", "", "", toggle("soleTenancy", "false"))
 	k.MinPods, k.ImageRequired = 1, true
 	k.Options[0].Required = true
 	return k
 }
 
 func lammpsKind() Kind {
-	k := launcher("app-lammps", images+"lammps:latest", "simulation",
+	k := launcherKind("app-lammps", images+"lammps:latest", "simulation",
 		"mpirun --hostfile ./hostlist.txt -np 2 --map-by socket lmp -v x 2 -v y 2 -v z 2 -in in.reaxc.hns -nocite", "",
 		"/opt/lammps/examples/reaxff/HNS", toggle("soleTenancy", "false"))
 	k.MinPods = 1

@@ -18,7 +18,7 @@ type Problem struct {
 	Message, Remedy string
 }
 
-// Error joins the three.
+// Error returns the field, the reason and the remedy.
 func (p Problem) Error() string {
 	if p.Remedy == "" {
 		return p.Field + ": " + p.Message
@@ -53,7 +53,7 @@ func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Va
 		path := field + "." + name
 		i := slices.IndexFunc(known, func(o Option) bool { return o.Name == name || o.Alias == name })
 		if i < 0 {
-			problems = append(problems, unknown(at, "options", name, kind))
+			problems = append(problems, unknownOption(at, "options", name, kind))
 			continue
 		}
 		o := known[i]
@@ -62,7 +62,7 @@ func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Va
 			continue
 		}
 		seen[o.Name] = name
-		text, problem := o.read(given[name])
+		text, problem := o.parseValue(given[name])
 		if problem.Message != "" {
 			problem.Field = path
 			problems = append(problems, problem)
@@ -82,11 +82,11 @@ func readOptions(at string, given map[string]intstr.IntOrString, kind *Kind) (Va
 	return values, warnings, problems
 }
 
-// unknown returns the problem of an option that does not exist there, with the one that was probably meant.
-func unknown(at, where, name string, kind *Kind) Problem {
+// unknownOption returns the problem of an unknown option, with the name of the most similar option.
+func unknownOption(at, where, name string, kind *Kind) Problem {
 	plain := func(s string) string { return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(s)) }
 	names := map[string][]string{"options": optionNames(kind.Options), "listOptions": optionNames(kind.Lists), "mapOptions": kind.Maps}
-	p := Problem{at + "." + where + "." + clip(name), "there is no such option", "known are " + namesOr(names[where])}
+	p := Problem{at + "." + where + "." + shorten(name), "there is no such option", "known are " + nameAlternatives(names[where])}
 	for _, other := range []string{"options", "listOptions", "mapOptions"} {
 		for _, n := range names[other] {
 			if plain(n) == plain(name) {
@@ -98,8 +98,8 @@ func unknown(at, where, name string, kind *Kind) Problem {
 	return p
 }
 
-// read returns the value of an option as text.
-func (o Option) read(v intstr.IntOrString) (string, Problem) {
+// parseValue returns the value of an option as text.
+func (o Option) parseValue(v intstr.IntOrString) (string, Problem) {
 	switch o.Type {
 	case Int:
 		if v.Type != intstr.Int {
@@ -107,7 +107,7 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 				return "", Problem{"", fmt.Sprintf("%q is a text, and a number is needed", v.StrVal),
 					fmt.Sprintf("write it without quotes: %s: %s", o.Name, v.StrVal)}
 			}
-			return "", Problem{"", fmt.Sprintf("%q is not a number", clip(v.StrVal)),
+			return "", Problem{"", fmt.Sprintf("%q is not a number", shorten(v.StrVal)),
 				fmt.Sprintf("write a whole number: %s: %s", o.Name, o.Default)}
 		}
 		if int64(v.IntVal) < o.Min {
@@ -123,7 +123,7 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 		if o.Type == Present {
 			return "true", Problem{}
 		}
-		return "", Problem{"", fmt.Sprintf("%q is neither true nor false", clip(v.String())),
+		return "", Problem{"", fmt.Sprintf("%q is neither true nor false", shorten(v.String())),
 			fmt.Sprintf("write %s: \"true\" or \"false\", in quotes", o.Name)}
 	}
 	text := v.String()
@@ -131,7 +131,7 @@ func (o Option) read(v intstr.IntOrString) (string, Problem) {
 		return "", Problem{"", "holds a zero byte", "leave it out"}
 	}
 	if len(o.OneOf) > 0 && !slices.Contains(o.OneOf, text) {
-		return "", Problem{"", fmt.Sprintf("%q is unknown", clip(text)), "one of " + strings.Join(o.OneOf, ", ")}
+		return "", Problem{"", fmt.Sprintf("%q is unknown", shorten(text)), "one of " + strings.Join(o.OneOf, ", ")}
 	}
 	return text, Problem{}
 }
@@ -144,8 +144,8 @@ func optionNames(known []Option) []string {
 	return names
 }
 
-// clip shortens external text for a message.
-func clip(s string) string {
+// shorten shortens external text for a message.
+func shorten(s string) string {
 	const most = 80
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "..."

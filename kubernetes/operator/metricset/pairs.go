@@ -12,7 +12,7 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// checkPairs rejects combinations that do not fit, and decides how a metric attaches.
+// checkPairs rejects unsupported combinations of options, and decides how a metric attaches.
 func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []string, problems []Problem) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(m.Addons, func(e Extra) bool { return e.Name == name })
@@ -36,11 +36,11 @@ func checkPairs(m *Measure, given *v1alpha2.Metric, at string) (warnings []strin
 				e.Name + " needs a metric with a launcher and workers, and " + m.Name + " has none", "use an app- metric"})
 		}
 		if t := e.Values["target"]; t != "" && !slices.Contains(m.Targets(), t) {
-			problems = append(problems, Problem{field + ".options.target", fmt.Sprintf("there is no job %q", clip(t)),
+			problems = append(problems, Problem{field + ".options.target", fmt.Sprintf("there is no job %q", shorten(t)),
 				"one of " + strings.Join(m.Targets(), ", ")})
 		}
 		if t := e.Values["containerTarget"]; t != "" && !slices.Contains(m.Containers(), t) {
-			problems = append(problems, Problem{field + ".options.containerTarget", fmt.Sprintf("there is no container %q", clip(t)),
+			problems = append(problems, Problem{field + ".options.containerTarget", fmt.Sprintf("there is no container %q", shorten(t)),
 				"one of " + strings.Join(m.Containers(), ", ")})
 		}
 	}

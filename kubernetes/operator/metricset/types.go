@@ -15,9 +15,9 @@ func checkTypes(doc []byte) error {
 			Pods, DeadlineSeconds any
 			Resources             map[string]any
 			Metrics               []struct {
-				written
+				rawOptions
 				Resources struct{ Limits, Requests map[string]any }
-				Addons    []written
+				Addons    []rawOptions
 			}
 		}
 	}
@@ -26,22 +26,22 @@ func checkTypes(doc []byte) error {
 	}
 	for name, v := range map[string]any{"pods": root.Spec.Pods, "deadlineSeconds": root.Spec.DeadlineSeconds} {
 		if text, quoted := v.(string); quoted {
-			return fmt.Errorf("spec.%s: %q is a text, and a number is needed; write it without quotes", name, clip(text))
+			return fmt.Errorf("spec.%s: %q is a text, and a number is needed; write it without quotes", name, shorten(text))
 		}
 	}
-	if err := scalars("spec.resources", root.Spec.Resources); err != nil {
+	if err := checkScalars("spec.resources", root.Spec.Resources); err != nil {
 		return err
 	}
 	for i, m := range root.Spec.Metrics {
 		at := fmt.Sprintf("spec.metrics[%d]", i)
-		for _, err := range []error{m.check(at), scalars(at+".resources.limits", m.Resources.Limits),
-			scalars(at+".resources.requests", m.Resources.Requests)} {
+		for _, err := range []error{m.checkTypes(at), checkScalars(at+".resources.limits", m.Resources.Limits),
+			checkScalars(at+".resources.requests", m.Resources.Requests)} {
 			if err != nil {
 				return err
 			}
 		}
 		for j, a := range m.Addons {
-			if err := a.check(fmt.Sprintf("%s.addons[%d]", at, j)); err != nil {
+			if err := a.checkTypes(fmt.Sprintf("%s.addons[%d]", at, j)); err != nil {
 				return err
 			}
 		}
@@ -49,43 +49,43 @@ func checkTypes(doc []byte) error {
 	return nil
 }
 
-// written are the options of a metric or an add-on, of whatever type.
-type written struct {
+// rawOptions are the options of a metric or an add-on as written, of any type.
+type rawOptions struct {
 	Options     map[string]any
 	ListOptions map[string][]any
 	MapOptions  map[string]map[string]any
 }
 
-func (w *written) check(at string) error {
-	if err := scalars(at+".options", w.Options); err != nil {
+func (w *rawOptions) checkTypes(at string) error {
+	if err := checkScalars(at+".options", w.Options); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.ListOptions)) {
 		for i, v := range w.ListOptions[name] {
-			if err := scalar(fmt.Sprintf("%s.listOptions.%s[%d]", at, name, i), v); err != nil {
+			if err := checkScalar(fmt.Sprintf("%s.listOptions.%s[%d]", at, name, i), v); err != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.MapOptions)) {
-		if err := scalars(at+".mapOptions."+name, w.MapOptions[name]); err != nil {
+		if err := checkScalars(at+".mapOptions."+name, w.MapOptions[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func scalars(at string, list map[string]any) error {
+func checkScalars(at string, list map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		if err := scalar(at+"."+name, list[name]); err != nil {
+		if err := checkScalar(at+"."+name, list[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// scalar checks that a value is a whole number or a text. YAML reads true, no and 0.5 as neither.
-func scalar(field string, v any) error {
+// checkScalar checks that a value is a whole number or a text. YAML reads true, no and 0.5 as neither.
+func checkScalar(field string, v any) error {
 	switch v := v.(type) {
 	case string:
 		return nil

@@ -15,7 +15,7 @@ import (
 	"reckon/kubernetes/operator/api/v1alpha2"
 )
 
-// Set is a MetricSet that may be run: converted, with all defaults, and found to be right.
+// Set is a valid MetricSet, converted and with all defaults.
 type Set struct {
 	Name, Namespace string
 	Spec            *v1alpha2.MetricSetSpec
@@ -79,9 +79,9 @@ func FindAddon(name string) (AddonKind, bool) {
 func Read(ms *v1alpha2.MetricSet) (*Set, []Problem) {
 	spec := ms.Spec.DeepCopy()
 	s := &Set{Name: ms.Name, Namespace: ms.Namespace, Spec: spec}
-	notes, problems, moved := convert(spec)
+	notes, problems, moved := convertSpec(spec)
 	s.Notes = notes
-	defer func() { asWritten(problems, moved) }()
+	defer func() { useWrittenNames(problems, moved) }()
 	problems = append(problems, checkSpec(spec)...)
 	seen := map[string]int{}
 	for i := range spec.Metrics {
@@ -146,7 +146,7 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 		if _, addon := FindAddon(m.Name); addon {
 			remedy = "it is an add-on: write it under addons of a metric"
 		}
-		return out, nil, []Problem{{at + ".name", fmt.Sprintf("there is no metric %q", clip(m.Name)), remedy}}
+		return out, nil, []Problem{{at + ".name", fmt.Sprintf("there is no metric %q", shorten(m.Name)), remedy}}
 	}
 	out = Measure{Kind: kind, Given: m, Job: fmt.Sprintf("%s-%d", kind.Name, index), Lists: map[string][]string{}}
 	out.Values, warnings, problems = readOptions(at, m.Options, &kind)
@@ -155,7 +155,7 @@ func readMetric(spec *v1alpha2.MetricSetSpec, m *v1alpha2.Metric, at string, ind
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.MapOptions)) {
 		if !slices.Contains(kind.Maps, name) {
-			problems = append(problems, unknown(at, "mapOptions", name, &kind))
+			problems = append(problems, unknownOption(at, "mapOptions", name, &kind))
 		}
 	}
 	if kind.ImageRequired && m.Image == "" {
@@ -184,18 +184,18 @@ func readList(out *Measure, at, name string, given []intstr.IntOrString) (proble
 	field := at + ".listOptions." + name
 	i := slices.IndexFunc(out.Kind.Lists, func(o Option) bool { return o.Name == name || o.Alias == name })
 	if i < 0 {
-		return []Problem{unknown(at, "listOptions", name, &out.Kind)}
+		return []Problem{unknownOption(at, "listOptions", name, &out.Kind)}
 	}
 	o := out.Kind.Lists[i]
 	for n, v := range given {
-		text, problem := o.read(v)
+		text, problem := o.parseValue(v)
 		if problem.Message != "" {
 			problem.Field = fmt.Sprintf("%s[%d]", field, n)
 			problems = append(problems, problem)
 			continue
 		}
 		if slices.Contains(out.Lists[o.Name], text) {
-			problems = append(problems, Problem{fmt.Sprintf("%s[%d]", field, n), fmt.Sprintf("%q is there twice", clip(text)),
+			problems = append(problems, Problem{fmt.Sprintf("%s[%d]", field, n), fmt.Sprintf("%q is there twice", shorten(text)),
 				"leave out one of them"})
 		}
 		out.Lists[o.Name] = append(out.Lists[o.Name], text)
@@ -209,14 +209,14 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 		field := fmt.Sprintf("%s.addons[%d]", at, j)
 		kind, known := FindAddon(a.Name)
 		if !known {
-			problems = append(problems, Problem{field + ".name", fmt.Sprintf("there is no add-on %q", clip(a.Name)),
+			problems = append(problems, Problem{field + ".name", fmt.Sprintf("there is no add-on %q", shorten(a.Name)),
 				"known are " + strings.Join(addonNames(), ", ")})
 			continue
 		}
 		values, w, p := readOptions(field, a.Options, &Kind{Options: kind.Options, Maps: kind.Maps})
 		warnings, problems = append(warnings, w...), append(problems, p...)
 		for _, name := range slices.Sorted(maps.Keys(a.ListOptions)) {
-			problems = append(problems, unknown(field, "listOptions", name, &Kind{Options: kind.Options, Maps: kind.Maps}))
+			problems = append(problems, unknownOption(field, "listOptions", name, &Kind{Options: kind.Options, Maps: kind.Maps}))
 		}
 		e := Extra{AddonKind: kind, Values: values, Maps: map[string]map[string]string{}}
 		problems = append(problems, readMaps(&e, a, field)...)
@@ -238,7 +238,7 @@ func readAddons(out *Measure, m *v1alpha2.Metric, at string) (warnings []string,
 	return warnings, problems
 }
 
-// checkCommand holds that the command of an application can be split into a program and its arguments.
+// checkCommand checks that the command of an application can be split into a program and its arguments.
 func checkCommand(command, field string) []Problem {
 	words, err := SplitCommand(command)
 	switch {
@@ -276,7 +276,7 @@ func SplitCommand(text string) (words []string, err error) {
 		}
 	}
 	if quote != 0 {
-		return nil, fmt.Errorf("%q has a quote without an end", clip(text))
+		return nil, fmt.Errorf("%q has a quote without an end", shorten(text))
 	}
 	if inside {
 		words = append(words, word.String())
@@ -289,7 +289,7 @@ func readMaps(e *Extra, a v1alpha2.MetricAddon, field string) (problems []Proble
 		at := field + ".mapOptions." + name
 		switch {
 		case !slices.Contains(e.AddonKind.Maps, name):
-			problems = append(problems, unknown(field, "mapOptions", name, &Kind{Options: e.Options, Maps: e.AddonKind.Maps}))
+			problems = append(problems, unknownOption(field, "mapOptions", name, &Kind{Options: e.Options, Maps: e.AddonKind.Maps}))
 		case name == "resourceLimits":
 			e.Limits = a.MapOptions[name]
 			problems = append(problems, checkQuantities(at, e.Limits)...)
@@ -317,7 +317,7 @@ func checkVolume(e *Extra, field string, names, paths map[string]string) (proble
 		problems = append(problems, Problem{field + ".options.name", why[0], "write a name such as data"})
 	}
 	if !path.IsAbs(mount) || mount == "/" || strings.Contains(mount, ":") {
-		problems = append(problems, Problem{field + ".options.path", fmt.Sprintf("%q is no folder to mount at", clip(e.Values["path"])),
+		problems = append(problems, Problem{field + ".options.path", fmt.Sprintf("%q is no folder to mount at", shorten(e.Values["path"])),
 			"write an absolute path below /, without a colon"})
 	}
 	if first := names[name]; first != "" {
@@ -337,7 +337,7 @@ func checkQuantities(field string, list v1alpha2.ContainerResource) (problems []
 		v := list[name]
 		q, err := resource.ParseQuantity(v.String())
 		if err != nil {
-			problems = append(problems, Problem{field + "." + name, fmt.Sprintf("%q is not a quantity", clip(v.String())),
+			problems = append(problems, Problem{field + "." + name, fmt.Sprintf("%q is not a quantity", shorten(v.String())),
 				"write one such as 500m or 2Gi"})
 		} else if q.Sign() < 0 {
 			problems = append(problems, Problem{field + "." + name, v.String() + " is negative", "write 0 or more"})
@@ -374,7 +374,7 @@ func addonNames() (names []string) {
 	return names
 }
 
-func namesOr(names []string) string {
+func nameAlternatives(names []string) string {
 	if len(names) == 0 {
 		return "none"
 	}

@@ -100,7 +100,7 @@ func TestRealCollector(t *testing.T) {
 			dir := t.TempDir()
 			pod := &core.Pod{Spec: core.PodSpec{Containers: []core.Container{{Name: "web"}}}}
 			pod.Annotations = annotations(dir, at)
-			if _, err := (&Logs{Image: "otelcol"}).add(pod); err != nil {
+			if _, err := (&Logs{Image: "otelcol"}).addCollector(pod); err != nil {
 				t.Fatal(err)
 			}
 			stop := startCollector(t, program, &pod.Spec.InitContainers[0])

@@ -19,7 +19,7 @@ const configVariable = "RECKON_LOGS_CONFIG"
 // setConfig sets the configuration of the log collector. It is a file in a volume of the pod, or is built from the
 // pod's annotations. The collector replaces ${env:NAME}, so values of annotations are quoted as JSON with each $
 // doubled.
-func (l *Logs) setConfig(w *wish, pod *core.Pod, c *core.Container, dir string) error {
+func (l *Logs) setConfig(w *logRequest, pod *core.Pod, c *core.Container, dir string) error {
 	field := func(name, path string) core.EnvVar {
 		return core.EnvVar{Name: name, ValueFrom: &core.EnvVarSource{FieldRef: &core.ObjectFieldSelector{FieldPath: path}}}
 	}
@@ -27,11 +27,11 @@ func (l *Logs) setConfig(w *wish, pod *core.Pod, c *core.Container, dir string) 
 		field("POD_NAMESPACE", "metadata.namespace"),
 		field("POD_IP", "status.podIP"), field("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"))
 	for name, v := range map[string]string{"APPLICATION_LOG_DIR": dir, "TAG_PREFIX": w.values["tag-prefix"],
-		"AGGREGATOR_HOST": w.values["aggregator-host"], "AGGREGATOR_PORT": w.get("aggregator-port", "24224")} {
+		"AGGREGATOR_HOST": w.values["aggregator-host"], "AGGREGATOR_PORT": w.value("aggregator-port", "24224")} {
 		c.Env = append(c.Env, core.EnvVar{Name: name, Value: strings.ReplaceAll(v, "$(", "$$(")})
 	}
 	slices.SortStableFunc(c.Env[5:], func(a, b core.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-	custom, err := customEnv(w)
+	custom, err := parseEnv(w)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (l *Logs) setConfig(w *wish, pod *core.Pod, c *core.Container, dir string) 
 		c.Args = []string{"--config=/etc/reckon-logs/collector.yaml"}
 		return nil
 	}
-	config, err := l.config(w, dir)
+	config, err := l.collectorConfig(w, dir)
 	if err != nil {
 		return err
 	}
@@ -53,8 +53,8 @@ func (l *Logs) setConfig(w *wish, pod *core.Pod, c *core.Container, dir string) 
 	return nil
 }
 
-// customEnv reads variables: as YAML-like "NAME=value" pairs with commas or lines between.
-func customEnv(w *wish) (out []core.EnvVar, err error) {
+// parseEnv parses environment variables: "NAME=value" pairs, separated by commas or lines.
+func parseEnv(w *logRequest) (out []core.EnvVar, err error) {
 	for _, pair := range strings.FieldsFunc(w.values["custom-env"], func(r rune) bool { return r == ',' || r == '\n' || r == ';' }) {
 		name, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
 		if !ok || name == "" || strings.ContainsAny(name, " \"'") {
@@ -65,25 +65,25 @@ func customEnv(w *wish) (out []core.EnvVar, err error) {
 	return out, nil
 }
 
-// config returns the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
-func (l *Logs) config(w *wish, dir string) (string, error) {
+// collectorConfig returns the configuration of the collector as JSON, which is YAML. Lines of up to 16 MiB are taken.
+func (l *Logs) collectorConfig(w *logRequest, dir string) (string, error) {
 	receiver := map[string]any{
 		"include": []string{dir + "/*.log", dir + "/**/*.log"}, "start_at": "beginning", "include_file_name": true,
 		"include_file_path": true,
 		"max_log_size":      "16MiB", "poll_interval": "200ms",
-		"attributes": map[string]any{"tag": quote(w.values["tag-prefix"])},
+		"attributes": map[string]any{"tag": quoteValue(w.values["tag-prefix"])},
 		"resource": map[string]any{"k8s.pod.name": "${env:POD_NAME}", "k8s.namespace.name": "${env:POD_NAMESPACE}",
 			"k8s.node.name": "${env:NODE_NAME}", "service.name": "${env:POD_NAME}"},
 	}
 	// No parser exists for the lines of fluent-bit; those of fluentd are JSON by default.
-	format := w.get("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent &&
-		w.get("collector", "fluentd") == "fluentd"])
+	format := w.value("log-format", map[bool]string{true: "json", false: "none"}[w.prefix == prefixFluent &&
+		w.value("collector", "fluentd") == "fluentd"])
 	switch format {
 	case "json":
 		parser := map[string]any{"type": "json_parser", "on_error": "send_quiet"}
 		if key := w.values["time-key"]; key != "" || w.values["time-format"] != "" {
-			parser["timestamp"] = map[string]any{"parse_from": "attributes[" + strconv.Quote(quote(orElse(key, "time"))) + "]",
-				"layout_type": "strptime", "layout": quote(w.get("time-format", "%Y-%m-%dT%H:%M:%S%z")), "on_error": "send_quiet"}
+			parser["timestamp"] = map[string]any{"parse_from": "attributes[" + strconv.Quote(quoteValue(orElse(key, "time"))) + "]",
+				"layout_type": "strptime", "layout": quoteValue(w.value("time-format", "%Y-%m-%dT%H:%M:%S%z")), "on_error": "send_quiet"}
 		}
 		receiver["operators"] = []any{parser}
 	case "none", "":
@@ -91,7 +91,7 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 		return "", fmt.Errorf("%slog-format: %q is none of json and none; give a configuration of your own by config-volume", w.prefix,
 			format)
 	}
-	name, exporter, err := l.exporter(w)
+	name, exporter, err := l.exporterConfig(w)
 	if err != nil {
 		return "", err
 	}
@@ -113,12 +113,12 @@ func (l *Logs) config(w *wish, dir string) (string, error) {
 	return string(text), err
 }
 
-// exporter returns the name and the settings of the collector's exporter. A fluentd aggregator is also addressed by OTLP, because the
+// exporterConfig returns the name and the settings of the collector's exporter. A fluentd aggregator is also addressed by OTLP, because the
 // collector no longer has an exporter for fluentd's own protocol. The OTLP inputs of fluentd and fluent-bit accept it.
-func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
-	endpoint := w.get("endpoint", l.Endpoint)
+func (l *Logs) exporterConfig(w *logRequest) (string, map[string]any, error) {
+	endpoint := w.value("endpoint", l.Endpoint)
 	if host := w.values["aggregator-host"]; host != "" && w.values["endpoint"] == "" {
-		port := w.get("aggregator-port", "24224")
+		port := w.value("aggregator-port", "24224")
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 			return "", nil, fmt.Errorf("%saggregator-port: %q is not a port", w.prefix, port)
 		}
@@ -130,13 +130,13 @@ func (l *Logs) exporter(w *wish) (string, map[string]any, error) {
 			"%q is no address to send logs to; write %sendpoint such as http://loki:3100/otlp, or give the operator --logs-endpoint",
 			endpoint, w.prefix)
 	}
-	return "otlphttp", map[string]any{"endpoint": quote(endpoint),
+	return "otlphttp", map[string]any{"endpoint": quoteValue(endpoint),
 		"retry_on_failure": map[string]any{"enabled": true, "max_elapsed_time": "0s"},
 		"sending_queue":    map[string]any{"enabled": true, "queue_size": 1000}}, nil
 }
 
-// quote protects external text from the collector's replacement of variables.
-func quote(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+// quoteValue protects external text from the collector's replacement of variables.
+func quoteValue(s string) string { return strings.ReplaceAll(s, "$", "$$") }
 
 func orElse(s, missing string) string {
 	if s == "" {

@@ -47,7 +47,7 @@ func (l *Logs) Handle(_ context.Context, req admissionhook.Request) admissionhoo
 	if err := json.Unmarshal(req.Object.Raw, pod); err != nil {
 		return admissionhook.Errored(http.StatusBadRequest, err)
 	}
-	warnings, err := l.add(pod)
+	warnings, err := l.addCollector(pod)
 	if err != nil {
 		return admissionhook.Allowed("").WithWarnings("no logs are collected: " + err.Error())
 	}
@@ -58,26 +58,26 @@ func (l *Logs) Handle(_ context.Context, req admissionhook.Request) admissionhoo
 	return admissionhook.PatchResponseFromRaw(req.Object.Raw, text).WithWarnings(warnings...)
 }
 
-// wish is the request of a pod's annotations.
-type wish struct {
+// logRequest is the request for a log collector in a pod's annotations.
+type logRequest struct {
 	prefix string
 	values map[string]string
 }
 
-func (w *wish) get(name, missing string) string {
+func (w *logRequest) value(name, missing string) string {
 	if v := w.values[name]; v != "" {
 		return v
 	}
 	return missing
 }
 
-// findWish returns the annotations that enable collecting. Ours take precedence.
-func findWish(pod *core.Pod) *wish {
+// findLogRequest returns the annotations that enable collecting. Ours take precedence.
+func findLogRequest(pod *core.Pod) *logRequest {
 	for _, prefix := range []string{prefixOurs, prefixFluent} {
 		if pod.Annotations[prefix+"injection"] != "enabled" {
 			continue
 		}
-		w := &wish{prefix: prefix, values: map[string]string{}}
+		w := &logRequest{prefix: prefix, values: map[string]string{}}
 		for name, v := range pod.Annotations {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
 				w.values[rest] = v
@@ -105,9 +105,9 @@ func droppedAnnotations() map[string]string {
 	}
 }
 
-// add puts the collector into a pod.
-func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
-	w := findWish(pod)
+// addCollector adds the collector to a pod.
+func (l *Logs) addCollector(pod *core.Pod) (warnings []string, err error) {
+	w := findLogRequest(pod)
 	if w == nil || slices.ContainsFunc(pod.Spec.InitContainers, func(c core.Container) bool { return c.Name == LogContainer }) {
 		return nil, nil
 	}
@@ -119,13 +119,13 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 		}
 	}
 	slices.Sort(warnings)
-	dir := path.Clean(w.get("application-log-dir", ""))
+	dir := path.Clean(w.value("application-log-dir", ""))
 	if !path.IsAbs(dir) || dir == "/" || strings.ContainsAny(dir, ":\n\"$") {
 		return nil, fmt.Errorf("%sapplication-log-dir: %q is no folder; write an absolute path such as /var/log/app", w.prefix,
 			w.values["application-log-dir"])
 	}
 	container := core.Container{
-		Name: LogContainer, Image: w.get("image", l.Image), ImagePullPolicy: core.PullIfNotPresent,
+		Name: LogContainer, Image: w.value("image", l.Image), ImagePullPolicy: core.PullIfNotPresent,
 		RestartPolicy: ptr.To(core.ContainerRestartPolicyAlways),
 		// The collector does not read again before it ends. This second lets it read the last lines of the application.
 		Lifecycle: &core.Lifecycle{PreStop: &core.LifecycleHandler{Sleep: &core.SleepAction{Seconds: 1}}},
@@ -157,7 +157,7 @@ func (l *Logs) add(pod *core.Pod) (warnings []string, err error) {
 	return warnings, nil
 }
 
-func logResources(w *wish) (out core.ResourceRequirements, err error) {
+func logResources(w *logRequest) (out core.ResourceRequirements, err error) {
 	out.Requests, out.Limits = core.ResourceList{}, core.ResourceList{}
 	for _, r := range []struct {
 		annotation, missing string
@@ -167,7 +167,7 @@ func logResources(w *wish) (out core.ResourceRequirements, err error) {
 		{"cpu-request", "20m", out.Requests, core.ResourceCPU}, {"memory-request", "64Mi", out.Requests, core.ResourceMemory},
 		{"cpu-limit", "", out.Limits, core.ResourceCPU}, {"memory-limit", "256Mi", out.Limits, core.ResourceMemory},
 	} {
-		text := w.get(r.annotation, r.missing)
+		text := w.value(r.annotation, r.missing)
 		if text == "" {
 			continue
 		}
@@ -180,7 +180,7 @@ func logResources(w *wish) (out core.ResourceRequirements, err error) {
 	return out, nil
 }
 
-func addPorts(w *wish, c *core.Container) error {
+func addPorts(w *logRequest, c *core.Container) error {
 	text := w.values["expose-port"]
 	if text == "" {
 		return nil

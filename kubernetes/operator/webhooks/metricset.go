@@ -24,17 +24,17 @@ const (
 	PathLogs     = "/mutate-pod"
 )
 
-// Register puts all handlers into a server.
+// Register registers all handlers with a server.
 func Register(s webhook.Server, logs *Logs) {
-	s.Register(PathConvert, &webhook.Admission{Handler: admissionhook.HandlerFunc(convert)})
-	s.Register(PathValidate, &webhook.Admission{Handler: admissionhook.HandlerFunc(validate)})
+	s.Register(PathConvert, &webhook.Admission{Handler: admissionhook.HandlerFunc(handleConvert)})
+	s.Register(PathValidate, &webhook.Admission{Handler: admissionhook.HandlerFunc(handleValidate)})
 	if logs != nil {
 		s.Register(PathLogs, &webhook.Admission{Handler: logs})
 	}
 }
 
-// convert moves older fields to their current place, so that the stored set matches the running one.
-func convert(_ context.Context, req admissionhook.Request) admissionhook.Response {
+// handleConvert moves older fields to their current place, so that the stored set matches the running one.
+func handleConvert(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {
 		return admissionhook.Errored(http.StatusBadRequest, err)
@@ -54,8 +54,8 @@ func convert(_ context.Context, req admissionhook.Request) admissionhook.Respons
 	return admissionhook.PatchResponseFromRaw(req.Object.Raw, text).WithWarnings(notes...)
 }
 
-// validate rejects sets that cannot run, and changes of running ones.
-func validate(_ context.Context, req admissionhook.Request) admissionhook.Response {
+// handleValidate rejects sets that cannot run, and changes of running ones.
+func handleValidate(_ context.Context, req admissionhook.Request) admissionhook.Response {
 	ms := &v1alpha2.MetricSet{}
 	if err := json.Unmarshal(req.Object.Raw, ms); err != nil {
 		return admissionhook.Errored(http.StatusBadRequest, err)

@@ -46,24 +46,24 @@ func TestValidate(t *testing.T) {
 		"the spec of one that runs":  {"metadata: {name: a}\nspec: {pods: 2, metrics: [{name: sys-hwloc}]}\n", running, "cannot change; delete the set"},
 		"the spec of one that waits": {"metadata: {name: a}\nspec: {pods: 2, metrics: [{name: sys-hwloc}]}\n", good, ""},
 	} {
-		r := validate(t.Context(), request(t, c.object, c.old))
+		r := handleValidate(t.Context(), request(t, c.object, c.old))
 		if r.Allowed != (c.want == "") || c.want != "" && !strings.Contains(r.Result.Message, c.want) {
 			t.Errorf("%s: %v, %+v", name, r.Allowed, r.Result)
 		}
 	}
-	r := validate(t.Context(), request(t, "metadata: {name: a}\nspec: {metrics: [{name: perf-sysstat, options: {color: 'true'}, addons: [{name: application, options: {image: a, command: b}}]}]}", ""))
+	r := handleValidate(t.Context(), request(t, "metadata: {name: a}\nspec: {metrics: [{name: perf-sysstat, options: {color: 'true'}, addons: [{name: application, options: {image: a, command: b}}]}]}", ""))
 	if !r.Allowed || len(r.Warnings) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestConvert(t *testing.T) {
-	r := convert(t.Context(), request(t, "metadata: {name: a}\nspec: {application: {image: ubuntu, command: sleep 10}, metrics: [{name: perf-sysstat, rate: 2}]}", ""))
+	r := handleConvert(t.Context(), request(t, "metadata: {name: a}\nspec: {application: {image: ubuntu, command: sleep 10}, metrics: [{name: perf-sysstat, rate: 2}]}", ""))
 	text, _ := json.Marshal(r.Patches)
 	if !r.Allowed || len(r.Warnings) != 2 || !strings.Contains(string(text), "/spec/application") || !strings.Contains(string(text), "addons") {
 		t.Errorf("%s %v", text, r.Warnings)
 	}
-	if r := convert(t.Context(), request(t, good, "")); len(r.Patches) > 0 {
+	if r := handleConvert(t.Context(), request(t, good, "")); len(r.Patches) > 0 {
 		t.Errorf("%v", r.Patches)
 	}
 }
@@ -89,7 +89,7 @@ func TestLogs(t *testing.T) {
 	l := &Logs{Image: "example.org/otelcol:1", Endpoint: "http://loki:3100/otlp", Namespace: "reckon"}
 	pod := annotated(fluent("collector", "fluentd", "docker-image", "fluent/fluentd", "aggregator-host", "logs.example.org", "aggregator-port", "4318", "tag-prefix", "pro$d", "custom-env", "A=1,B=$(x)", "expose-port", "24220",
 		"memory-request", "100Mi", "memory-limit", "300Mi", "cpu-request", "50m", "cpu-limit", "1", "send-timeout", "30", "recover-wait", "10s", "hard-timeout", "120s", "time-key", "ts", "time-format", "%s", "log-format", "json", "refresh-interval", "5", "rotate-wait", "5"))
-	warnings, err := l.add(pod)
+	warnings, err := l.addCollector(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestLogs(t *testing.T) {
 	if !c.VolumeMounts[0].ReadOnly || len(pod.Spec.Volumes) != 1 {
 		t.Errorf("%+v %+v", c.VolumeMounts, pod.Spec.Volumes)
 	}
-	if _, err := l.add(pod); err != nil || len(pod.Spec.InitContainers) != 1 {
+	if _, err := l.addCollector(pod); err != nil || len(pod.Spec.InitContainers) != 1 {
 		t.Error("a second look changes the pod")
 	}
 }
@@ -150,7 +150,7 @@ func TestLogsOurs(t *testing.T) {
 	pod := annotated(map[string]string{prefixOurs + "injection": "enabled", prefixOurs + "application-log-dir": "/logs/"})
 	pod.Spec.Volumes = []core.Volume{{Name: "mine"}}
 	pod.Spec.Containers[0].VolumeMounts = []core.VolumeMount{{Name: "mine", MountPath: "/logs", SubPath: "web"}}
-	if warnings, err := l.add(pod); err != nil || len(warnings) > 0 {
+	if warnings, err := l.addCollector(pod); err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
 	}
 	c := pod.Spec.InitContainers[0]

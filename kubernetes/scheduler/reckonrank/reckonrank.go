@@ -98,7 +98,7 @@ func newPlugin(args Args) (*Plugin, error) {
 // Name implements framework.Plugin.
 func (*Plugin) Name() string { return Name }
 
-// ranking is the scores of one pod by node.
+// ranking holds the scores of the nodes for one pod.
 type ranking map[string]int64
 
 // Clone implements fwk.StateData; a ranking does not change.
@@ -133,7 +133,7 @@ func (p *Plugin) PreScore(ctx context.Context, state fwk.CycleState, pod *v1.Pod
 	return nil
 }
 
-// Score returns the server's; a node that it does not know gets none.
+// Score returns the score of the server for a node. A node that the server does not know gets 0.
 func (*Plugin) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	found, err := state.Read(stateKey)
 	if err != nil {

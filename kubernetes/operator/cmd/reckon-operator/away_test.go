@@ -84,7 +84,7 @@ func TestServerAway(t *testing.T) {
 	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		t.Fatalf("a watch from before is answered %v, want 410 Gone", err)
 	}
-	relay.Mend()
+	relay.Restore()
 
 	s.until("the set that came meanwhile", begun("meanwhile"))
 	if err := s.c.Create(t.Context(), named("after")); err != nil {

@@ -39,7 +39,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	if len(args) > 0 && args[0] == "check" {
-		return check(args[1:], out)
+		return checkFiles(args[1:], out)
 	}
 	var o options
 	f := newFlags(&o, errs)
@@ -64,8 +64,8 @@ func newFlags(o *options, errs io.Writer) *flag.FlagSet {
 	return f
 }
 
-// check prints the result of admitting the MetricSets in files, and returns an error if one is refused.
-func check(files []string, out io.Writer) error {
+// checkFiles prints the result of admitting the MetricSets in files, and returns an error if one is refused.
+func checkFiles(files []string, out io.Writer) error {
 	if len(files) == 0 {
 		return errors.New("check needs a file with MetricSets")
 	}

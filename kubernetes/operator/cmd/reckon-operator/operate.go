@@ -112,7 +112,7 @@ func runManager(ctx context.Context, o options, log *slog.Logger) error {
 	}
 	config.QPS, config.Burst = 200, 400 // the API server shares itself out between its clients
 	if o.graphOnly {
-		return describeOnly(ctx, config, o, log)
+		return runDescribeOnly(ctx, config, o, log)
 	}
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha2.AddToScheme, metricrun.AddToScheme, jobset.AddToScheme,
@@ -177,8 +177,8 @@ func newFeed(config *rest.Config, o options, log *slog.Logger) (*graphfeed.Feed,
 	return f, nil
 }
 
-// describeOnly describes the cluster until ctx ends. It needs no definitions, no webhooks and no right to write.
-func describeOnly(ctx context.Context, config *rest.Config, o options, log *slog.Logger) error {
+// runDescribeOnly describes the cluster until ctx ends. It needs no definitions, no webhooks and no right to write.
+func runDescribeOnly(ctx context.Context, config *rest.Config, o options, log *slog.Logger) error {
 	if o.graph.Server == "" {
 		return errors.New("--graph-only needs --graph, the address of a reckon server")
 	}
@@ -209,7 +209,7 @@ func describeOnly(ctx context.Context, config *rest.Config, o options, log *slog
 	return err
 }
 
-// addParts puts the parts into the manager.
+// addParts adds the controller, the collector and the webhooks to the manager.
 func addParts(m manager.Manager, o options, cert *webhooks.Certificate, hooks webhook.Server, log *slog.Logger) error {
 	runs, err := runStore(m, &o)
 	if err != nil {
@@ -266,7 +266,7 @@ func readLog(ctx context.Context, cluster kubernetes.Interface, pod types.Namesp
 	return string(text), err
 }
 
-// runStore returns the place where runs are kept.
+// runStore returns the store of runs: a reckon server, or the cluster itself.
 func runStore(m manager.Manager, o *options) (controller.Runs, error) {
 	if o.server == "" {
 		return &controller.Objects{Client: m.GetClient(), Live: m.GetAPIReader()}, nil
@@ -353,8 +353,7 @@ func checkDefinitions(ctx context.Context, c client.Client, install, adopt bool,
 		}
 		// The API server writes their status meanwhile.
 		err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			return checkDefinition(ctx, c, want.DeepCopy(), install, adopt,
-				log)
+			return checkDefinition(ctx, c, want.DeepCopy(), install, adopt, log)
 		})
 		if err != nil {
 			return err
