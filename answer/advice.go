@@ -15,29 +15,29 @@ import (
 	"reckon/workload"
 )
 
-// advisedRuns is the number of latest runs of the same name that advice is based on.
-const advisedRuns = 20
+// maxAdviceRuns is the number of latest runs of the same name that advice is based on.
+const maxAdviceRuns = 20
 
-// advice returns the recommended request for the next run of a workload. It returns nil for a workload without a
+// recommend returns the recommended request for the next run of a workload. It returns nil for a workload without a
 // request, or without a recommendation.
-func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
+func (b *Jobs) recommend(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
 	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.awaitsReport(d) || kind.Group() && d.Running {
 		return nil, nil
 	}
 	if kind.Service() {
-		if a, err := b.serviceAdvice(ctx, d); a != nil || err != nil || d.Lost {
+		if a, err := b.recommendService(ctx, d); a != nil || err != nil || d.Lost {
 			return a, err
 		}
 	}
 	var rows []store.Workload
 	var err error
 	if !kind.Group() { // many programs run under the name of a shell
-		if rows, err = sameName(ctx, b.Catalogue, &d.Workload, advisedRuns); err != nil {
+		if rows, err = sameName(ctx, b.Catalogue, &d.Workload, maxAdviceRuns); err != nil {
 			return nil, err
 		}
 	}
-	own, err := b.runOf(ctx, &d.Workload)
+	own, err := b.toRun(ctx, &d.Workload)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 		if r.ID == d.ID && r.Start.Equal(d.Start) {
 			continue
 		}
-		run, err := b.runOf(ctx, &r)
+		run, err := b.toRun(ctx, &r)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (b *Jobs) advice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice
 		addSentence(out, why, d)
 	}
 	if nodes > 1 && a.Memory != nil {
-		each, uneven := perNode(d, *a.Memory)
+		each, uneven := memoryPerNode(d, *a.Memory)
 		out.MemoryBytes = &each
 		if uneven.Key != "" {
 			addSentence(out, uneven, d)
@@ -111,13 +111,13 @@ func (b *Jobs) awaitsReport(d *wire.WorkloadDetail) bool {
 // accountingDelay is the time after the end of a job for which the report of its batch system is awaited.
 const accountingDelay = time.Minute
 
-// runOf returns a run with the exactness of its figures.
-func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, error) {
+// toRun returns a run with the exactness of its figures.
+func (b *Jobs) toRun(ctx context.Context, w *wire.Workload) (rightsize.Run, error) {
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
 	r := rightsize.Run{
-		Run: runRecord(w), Seconds: ranSeconds(w), Nodes: nodesOf(w), Cores: cores, Memory: memory, GPUs: gpus,
+		Run: runRecord(w), Seconds: ranSeconds(w), Nodes: requestedNodes(w), Cores: cores, Memory: memory, GPUs: gpus,
 		Done:        endedWell(w),
 		OutOfMemory: w.State == "out_of_memory" || w.OOMKills != nil && *w.OOMKills > 0,
 		Limit:       w.State == "timeout",
@@ -138,21 +138,21 @@ func (b *Jobs) runOf(ctx context.Context, w *wire.Workload) (rightsize.Run, erro
 	if r.MemoryNeededPeakBytes != nil {
 		peak = "memory_needed_peak_bytes"
 	}
-	if efficiency.Filled(r.Memory, r.MemoryPeakBytes) {
+	if efficiency.MemoryFull(r.Memory, r.MemoryPeakBytes) {
 		strain, err := b.Views.Strain(ctx, whole)
 		if err != nil {
 			return r, err
 		}
-		r.Squeezed = efficiency.Squeezed(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Memory: r.Memory,
+		r.Squeezed = efficiency.ShortOfMemory(efficiency.Usage{Run: r.Run, WallSeconds: r.Seconds, Memory: r.Memory,
 			MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	r.CPUInexact, r.GPUInexact, r.MemoryInexact = max(exact["cpu_seconds"], int(w.Exactness["cpu_seconds"])) > 0, exact["gpu_seconds"] > 0,
-		exact[peak] > 0 || sampledPeak(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
+		exact[peak] > 0 || isPeakSampled(w) && (r.Seconds < efficiency.Sampled || r.Nodes > 1)
 	return r, nil
 }
 
-// nodesOf returns the number of nodes to request again: never more than the batch system allocated.
-func nodesOf(w *wire.Workload) int {
+// requestedNodes returns the number of nodes to request again: never more than the batch system allocated.
+func requestedNodes(w *wire.Workload) int {
 	n := max(1, len(w.Nodes))
 	if a := orZero(w.AllocatedNodes); a >= 1 {
 		n = min(n, int(a))
@@ -160,11 +160,11 @@ func nodesOf(w *wire.Workload) int {
 	return n
 }
 
-// perNode divides a total memory request over nodes and returns the request per node in bytes. Every node gets what the
+// memoryPerNode divides a total memory request over nodes and returns the request per node in bytes. Every node gets what the
 // node with the largest peak needs. uneven is a sentence about nodes with very different peaks, or empty.
-func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase.Sentence) {
+func memoryPerNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase.Sentence) {
 	n, most, sum := 0.0, 0.0, 0.0
-	for _, node := range byNode(d.Parts) {
+	for _, node := range sumByNode(d.Parts) {
 		if node.Memory != nil { // of a node without an agent nothing is in the total
 			n, most, sum = n+1, max(most, *node.Memory), sum+*node.Memory
 		}
@@ -174,17 +174,17 @@ func perNode(d *wire.WorkloadDetail, total float64) (each float64, uneven phrase
 	}
 	each = math.Ceil(total * most / sum)
 	if share := most / sum * n; share > 1.5 {
-		return each, sentences.Sentence("advice.uneven", phrase.Words{"times": phrase.Number(share, "ratio", oneDecimal(share))})
+		return each, sentences.Sentence("advice.uneven", phrase.Words{"times": phrase.Number(share, "ratio", formatDecimal(share))})
 	}
 	return each, uneven
 }
 
-func oneDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+func formatDecimal(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // impliedCores returns the total number of cores of the nodes that a workload ran on, as they were at its end. It
 // returns nil if the number is unknown for one of the nodes.
 func impliedCores(ctx context.Context, views NodeCores, w *wire.Workload) (*float64, error) {
-	by, err := views.NodeCores(ctx, w.Site, w.Nodes, wholeUntil(w))
+	by, err := views.NodeCores(ctx, w.Site, w.Nodes, lastSampleTime(w))
 	if err != nil || len(w.Nodes) == 0 {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ import (
 	"reckon/query"
 )
 
-// serviceAdvice returns the recommended requests of a service's containers, based on their daily use. It returns nil if
+// recommendService returns the recommended requests of a service's containers, based on their daily use. It returns nil if
 // there are too few days. If the node of a service stops reporting, its last advice is kept.
-func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
+func (b *Jobs) recommendService(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	if d.Seen.Sub(d.Start) < rightsize.LeastDays*24*time.Hour {
 		return nil, nil
 	}
@@ -33,12 +33,12 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 		if f.Container != "" {
 			c.Of, step = "minutes", 60
 		}
-		a := rightsize.Service(daysOf(f, exact, step), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, c)
+		a := rightsize.Service(toDays(f, exact, step), rightsize.Request{Cores: f.RequestCores, Memory: f.RequestMemory}, c)
 		if a == nil {
 			continue
 		}
 		list = append(list, rightsize.Container{Name: f.Container, ServiceAdvice: a})
-		out.Containers = append(out.Containers, containerToAPI(f.Container, a))
+		out.Containers = append(out.Containers, toWireContainer(f.Container, a))
 		if a.Cores == nil {
 			a.Why = append(a.Why, sentences.Sentence("advice.cores.few", nil))
 		}
@@ -63,8 +63,9 @@ func (b *Jobs) serviceAdvice(ctx context.Context, d *wire.WorkloadDetail) (*wire
 	return out, nil
 }
 
-// daysOf leaves out figures that are bounds or estimates. An observation of cores is for step seconds.
-func daysOf(f *query.Daily, exact map[string]int, step float64) []rightsize.Day {
+// toDays converts the daily use of a container for the analysis. It omits figures that are bounds or estimates. An observation
+// of cores lasts step seconds.
+func toDays(f *query.Daily, exact map[string]int, step float64) []rightsize.Day {
 	days := make([]rightsize.Day, len(f.Days))
 	for i := range f.Days {
 		u := &f.Days[i]
@@ -83,7 +84,7 @@ func daysOf(f *query.Daily, exact map[string]int, step float64) []rightsize.Day 
 	return days
 }
 
-func containerToAPI(name string, a *rightsize.ServiceAdvice) wire.ContainerAdvice {
+func toWireContainer(name string, a *rightsize.ServiceAdvice) wire.ContainerAdvice {
 	test := func(t *rightsize.Test) *wire.RequestTest {
 		if t == nil {
 			return nil

@@ -22,11 +22,11 @@ type Bounds struct {
 
 	mu    sync.Mutex
 	until time.Time // expiry of sizes
-	sizes map[nodeName]machineSize
+	sizes map[nodeName]nodeSize
 }
 
-// machineSize is the largest size a machine was observed to have; 0 is unknown.
-type machineSize struct{ cores, memory float64 }
+// nodeSize is the largest size a machine was observed to have; 0 is unknown.
+type nodeSize struct{ cores, memory float64 }
 
 const (
 	// sizesFor is the time that the sizes of machines are cached.
@@ -45,17 +45,17 @@ const (
 	lateChildren = 2.0
 )
 
-// machines returns the cores and the memory of each machine. Cores are the maxima over the last hours, day, week and
+// nodeSizes returns the cores and the memory of each machine. Cores are the maxima over the last hours, day, week and
 // quarter, because a machine may have grown or shrunk. Memory comes from the agents' reports. The roll-ups cannot give
 // it, because they exclude time without samples.
-func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
+func (b *Bounds) nodeSizes(ctx context.Context) map[nodeName]nodeSize {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.Clock()
 	if now.Before(b.until) {
 		return b.sizes
 	}
-	sizes := map[nodeName]machineSize{}
+	sizes := map[nodeName]nodeSize{}
 	for _, back := range []time.Duration{2 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 90 * 24 * time.Hour} {
 		rows, err := b.Rollups.NodeUse(ctx,
 			store.RollupQuery{From: now.Add(-back), To: now, Span: store.SpanWhole, By: []string{"site", "node"}})
@@ -85,12 +85,12 @@ func (b *Bounds) machines(ctx context.Context) map[nodeName]machineSize {
 	return sizes
 }
 
-// ofNodes returns the sum of the sizes of nodes; nil if one is unknown.
-func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores, memory *float64) {
+// sumSizes returns the sum of the sizes of nodes; nil if one is unknown.
+func sumSizes(sizes map[nodeName]nodeSize, site string, nodes []string) (cores, memory *float64) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	var all machineSize
+	var all nodeSize
 	knowCores, knowMemory := true, true
 	for _, n := range nodes {
 		s := sizes[nodeName{site, n}]
@@ -106,12 +106,12 @@ func ofNodes(sizes map[nodeName]machineSize, site string, nodes []string) (cores
 	return cores, memory
 }
 
-// workloads withholds figures that exceed their bounds.
-func (b *Bounds) workloads(ctx context.Context, list []wire.Workload) {
+// checkWorkloads withholds figures that exceed their bounds.
+func (b *Bounds) checkWorkloads(ctx context.Context, list []wire.Workload) {
 	if b == nil || len(list) == 0 {
 		return
 	}
-	sizes := b.machines(ctx)
+	sizes := b.nodeSizes(ctx)
 	for i := range list {
 		w := &list[i]
 		r := runFigures{site: w.Site, id: w.ID, nodes: w.Nodes, start: w.Start, wall: max(w.WallSeconds, w.Seen.Sub(w.Start).Seconds()),
@@ -126,7 +126,7 @@ func (b *Bounds) Runs(ctx context.Context, list []store.Workload) {
 	if b == nil || len(list) == 0 {
 		return
 	}
-	sizes := b.machines(ctx)
+	sizes := b.nodeSizes(ctx)
 	for i := range list {
 		w := &list[i]
 		until := w.Seen
@@ -149,13 +149,13 @@ type runFigures struct {
 	row       *figure.Row
 }
 
-func (b *Bounds) checkRun(sizes map[nodeName]machineSize, r *runFigures) {
-	cores, memory := ofNodes(sizes, r.site, r.nodes)
-	b.Ledger.Hold(subjectOf(r.id, r.start), b.Clock(), r.checks(cores, memory)...)
+func (b *Bounds) checkRun(sizes map[nodeName]nodeSize, r *runFigures) {
+	cores, memory := sumSizes(sizes, r.site, r.nodes)
+	b.Ledger.Hold(runSubject(r.id, r.start), b.Clock(), r.listChecks(cores, memory)...)
 }
 
-// subjectOf returns the name of a run in the list of withheld figures.
-func subjectOf(id string, start time.Time) string {
+// runSubject returns the name of a run in the list of withheld figures.
+func runSubject(id string, start time.Time) string {
 	return id + " of " + start.UTC().Format(time.RFC3339)
 }
 
@@ -168,8 +168,8 @@ func (r *runFigures) wallError() float64 {
 	return slack
 }
 
-// checks returns the checks of the run's figures against their bounds, on nodes with the given cores and memory.
-func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
+// listChecks returns the checks of the run's figures against their bounds, on nodes with the given cores and memory.
+func (r *runFigures) listChecks(cores, memory *float64) []invariant.Check {
 	fact := func(key string) *float64 {
 		switch key {
 		case figure.WallSeconds:
@@ -192,7 +192,7 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 			if bound.Rule == figure.UseWithinAllocation {
 				c.Slack = r.quotaSlack(f)
 			} else {
-				c.Slack = r.slackOf(f, bound.Rule, orZero(cores))
+				c.Slack = r.allowedExcess(f, bound.Rule, orZero(cores))
 			}
 			out = append(out, c)
 		}
@@ -200,8 +200,8 @@ func (r *runFigures) checks(cores, memory *float64) []invariant.Check {
 	return out
 }
 
-// slackOf returns the amount by which a figure may exceed a bound that depends on a machine with the given cores.
-func (r *runFigures) slackOf(f *figure.Figure, rule string, cores float64) float64 {
+// allowedExcess returns the amount by which a figure may exceed a bound that depends on a machine with the given cores.
+func (r *runFigures) allowedExcess(f *figure.Figure, rule string, cores float64) float64 {
 	switch {
 	case rule == figure.SumWithinWhole:
 		return invariant.Tick.Seconds()
@@ -237,21 +237,21 @@ func (r *runFigures) quotaSlack(f *figure.Figure) float64 {
 	return 0
 }
 
-// holdParts withholds the figures of the parts of a run that exceed their node or the run.
-func (b *Bounds) holdParts(ctx context.Context, d *wire.WorkloadDetail) {
+// checkParts withholds the figures of the parts of a run that exceed their node or the run.
+func (b *Bounds) checkParts(ctx context.Context, d *wire.WorkloadDetail) {
 	if b == nil || len(d.Parts) == 0 {
 		return
 	}
-	sizes := b.machines(ctx)
+	sizes := b.nodeSizes(ctx)
 	r := runFigures{wall: max(d.WallSeconds, d.Seen.Sub(d.Start).Seconds()), scheduled: d.State != "" || d.Submit != nil}
 	for i := range d.Parts {
 		p := &d.Parts[i]
-		cores, memory := ofNodes(sizes, d.Site, []string{p.Node})
+		cores, memory := sumSizes(sizes, d.Site, []string{p.Node})
 		var time *float64
 		if cores != nil {
 			time = new(r.wall * *cores)
 		}
-		b.Ledger.Hold("part "+p.Part+" on "+p.Node+" of "+subjectOf(d.ID, d.Start), b.Clock(),
+		b.Ledger.Hold("part "+p.Part+" on "+p.Node+" of "+runSubject(d.ID, d.Start), b.Clock(),
 			invariant.Check{Figure: "cpu_seconds", Rule: invariant.CPUWithinWall, Value: &p.CPUSeconds, Bound: time,
 				Slack: r.wallError() * orZero(cores), Of: "wall time by the cores of its node"},
 			invariant.Check{Figure: "cpu_seconds", Rule: invariant.SumWithinWhole, Value: &p.CPUSeconds, Bound: d.CPUSeconds,
@@ -263,8 +263,8 @@ func (b *Bounds) holdParts(ctx context.Context, d *wire.WorkloadDetail) {
 	}
 }
 
-// holdNode withholds the current figures of a node.
-func (b *Bounds) holdNode(n *wire.Node) {
+// checkNode withholds the current figures of a node.
+func (b *Bounds) checkNode(n *wire.Node) {
 	if b == nil {
 		return
 	}
@@ -275,8 +275,8 @@ func (b *Bounds) holdNode(n *wire.Node) {
 			Of: "its memory"})
 }
 
-// holdSpan withholds the shares of a node's past.
-func (b *Bounds) holdSpan(node string, s *wire.NodeSpan) {
+// checkSpan withholds the shares of a node's past.
+func (b *Bounds) checkSpan(node string, s *wire.NodeSpan) {
 	if b == nil || s == nil {
 		return
 	}
@@ -290,8 +290,8 @@ func (b *Bounds) holdSpan(node string, s *wire.NodeSpan) {
 	}
 }
 
-// holdUsage withholds shares of capacity above 1.
-func (b *Bounds) holdUsage(list *wire.UsageList) {
+// checkUsage withholds shares of capacity above 1.
+func (b *Bounds) checkUsage(list *wire.UsageList) {
 	if b == nil {
 		return
 	}
@@ -323,8 +323,8 @@ func (b *Bounds) holdUsage(list *wire.UsageList) {
 	check("usage of all from "+list.Since.UTC().Format(time.RFC3339), &list.Total)
 }
 
-// holdScale withholds speed-ups above the number of cores that the runs were measured to use at once.
-func (b *Bounds) holdScale(out *wire.Scale) {
+// checkScale withholds speed-ups above the number of cores that the runs were measured to use at once.
+func (b *Bounds) checkScale(out *wire.Scale) {
 	if b == nil {
 		return
 	}
@@ -334,7 +334,7 @@ func (b *Bounds) holdScale(out *wire.Scale) {
 			continue
 		}
 		seen := new(max(1, *r.CPUSeconds/r.Seconds))
-		b.Ledger.Hold(subjectOf(r.ID, r.Start), b.Clock(), invariant.Check{
+		b.Ledger.Hold(runSubject(r.ID, r.Start), b.Clock(), invariant.Check{
 			Figure: "speedup", Rule: invariant.SpeedupWithinConcurrency, Value: &r.Speedup, Bound: seen, Slack: tickJitter * *seen,
 			Of: "the cores in use at once, on the mean"})
 	}

@@ -98,14 +98,14 @@ func checkRunBounds(t *testing.T, run func() wire.Workload, cases []runBound) {
 		b := newBounds(oneMachine{})
 		edge := []wire.Workload{run()}
 		*c.value(&edge[0]) = new(c.shown)
-		b.workloads(t.Context(), edge)
+		b.checkWorkloads(t.Context(), edge)
 		if *c.value(&edge[0]) == nil || len(b.Inconsistent()) != 0 {
 			t.Errorf("%s of %g is held back: %+v", c.figure, c.shown, b.Inconsistent())
 		}
 		for range 2 { // queried twice, counted once
 			list := []wire.Workload{run()}
 			*c.value(&list[0]) = new(c.broken)
-			b.workloads(t.Context(), list)
+			b.checkWorkloads(t.Context(), list)
 			if *c.value(&list[0]) != nil {
 				t.Errorf("%s of %g is shown as %g", c.figure, c.broken, **c.value(&list[0]))
 			}
@@ -138,7 +138,7 @@ func TestRowBounds(t *testing.T) {
 	w.CPUSeconds = new(4000.0)
 	rows := []store.Workload{{ID: w.ID, Site: w.Site, Nodes: w.Nodes, Start: w.Start, Seen: w.Seen, End: *w.End, Row: w.Row}}
 	b.Runs(t.Context(), rows)
-	b.workloads(t.Context(), []wire.Workload{w})
+	b.checkWorkloads(t.Context(), []wire.Workload{w})
 	if got := b.Inconsistent(); rows[0].CPUSeconds != nil || rows[0].CoresMean == nil || len(got) != 1 || got[0].Count != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -153,7 +153,7 @@ func TestPartBounds(t *testing.T) {
 		{Node: "n1", Part: "1", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9), MemoryNeededPeakBytes: new(17e9)},
 		{Node: "n9", Part: "2", CPUSeconds: new(404.1), MemoryPeakBytes: new(17e9)},
 	}}
-	b.holdParts(t.Context(), &d)
+	b.checkParts(t.Context(), &d)
 	if p := d.Parts[0]; p.CPUSeconds == nil || p.MemoryPeakBytes == nil || p.MemoryNeededPeakBytes == nil {
 		t.Errorf("on the edge: %+v", p)
 	}
@@ -180,7 +180,7 @@ func TestPeaksAddedUp(t *testing.T) {
 		w.MemoryPeakBytes, w.LimitMemoryBytes = new(66e6), new(64e6)
 		w.Exactness.Add("memory_peak_bytes", e)
 		list := []wire.Workload{w}
-		newBounds(oneMachine{}).workloads(t.Context(), list)
+		newBounds(oneMachine{}).checkWorkloads(t.Context(), list)
 		if got := list[0].MemoryPeakBytes == nil; got != held {
 			t.Errorf("a peak that is %v: held back %v", e, got)
 		}
@@ -210,7 +210,7 @@ func TestUnknownBounds(t *testing.T) {
 		"the stores cannot be asked":           {over(func(*wire.Workload) {}), oneMachine{errors.New("away")}, nil},
 	} {
 		b := newBounds(c.of)
-		b.workloads(t.Context(), c.list)
+		b.checkWorkloads(t.Context(), c.list)
 		var got []string
 		for _, x := range b.Inconsistent() {
 			got = append(got, x.Figure)
@@ -219,7 +219,7 @@ func TestUnknownBounds(t *testing.T) {
 			t.Errorf("%s: held back %v, want %v", name, got, c.want)
 		}
 	}
-	(*Bounds)(nil).workloads(t.Context(), over(func(*wire.Workload) {}))
+	(*Bounds)(nil).checkWorkloads(t.Context(), over(func(*wire.Workload) {}))
 }
 
 // TestShareBounds: shares above 1 are withheld, not clipped, along with figures derived from them.
@@ -227,16 +227,16 @@ func TestShareBounds(t *testing.T) {
 	b := newBounds(oneMachine{})
 	now := checkedAt
 	use := store.NodeUse{Capacity: figure.Capacity{UpSeconds: new(3700.0), CoreSeconds: new(3600.0), CoreUsedSeconds: new(5000.0), NodeMemoryByteSeconds: new(10.0), NodeMemoryUsedByteSeconds: new(9.0)}}
-	s := spanOf(&use, now.Add(-time.Hour), now)
+	s := toSpan(&use, now.Add(-time.Hour), now)
 	if *s.UpShare <= 1 || *s.UnusedCoreSeconds >= 0 {
 		t.Errorf("cut before it was looked at: %g, %g", *s.UpShare, *s.UnusedCoreSeconds)
 	}
-	if b.holdSpan("n1", s); s.UpShare != nil || s.CPUShare != nil || s.UnusedCoreSeconds != nil || s.MemoryShare == nil {
+	if b.checkSpan("n1", s); s.UpShare != nil || s.CPUShare != nil || s.UnusedCoreSeconds != nil || s.MemoryShare == nil {
 		t.Errorf("%+v", s)
 	}
 	list := wire.UsageList{Rows: []wire.Usage{{Owner: "a", CapacityShare: new(1.01)}, {Owner: "b", CapacityShare: new(1.02)}}}
 	list.Total.CapacityShare = new(1014.27)
-	if b.holdUsage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
+	if b.checkUsage(&list); list.Rows[0].CapacityShare == nil || list.Rows[1].CapacityShare != nil || list.Total.CapacityShare != nil {
 		t.Errorf("%+v", list)
 	}
 	// A pass over the task table takes a moment, and the CPU time of children arrives late, which matters in the first seconds of a machine.
@@ -250,12 +250,12 @@ func TestShareBounds(t *testing.T) {
 	} {
 		list := wire.UsageList{Rows: []wire.Usage{{Owner: "c", CapacityShare: new(c.share), Capacity: figure.Capacity{UpSeconds: new(c.seconds)}}}}
 		list.Rows[0].Exactness.Add("cpu_seconds", c.is)
-		if newBounds(oneMachine{}).holdUsage(&list); (list.Rows[0].CapacityShare != nil) != c.shown {
+		if newBounds(oneMachine{}).checkUsage(&list); (list.Rows[0].CapacityShare != nil) != c.shown {
 			t.Errorf("a share of %g in %g s, %v: shown is %v", c.share, c.seconds, c.is, !c.shown)
 		}
 	}
 	n := wire.Node{Node: "n1", Cores: new(4.0), CoresUsed: new(4.3), MemoryBytes: new(10.0), MemoryUsed: new(9.0)}
-	if b.holdNode(&n); n.CoresUsed != nil || n.MemoryUsed == nil {
+	if b.checkNode(&n); n.CoresUsed != nil || n.MemoryUsed == nil {
 		t.Errorf("%+v", n)
 	}
 	runs := wire.Scale{Runs: []wire.ScaleRun{
@@ -263,7 +263,7 @@ func TestShareBounds(t *testing.T) {
 		{ID: "slurm/2", Cores: 128, Seconds: 10, CPUSeconds: new(10.0), Speedup: new(97.0)},
 		{ID: "slurm/3", Cores: 2, Seconds: 10, Speedup: new(2.0)},
 	}}
-	if b.holdScale(&runs); runs.Runs[0].Speedup == nil || runs.Runs[1].Speedup != nil || runs.Runs[2].Speedup == nil {
+	if b.checkScale(&runs); runs.Runs[0].Speedup == nil || runs.Runs[1].Speedup != nil || runs.Runs[2].Speedup == nil {
 		t.Errorf("%+v", runs.Runs)
 	}
 	want := map[string]int{"up_share": 1, "cpu_share": 1, "capacity_share": 2, "cores_used": 1, "speedup": 1}

@@ -53,7 +53,7 @@ func (p *NodeHistory) addTo(ctx context.Context, nodes []wire.Node) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.Clock(); !now.Before(p.until) {
-		days, err := p.read(ctx, now, nodes)
+		days, err := p.readDays(ctx, now, nodes)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (p *NodeHistory) addTo(ctx context.Context, nodes []wire.Node) error {
 	return nil
 }
 
-func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node) (map[nodeName]*nodeDays, error) {
+func (p *NodeHistory) readDays(ctx context.Context, now time.Time, nodes []wire.Node) (map[nodeName]*nodeDays, error) {
 	known := map[nodeName]*nodeDays{}
 	of := func(site, node string) *nodeDays {
 		k := nodeName{site, node}
@@ -91,8 +91,8 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node
 			return nil, err
 		}
 		for i := range rows {
-			span := spanOf(&rows[i], s.since, now)
-			p.Bounds.holdSpan(rows[i].Node, span)
+			span := toSpan(&rows[i], s.since, now)
+			p.Bounds.checkSpan(rows[i].Node, span)
 			*s.into(of(rows[i].Site, rows[i].Node)) = span
 		}
 	}
@@ -128,13 +128,13 @@ func (p *NodeHistory) read(ctx context.Context, now time.Time, nodes []wire.Node
 	for i := range nodes {
 		n := &nodes[i]
 		o := of(n.Site, n.Node)
-		o.waiting = waitingFor(n, freeCapacity(n, o, stepsOf(steps, n), now.Sub(day)), shapes)
+		o.waiting = countWaiting(n, freeCapacity(n, o, findSteps(steps, n), now.Sub(day)), shapes)
 	}
 	return known, nil
 }
 
-// stepsOf finds the steps of a node that the batch system may name with or without its domain.
-func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
+// findSteps finds the steps of a node that the batch system may name with or without its domain.
+func findSteps(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
 		return s
 	}
@@ -150,7 +150,7 @@ func stepsOf(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
 	return nil
 }
 
-func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
+func toSpan(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
 	s := &wire.NodeSpan{Since: since.UTC(), UpSeconds: u.UpSeconds, GPUSeconds: u.GPUSeconds, EnergyJoules: u.NodeJoules,
 		CPUShare: figure.Ratio(u.CoreUsedSeconds, u.CoreSeconds), CoresUsed: figure.Ratio(u.CoreUsedSeconds, u.UpSeconds),
 		MemoryShare: figure.Ratio(u.NodeMemoryUsedByteSeconds, u.NodeMemoryByteSeconds)}
@@ -162,8 +162,8 @@ func spanOf(u *store.NodeUse, since, now time.Time) *wire.NodeSpan {
 	return s
 }
 
-// capacity is the free capacity of a node in one step; gpus is nil when unknown.
-type capacity struct {
+// freeCapacityAt is the free capacity of a node in one step; gpus is nil when unknown.
+type freeCapacityAt struct {
 	ok            bool
 	cores, memory float64
 	gpus          *float64
@@ -172,8 +172,8 @@ type capacity struct {
 // freeCapacity returns the free capacity of a node in each step of the day. For a node of a batch system, that is the
 // unallocated capacity. It does not include allocated but unused capacity, because jobs cannot use it. For other nodes,
 // it is the unused capacity.
-func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duration) []capacity {
-	out := make([]capacity, daySteps)
+func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duration) []freeCapacityAt {
+	out := make([]freeCapacityAt, daySteps)
 	for i := range out {
 		r := &out[i]
 		h := o.hours[i/stepsPerHour]
@@ -277,14 +277,14 @@ func (p *NodeHistory) pendingDemands(ctx context.Context, day, now time.Time) ([
 }
 
 // couldRunOn reports whether the free capacity would have been enough for one node of such a job.
-func (d *pendingDemand) couldRunOn(r *capacity) bool {
+func (d *pendingDemand) couldRunOn(r *freeCapacityAt) bool {
 	return r.ok && r.cores >= d.cores-1e-9 && r.memory >= d.memory && (d.gpus == 0 || (r.gpus != nil && *r.gpus >= d.gpus))
 }
 
-// waitingFor returns the number of jobs that waited while the node had free capacity for them. It returns nil if the
+// countWaiting returns the number of jobs that waited while the node had free capacity for them. It returns nil if the
 // free capacity is unknown or the node was never up.
-func waitingFor(n *wire.Node, free []capacity, shapes []*pendingDemand) *wire.NodeWaiting {
-	if !slices.ContainsFunc(free, func(r capacity) bool { return r.ok }) {
+func countWaiting(n *wire.Node, free []freeCapacityAt, shapes []*pendingDemand) *wire.NodeWaiting {
+	if !slices.ContainsFunc(free, func(r freeCapacityAt) bool { return r.ok }) {
 		return nil
 	}
 	var out wire.NodeWaiting

@@ -129,7 +129,7 @@ func TestNodePast(t *testing.T) {
 	if d := free.Day; d == nil || *d.CPUShare != 0.5 || *d.MemoryShare != 0.25 || *d.CoresUsed != 8 || *d.UpShare < 0.95 || *d.UpShare > 1 {
 		t.Errorf("%+v", d)
 	}
-	if d := spanOf(&use[len(use)-1], now.Add(-time.Hour), now); *d.UpShare != 0.5 {
+	if d := toSpan(&use[len(use)-1], now.Add(-time.Hour), now); *d.UpShare != 0.5 {
 		t.Errorf("a node that was up for half of the time: %+v", *d.UpShare)
 	}
 	if n := by["down"]; n.Agent || n.Up || n.Batch == nil || *n.Cores != 16 || n.Waiting != nil {

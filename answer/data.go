@@ -41,19 +41,19 @@ const (
 	before = 5 * time.Minute
 )
 
-func tooLarge(format string, args ...any) error {
+func tooLargeError(format string, args ...any) error {
 	return Invalid("select fewer series by their labels, or a shorter time", fmt.Errorf(format, args...))
 }
 
-// frame reads and joins the selected series.
-func (d *Data) frame(ctx context.Context, q wire.DataQuery) (*dataset.Frame, []string, error) {
+// joinSeries reads and joins the selected series.
+func (d *Data) joinSeries(ctx context.Context, q wire.DataQuery) (*dataset.Frame, []string, error) {
 	select {
 	case d.Slots <- struct{}{}:
 		defer func() { <-d.Slots }()
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	series, err := d.read(ctx, q)
+	series, err := d.readSeries(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +74,7 @@ func (d *Data) frame(ctx context.Context, q wire.DataQuery) (*dataset.Frame, []s
 	return f, warnings, nil
 }
 
-func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, error) {
+func (d *Data) readSeries(ctx context.Context, q wire.DataQuery) ([]dataset.Series, error) {
 	from, to := q.From.Add(-before).UnixMilli(), q.To.UnixMilli()
 	store, err := d.Series.Querier(from, to)
 	if err != nil {
@@ -99,10 +99,10 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 				continue
 			}
 			if seen[key] = true; len(seen) > maxDataSeries {
-				return nil, tooLarge("the selectors find more than %d series", maxDataSeries)
+				return nil, tooLargeError("the selectors find more than %d series", maxDataSeries)
 			}
 			it = one.Iterator(it)
-			s, err := readPoints(it, describe(one.Labels(), told), maxDataSamples-samples)
+			s, err := readPoints(it, describeSeries(one.Labels(), told), maxDataSamples-samples)
 			if err != nil {
 				return nil, err
 			}
@@ -119,9 +119,9 @@ func (d *Data) read(ctx context.Context, q wire.DataQuery) ([]dataset.Series, er
 	return out, nil
 }
 
-// describe returns a series without its samples. It takes the type of the series from the metadata, or else from the
+// describeSeries returns a series without its samples. It takes the type of the series from the metadata, or else from the
 // suffix of the name.
-func describe(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
+func describeSeries(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}
 	l.Range(func(l labels.Label) {
 		if l.Name == model.MetricNameLabel {
@@ -158,7 +158,7 @@ func readPoints(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Serie
 				continue // includes stale markers
 			}
 			if len(s.Points) >= room {
-				return s, tooLarge("the series hold more than %d samples in that time", maxDataSamples)
+				return s, tooLargeError("the series hold more than %d samples in that time", maxDataSamples)
 			}
 			s.Points = append(s.Points, dataset.Point{T: t, V: v})
 		default:
@@ -173,13 +173,14 @@ func readPoints(it chunkenc.Iterator, s dataset.Series, room int) (dataset.Serie
 func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, error) {
 	t := wire.DataTable{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Times: []time.Time{}, Labels: []wire.DataLabels{},
 		Columns: []wire.DataColumn{}, Warnings: []string{}}
-	f, warnings, err := d.frame(ctx, q)
+	f, warnings, err := d.joinSeries(ctx, q)
 	if err != nil {
 		return t, err
 	}
 	if n := f.Rows() * len(f.Columns); n > 1_000_000 {
-		return t, tooLarge("%d rows of %d columns are more than a page can show; take a longer step, or a file (format=csv or parquet)",
-			f.Rows(), len(f.Columns))
+		return t,
+			tooLargeError("%d rows of %d columns are more than a page can show; take a longer step, or a file (format=csv or parquet)",
+				f.Rows(), len(f.Columns))
 	}
 	t.Warnings = append(t.Warnings, warnings...)
 	for _, at := range f.Time {
@@ -192,7 +193,7 @@ func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, erro
 		c := &f.Columns[i]
 		values := make([]*float64, len(c.Values))
 		for k := range c.Values {
-			values[k] = finite(c.Values[k])
+			values[k] = finiteOrNil(c.Values[k])
 		}
 		t.Columns = append(t.Columns, wire.DataColumn{Name: c.Name, Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate,
 			Values: values})
@@ -200,8 +201,8 @@ func (d *Data) Data(ctx context.Context, q wire.DataQuery) (wire.DataTable, erro
 	return t, nil
 }
 
-// finite returns nil for NaN and infinities.
-func finite(v float64) *float64 {
+// finiteOrNil returns nil for NaN and infinities.
+func finiteOrNil(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}
@@ -210,7 +211,7 @@ func finite(v float64) *float64 {
 
 // WriteData writes a table as csv or parquet.
 func (d *Data) WriteData(ctx context.Context, q wire.DataQuery, format string, w io.Writer) error {
-	f, _, err := d.frame(ctx, q)
+	f, _, err := d.joinSeries(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -225,13 +226,13 @@ func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlatio
 	out := wire.Correlation{From: q.From, To: q.To, StepSeconds: q.Step.Seconds(), Columns: []string{}, Pairs: []wire.CorrelationPair{},
 		Warnings: []string{}}
 	q.By = nil // each series is a column
-	f, warnings, err := d.frame(ctx, q)
+	f, warnings, err := d.joinSeries(ctx, q)
 	if err != nil {
 		return out, err
 	}
 	out.Rows = f.Rows()
 	if n := len(f.Columns); n > maxCorrelated {
-		return out, tooLarge("%d series are more than %d, which are compared at once", n, maxCorrelated)
+		return out, tooLargeError("%d series are more than %d, which are compared at once", n, maxCorrelated)
 	}
 	var columns []correlate.Column
 	for _, c := range f.Columns {
@@ -254,9 +255,9 @@ func (d *Data) Correlate(ctx context.Context, q wire.DataQuery) (wire.Correlatio
 	out.Columns, out.Warnings = m.Names, append(append(out.Warnings, warnings...), m.Warnings...)
 	for _, p := range m.Strongest() {
 		pair := wire.CorrelationPair{
-			A: p.A, B: p.B, Points: p.Points, Effective: finite(p.Effective), Pearson: finite(p.Pearson), Low: finite(p.Low),
-			High: finite(p.High), Spearman: finite(p.Spearman),
-			LagSeconds: p.LagSeconds, LagPearson: finite(p.LagPearson), LagPoints: p.LagPoints,
+			A: p.A, B: p.B, Points: p.Points, Effective: finiteOrNil(p.Effective), Pearson: finiteOrNil(p.Pearson), Low: finiteOrNil(p.Low),
+			High: finiteOrNil(p.High), Spearman: finiteOrNil(p.Spearman),
+			LagSeconds: p.LagSeconds, LagPearson: finiteOrNil(p.LagPearson), LagPoints: p.LagPoints,
 		}
 		if p.Points < 8 {
 			pair.Effective = nil

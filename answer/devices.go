@@ -23,7 +23,7 @@ type DeviceViews interface {
 func (d *Devices) Devices(ctx context.Context, site, node string) (wire.NodeDevices, error) {
 	var missing []string
 	out, err := d.Views.Devices(ctx, site, node, d.Clock())
-	if err := d.Outage.degrade(&missing, "all devices", err); err != nil {
+	if err := d.Outage.addMissing(&missing, "all devices", err); err != nil {
 		return wire.NodeDevices{}, err
 	}
 	if len(missing) > 0 {

@@ -41,12 +41,12 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	}
 	all := list.Findings
 	if total > len(rows) {
-		if all, err = c.all(ctx, q); err != nil {
+		if all, err = c.storedFindings(ctx, q); err != nil {
 			return list, err
 		}
 	}
 	if !f.Since.IsZero() && len(f.States) == 0 && f.Workload == "" && f.Node == "" {
-		past, err := c.imported(ctx, f)
+		past, err := c.importedFindings(ctx, f)
 		if err != nil {
 			return list, err
 		}
@@ -54,7 +54,7 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	}
 	now := c.Keeper.Clock()
 	slices.SortStableFunc(list.Findings, func(a, b wire.Finding) int { // within a severity, lasting ones first and then by cost
-		x, y := costOf(&a, now), costOf(&b, now)
+		x, y := findingSortKey(&a, now), findingSortKey(&b, now)
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(y[1], x[1]), cmp.Compare(y[2], x[2]))
 	})
 	list.Owners = byOwner(all)
@@ -65,9 +65,9 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	return list, nil
 }
 
-// costOf returns the sort key of a finding: severity, whether its subject was active until now, and wasted core-hours.
+// findingSortKey returns the sort key of a finding: severity, whether its subject was active until now, and wasted core-hours.
 // A GPU counts as 16 cores, as on the web pages.
-func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
+func findingSortKey(f *wire.Finding, now time.Time) (out [3]float64) {
 	out[0] = float64(slices.Index([]string{string(misuse.High), string(misuse.Medium), string(misuse.Low)}, f.Severity))
 	if now.Sub(f.Last) < 40*time.Minute {
 		out[1] = 1
@@ -80,8 +80,8 @@ func costOf(f *wire.Finding, now time.Time) (out [3]float64) {
 	return out
 }
 
-// imported returns the findings in imported time.
-func (c *Findings) imported(ctx context.Context, f wire.FindingFilter) ([]wire.Finding, error) {
+// importedFindings returns the findings in imported time.
+func (c *Findings) importedFindings(ctx context.Context, f wire.FindingFilter) ([]wire.Finding, error) {
 	found, err := c.Keeper.Imported(ctx, f.Since)
 	if err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (c *Findings) imported(ctx context.Context, f wire.FindingFilter) ([]wire.F
 	return out, nil
 }
 
-// all returns the findings of a query without its limit.
-func (c *Findings) all(ctx context.Context, q store.FindingFilter) ([]wire.Finding, error) {
+// storedFindings returns the findings of a query without its limit.
+func (c *Findings) storedFindings(ctx context.Context, q store.FindingFilter) ([]wire.Finding, error) {
 	q.Limit = 0
 	rows, _, err := c.Keeper.Store.Findings(ctx, q)
 	out := make([]wire.Finding, 0, len(rows))
@@ -179,16 +179,16 @@ func (c *Findings) FindingSteps(ctx context.Context, id string) (wire.FindingSte
 // Acknowledge records the user who acknowledged a finding.
 func (c *Findings) Acknowledge(ctx context.Context, id, by string) (wire.Finding, error) {
 	f, err := c.Keeper.Acknowledge(ctx, id, by)
-	return changed(f, err)
+	return toWireChanged(f, err)
 }
 
 // Mute silences a finding until a time.
 func (c *Findings) Mute(ctx context.Context, id, reason string, until time.Time) (wire.Finding, error) {
 	f, err := c.Keeper.Mute(ctx, id, reason, until)
-	return changed(f, err)
+	return toWireChanged(f, err)
 }
 
-func changed(f store.Finding, err error) (wire.Finding, error) {
+func toWireChanged(f store.Finding, err error) (wire.Finding, error) {
 	if errors.Is(err, findings.ErrUnknown) {
 		return wire.Finding{}, NotFound("", fmt.Errorf("finding %w", err))
 	}

@@ -49,9 +49,9 @@ func (f *Fit) recentNodes(ctx context.Context, now time.Time) ([]wire.Node, erro
 	return nodes, err
 }
 
-// class is a set of nodes with equal cores and GPUs and about equal memory. Memory may differ by a
+// nodeClass is a set of nodes with equal cores and GPUs and about equal memory. Memory may differ by a
 // sixteenth, because the kernel's reservation varies.
-type class struct {
+type nodeClass struct {
 	wire.Place
 	gpusKnown bool
 	// unscheduled means that the site's batch system allocates none of these nodes, as for login and service nodes.
@@ -61,14 +61,14 @@ type class struct {
 	up, free int // numbers of nodes
 }
 
-// classes groups nodes.
-type classes struct {
-	all    map[string]*class
-	byNode map[nodeName]*class
+// nodeClasses groups nodes.
+type nodeClasses struct {
+	all    map[string]*nodeClass
+	byNode map[nodeName]*nodeClass
 }
 
-// unscheduled returns the nodes in no partition of a site that has partitions, such as login and service nodes.
-func unscheduled(nodes []wire.Node) map[nodeName]bool {
+// unscheduledNodes returns the nodes in no partition of a site that has partitions, such as login and service nodes.
+func unscheduledNodes(nodes []wire.Node) map[nodeName]bool {
 	sites, out := map[string]bool{}, map[nodeName]bool{}
 	partitions := func(n *wire.Node) bool { return n.Batch != nil && len(n.Batch.Partitions) > 0 }
 	for i := range nodes {
@@ -83,12 +83,12 @@ func unscheduled(nodes []wire.Node) map[nodeName]bool {
 }
 
 // classifyNodes groups nodes and counts those with free capacity for the query.
-func classifyNodes(nodes []wire.Node, q wire.FitQuery) classes {
-	apart := unscheduled(nodes)
-	out := classes{map[string]*class{}, map[nodeName]*class{}}
+func classifyNodes(nodes []wire.Node, q wire.FitQuery) nodeClasses {
+	apart := unscheduledNodes(nodes)
+	out := nodeClasses{map[string]*nodeClass{}, map[nodeName]*nodeClass{}}
 	for i := range nodes {
 		n := &nodes[i]
-		c := out.class(n, apart[nodeName{n.Site, n.Node}])
+		c := out.classOf(n, apart[nodeName{n.Site, n.Node}])
 		if n.Batch != nil {
 			c.addPartitions(n.Batch.Partitions...)
 		}
@@ -104,9 +104,9 @@ func classifyNodes(nodes []wire.Node, q wire.FitQuery) classes {
 	return out
 }
 
-// class returns the class of a node and creates it if needed. It prefers the capacity configured in a batch system to
+// classOf returns the class of a node and creates it if needed. It prefers the capacity configured in a batch system to
 // the capacity that the kernel reports.
-func (cs *classes) class(n *wire.Node, unscheduled bool) *class {
+func (cs *nodeClasses) classOf(n *wire.Node, unscheduled bool) *nodeClass {
 	cores, memory := n.Cores, n.MemoryBytes
 	if n.Batch != nil && n.Batch.Cores != nil && n.Batch.MemoryBytes != nil {
 		cores, memory = n.Batch.Cores, n.Batch.MemoryBytes
@@ -118,7 +118,7 @@ func (cs *classes) class(n *wire.Node, unscheduled bool) *class {
 	key := fmt.Sprint(n.Site, "|", orZero(cores), "|", math.Round(16*math.Log2(max(orZero(memory), 1))), "|", gpus, "|", unscheduled)
 	c := cs.all[key]
 	if c == nil {
-		c = &class{Place: wire.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}},
+		c = &nodeClass{Place: wire.Place{Site: n.Site, Cores: cores, MemoryBytes: memory, GPUs: n.GPUs, Partitions: []string{}},
 			gpusKnown: n.GPUs != nil, unscheduled: unscheduled}
 		cs.all[key] = c
 	}
@@ -130,7 +130,7 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 	now := f.Clock()
 	var list wire.FitList
 	nodes, at, err := f.Views.NodesAsOf(ctx, now)
-	if err := f.Outage.degrade(&list.Missing, "which nodes are up, in which partitions, and how much is free on them", err); err != nil {
+	if err := f.Outage.addMissing(&list.Missing, "which nodes are up, in which partitions, and how much is free on them", err); err != nil {
 		return wire.FitList{}, err
 	}
 	present := err == nil
@@ -169,15 +169,15 @@ func (f *Fit) Fit(ctx context.Context, q wire.FitQuery) (wire.FitList, error) {
 	}
 	slices.SortFunc(list.Places, comparePlaces)
 	if q.Shares() && f.GPUs != nil {
-		err := f.sharing(ctx, &list, q, now)
-		if err := f.Outage.degrade(&list.Missing, "which GPUs can be shared", err); err != nil {
+		err := f.judgeSharing(ctx, &list, q, now)
+		if err := f.Outage.addMissing(&list.Missing, "which GPUs can be shared", err); err != nil {
 			return wire.FitList{}, err
 		}
 	}
 	return list, nil
 }
 
-func (c *class) addPartitions(names ...string) {
+func (c *nodeClass) addPartitions(names ...string) {
 	for _, p := range names {
 		if p != "" && !slices.Contains(c.Partitions, p) {
 			c.Partitions = append(c.Partitions, p)
@@ -196,7 +196,7 @@ func orZero(v *float64) float64 {
 // hasFree reports whether a node has the requested amounts free now. On a node of a batch system, free means
 // unallocated; on other nodes, it means unused.
 func hasFree(n *wire.Node, q wire.FitQuery) bool {
-	r := capacity{ok: true}
+	r := freeCapacityAt{ok: true}
 	switch b := n.Batch; {
 	case b != nil:
 		if !b.Open || b.Cores == nil || b.CoresHeld == nil {
@@ -222,7 +222,7 @@ func hasFree(n *wire.Node, q wire.FitQuery) bool {
 
 // addWait adds the wait of a job that is comparable to the query to the class of the job's nodes. length is the run
 // time in the query, or 0 for any.
-func (cs *classes) addWait(w *store.Wait, length time.Duration) {
+func (cs *nodeClasses) addWait(w *store.Wait, length time.Duration) {
 	if len(w.Nodes) == 0 {
 		return
 	}
@@ -243,7 +243,7 @@ func (cs *classes) addWait(w *store.Wait, length time.Duration) {
 }
 
 // checkFit decides whether one node is large enough, and fills in the waits of comparable jobs.
-func (c *class) checkFit(q wire.FitQuery) {
+func (c *nodeClass) checkFit(q wire.FitQuery) {
 	slices.Sort(c.Partitions)
 	slices.Sort(c.waits)
 	if c.Comparable = len(c.waits); c.Comparable > 0 {

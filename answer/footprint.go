@@ -11,9 +11,9 @@ import (
 // time. A nil function or a nil rate means unknown.
 type Rates struct{ Carbon, Tariff func() *footprint.Rate }
 
-// workload sets the emissions and cost of a workload's energy, assuming constant power over the run. If rates vary and
+// setWorkloadCost sets the emissions and cost of a workload's energy, assuming constant power over the run. If rates vary and
 // the power over time is known, detail is more accurate.
-func (r *Rates) workload(w *wire.Workload) {
+func (r *Rates) setWorkloadCost(w *wire.Workload) {
 	if r == nil || w.EnergyJoules == nil {
 		return
 	}
@@ -24,9 +24,9 @@ func (r *Rates) workload(w *wire.Workload) {
 	r.addCost(w, func(r *footprint.Rate) (float64, bool) { return r.Of(*w.EnergyJoules, w.Start, until) })
 }
 
-// detail sets the emissions and cost of a workload like [Rates.workload], but uses the power in each step of the
+// setDetailCost sets the emissions and cost of a workload like [Rates.setWorkloadCost], but uses the power in each step of the
 // profile.
-func (r *Rates) detail(d *wire.WorkloadDetail) {
+func (r *Rates) setDetailCost(d *wire.WorkloadDetail) {
 	if r == nil || d.EnergyJoules == nil || d.StepSeconds <= 0 {
 		return
 	}
@@ -74,8 +74,8 @@ func (r *Rates) addCost(w *wire.Workload, of func(*footprint.Rate) (float64, boo
 	}
 }
 
-// node fills in the hourly emissions and costs of the node at its current power.
-func (r *Rates) node(n *wire.Node, now time.Time) {
+// setNodeCost fills in the hourly emissions and costs of the node at its current power.
+func (r *Rates) setNodeCost(n *wire.Node, now time.Time) {
 	if r == nil || n.Watts == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -34,7 +35,7 @@ func (f *Forecasts) Forecast(ctx context.Context, q wire.ForecastQuery, w *wire.
 	switch {
 	case w != nil && !workload.Kind(w.Kind).Service():
 		var err error
-		list.Next, err = f.next(ctx, w)
+		list.Next, err = f.forecastNextRun(ctx, w)
 		return list, err
 	case w != nil:
 		subject, name, owner, q.Site = forecast.Workload, w.ID, w.Owner, w.Site
@@ -43,11 +44,11 @@ func (f *Forecasts) Forecast(ctx context.Context, q wire.ForecastQuery, w *wire.
 	case q.Owner != "":
 		subject, name = forecast.Owner, q.Owner
 	}
-	err := f.read(ctx, &list, q, subject, name, owner)
-	return list, f.Outage.degrade(&list.Missing, "forecasts that are made of the series", err)
+	err := f.readStored(ctx, &list, q, subject, name, owner)
+	return list, f.Outage.addMissing(&list.Missing, "forecasts that are made of the series", err)
 }
 
-func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.ForecastQuery, subject, name, owner string) error {
+func (f *Forecasts) readStored(ctx context.Context, list *wire.ForecastList, q wire.ForecastQuery, subject, name, owner string) error {
 	now := f.Keeper.Clock()
 	if !q.Now && q.Hours == 0 {
 		kept, err := f.Keeper.Kept(ctx, subject, q.Site, name)
@@ -62,7 +63,7 @@ func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.Fo
 			kept = append(kept, files...)
 		}
 		for i := range kept {
-			if one := keptToAPI(&kept[i], now); len(one.Steps) > 0 {
+			if one := keptToWire(&kept[i], now); len(one.Steps) > 0 {
 				list.Forecasts = append(list.Forecasts, one)
 			}
 		}
@@ -71,9 +72,7 @@ func (f *Forecasts) read(ctx context.Context, list *wire.ForecastList, q wire.Fo
 		}
 	}
 	steps := q.Hours
-	if steps == 0 {
-		steps = forecast.DailySteps
-	}
+	steps = cmp.Or(steps, forecast.DailySteps)
 	made, measured, err := f.Keeper.Now(ctx, subject, q.Site, name, owner, steps)
 	if err == nil && len(made) == 0 {
 		list.MeasuredHours, list.LeastHours = measured, forecast.Least
@@ -89,7 +88,7 @@ func forecastToAPI(f *store.Forecast, now time.Time) wire.Forecast {
 	out := wire.Forecast{
 		Subject: f.Subject, Site: f.Site, Name: f.Name, Figure: f.Figure, Made: f.Made, StepSeconds: f.Step.Seconds(),
 		Steps:   []wire.ForecastStep{},
-		Methods: f.Models, Flags: f.Flags, Backtest: encodable(f.Backtest), Naive: encodable(f.Naive),
+		Methods: f.Models, Flags: f.Flags, Backtest: finiteValue(f.Backtest), Naive: finiteValue(f.Naive),
 	}
 	for i, v := range f.Point {
 		if at := f.Made.Add(time.Duration(i) * f.Step); at.Add(f.Step).After(now) {
@@ -108,15 +107,15 @@ func forecastToAPI(f *store.Forecast, now time.Time) wire.Forecast {
 	return out
 }
 
-// encodable returns nil for values that JSON cannot represent.
-func encodable(v *float64) *float64 {
+// finiteValue returns nil for values that JSON cannot represent.
+func finiteValue(v *float64) *float64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil
 	}
 	return v
 }
 
-func keptToAPI(k *forecast.Kept, now time.Time) wire.Forecast {
+func keptToWire(k *forecast.Kept, now time.Time) wire.Forecast {
 	out := forecastToAPI(&k.Forecast, now)
 	out.Kept, out.Old = true, now.Sub(k.Made) > forecast.Old
 	if j := k.Judged; j.Steps > 0 {
@@ -131,12 +130,12 @@ func keptToAPI(k *forecast.Kept, now time.Time) wire.Forecast {
 	return out
 }
 
-// nextRuns is the number of runs of a name used for the forecast of the next one.
-const nextRuns = 40
+// maxNextRuns is the number of runs of a name used for the forecast of the next one.
+const maxNextRuns = 40
 
-// next forecasts the next run of a batch job from the runs of its name.
-func (f *Forecasts) next(ctx context.Context, w *wire.Workload) ([]wire.NextFigure, error) {
-	rows, err := sameName(ctx, f.Catalogue, w, nextRuns)
+// forecastNextRun forecasts the next run of a batch job from the runs of its name.
+func (f *Forecasts) forecastNextRun(ctx context.Context, w *wire.Workload) ([]wire.NextFigure, error) {
+	rows, err := sameName(ctx, f.Catalogue, w, maxNextRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +163,7 @@ func (f *Forecasts) next(ctx context.Context, w *wire.Workload) ([]wire.NextFigu
 		if !ok {
 			continue
 		}
-		one := wire.NextFigure{Figure: of.figure, Median: n.Point, Low: n.Low, High: n.High, Runs: n.Runs, Error: encodable(&n.Error)}
+		one := wire.NextFigure{Figure: of.figure, Median: n.Point, Low: n.Low, High: n.High, Runs: n.Runs, Error: finiteValue(&n.Error)}
 		out = append(out, one)
 	}
 	return out, nil

@@ -19,12 +19,12 @@ type GPUViews interface {
 	GPUSpaces(ctx context.Context, from, at time.Time) ([]query.GPUSpace, error)
 }
 
-// shareBack is the time over which the peaks of running jobs are computed.
-const shareBack = 24 * time.Hour
+// shareLookback is the time over which the peaks of running jobs are computed.
+const shareLookback = 24 * time.Hour
 
-// sharing judges every GPU for a job that needs a part of one.
-func (f *Fit) sharing(ctx context.Context, list *wire.FitList, q wire.FitQuery, now time.Time) error {
-	spaces, err := f.GPUs.GPUSpaces(ctx, now.Add(-shareBack), now)
+// judgeSharing judges every GPU for a job that needs a part of one.
+func (f *Fit) judgeSharing(ctx context.Context, list *wire.FitList, q wire.FitQuery, now time.Time) error {
+	spaces, err := f.GPUs.GPUSpaces(ctx, now.Add(-shareLookback), now)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func judgeShare(s *query.GPUSpace, q wire.FitQuery) wire.GPUShare {
 			g.Why = fmt.Sprintf("they slow each other down by %.0f %% when all are at their busiest", 100*(*g.AtPeaks-1))
 		}
 	}
-	g.Profile = profile(s, q)
+	g.Profile = smallestProfile(s, q)
 	return g
 }
 
@@ -145,16 +145,18 @@ var migProfiles = []struct {
 	{[]string{"A30"}, 24, 4, []migProfile{{1, 6}, {2, 12}, {4, 24}}},
 }
 
-// profile returns the name of the smallest partition that a job fits in. For a device without partitions, it returns
+// smallestProfile returns the name of the smallest partition that a job fits in. For a device without partitions, it returns
 // the number of such jobs that can share the device by time slices. It is empty if the device is itself a partition.
-func profile(s *query.GPUSpace, q wire.FitQuery) string {
+func smallestProfile(s *query.GPUSpace, q wire.FitQuery) string {
 	if s.Parent != "" {
 		return ""
 	}
 	if s.MemoryBytes != nil {
 		whole := *s.MemoryBytes / (1 << 30)
 		for _, m := range migProfiles {
-			named := slices.ContainsFunc(m.words, func(w string) bool { return slices.Contains(strings.FieldsFunc(s.Model, notWord), w) })
+			named := slices.ContainsFunc(m.words, func(w string) bool {
+				return slices.Contains(strings.FieldsFunc(s.Model, isSeparator), w)
+			})
 			if !named || math.Abs(whole-float64(m.memory)) > 0.12*float64(m.memory) {
 				continue
 			}
@@ -179,4 +181,4 @@ func profile(s *query.GPUSpace, q wire.FitQuery) string {
 	return fmt.Sprintf("time slices, %d of such jobs", int(n))
 }
 
-func notWord(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '/' }
+func isSeparator(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '/' }

@@ -89,7 +89,7 @@ func TestSharing(t *testing.T) {
 		"other": {access.Viewer{Role: access.User, Name: "bob"}, "another user's"}, "public": {access.Viewer{Role: access.Public}, "another user's"},
 	} {
 		var list wire.FitList
-		if err := f.sharing(access.With(t.Context(), c.viewer), &list, wire.FitQuery{GPUs: 0.4}, time.Now()); err != nil {
+		if err := f.judgeSharing(access.With(t.Context(), c.viewer), &list, wire.FitQuery{GPUs: 0.4}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Sharing) != 3 || list.Sharing[0].Node != "half" || list.Sharing[1].Node != "free" || list.Sharing[2].Node != "full" {

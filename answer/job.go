@@ -74,7 +74,7 @@ type Selector interface {
 
 // wholeRun selects the whole run.
 func wholeRun(ctx context.Context, v Selector, w *wire.Workload) (query.Selection, error) {
-	s, err := v.Select(ctx, w.Site, w.ID, w.Start, wholeUntil(w))
+	s, err := v.Select(ctx, w.Site, w.ID, w.Start, lastSampleTime(w))
 	if w.Partial {
 		s.Owners = w.Users
 	}
@@ -88,20 +88,20 @@ type NodeCores interface {
 
 // Workloads returns the workloads that the filter selects. An empty result is not an error.
 func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList, error) {
-	rows, used, total, err := b.list(ctx, f)
+	rows, used, total, err := b.listRuns(ctx, f)
 	if err != nil {
 		return wire.WorkloadList{}, err
 	}
 	list := wire.WorkloadList{Workloads: make([]wire.Workload, len(rows)), Total: total,
-		Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, endless))}
+		Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, noEnd))}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
-		b.Rates.workload(&list.Workloads[i])
+		b.Rates.setWorkloadCost(&list.Workloads[i])
 		if used != nil {
 			list.Workloads[i].Within = &used[i]
 		}
 	}
-	b.Bounds.workloads(ctx, list.Workloads)
+	b.Bounds.checkWorkloads(ctx, list.Workloads)
 	return list, nil
 }
 
@@ -113,33 +113,33 @@ func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wir
 	if waits {
 		d.StepSeconds = r.Step.Seconds()
 	} else if err == nil {
-		err = b.overTime(ctx, &d, whole, r)
+		err = b.addProfiles(ctx, &d, whole, r)
 	}
-	if err := b.Outage.degrade(&d.Missing, "its profile", err); err != nil {
+	if err := b.Outage.addMissing(&d.Missing, "its profile", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}
 	if !waits {
-		if err := b.steps(ctx, &d); err != nil {
+		if err := b.addSteps(ctx, &d); err != nil {
 			return wire.WorkloadDetail{}, err
 		}
 	}
-	d.Advice, err = b.advice(ctx, &d)
+	d.Advice, err = b.recommend(ctx, &d)
 	if d.Advice == nil && err == nil {
 		d.NoAdvice = b.noAdviceReason(&d)
 	}
-	if err := b.Outage.degrade(&d.Missing, "advice", err); err != nil {
+	if err := b.Outage.addMissing(&d.Missing, "advice", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}
-	d.Verdicts, err = b.verdicts(ctx, &d)
-	if err := b.Outage.degrade(&d.Missing, "remarks on it", err); err != nil {
+	d.Verdicts, err = b.judgeRun(ctx, &d)
+	if err := b.Outage.addMissing(&d.Missing, "remarks on it", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}
 	b.Outage.addTo(ctx, &d, whole.From, whole.To)
 	return d, nil
 }
 
-// steps fills in the steps of a batch job.
-func (b *Jobs) steps(ctx context.Context, d *wire.WorkloadDetail) error {
+// addSteps fills in the steps of a batch job.
+func (b *Jobs) addSteps(ctx context.Context, d *wire.WorkloadDetail) error {
 	if !workload.Kind(d.Kind).Scheduled() {
 		return nil
 	}
@@ -154,9 +154,9 @@ func (b *Jobs) steps(ctx context.Context, d *wire.WorkloadDetail) error {
 	return nil
 }
 
-// overTime fills in the figures read from the series.
-func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (err error) {
-	lines, err := b.profile(ctx, d, whole, r)
+// addProfiles fills in the figures read from the series.
+func (b *Jobs) addProfiles(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (err error) {
+	lines, err := b.addProfile(ctx, d, whole, r)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	if d.DiskWaits, err = b.Views.DiskWaits(ctx, whole); err != nil {
 		return err
 	}
-	b.Bounds.holdParts(ctx, d)
+	b.Bounds.checkParts(ctx, d)
 	nodes := 0
 	if d.CoresHistogram, nodes, err = b.Views.CoresHistogram(ctx, whole); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 		if r.Step <= 0 { // its activity does not depend on the request
 			d.RestSeconds = idleTail(lines, len(d.Nodes), d.StepSeconds)
 		}
-		b.Rates.detail(d)
+		b.Rates.setDetailCost(d)
 		if nodes > 1 {
 			d.CoresHistogram, d.CoresHistogramStep = query.Distribution(lines, "cores", time.Duration(d.StepSeconds*float64(time.Second))),
 				&d.StepSeconds
@@ -196,8 +196,8 @@ func (b *Jobs) overTime(ctx context.Context, d *wire.WorkloadDetail, whole query
 	return err
 }
 
-// resting are the most that a workload uses of the figures of its profile while it does nothing.
-var resting = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
+// restingLimits are the most that a workload uses of the figures of its profile while it does nothing.
+var restingLimits = map[string]float64{"cores": 0.01, "gpus": 0.01, "io_read_bytes_per_second": 1e3, "io_write_bytes_per_second": 1e3,
 	"network_bytes_per_second": 1e3}
 
 // idleTail returns the length in seconds of the unused time at the end of a profile; step is the length of its steps.
@@ -222,7 +222,7 @@ func idleTail(lines []wire.Profile, nodes int, step float64) *float64 {
 	}
 	n := math.MaxInt
 	for _, p := range query.Combine(lines, "total") {
-		if most, counts := resting[p.Metric]; counts {
+		if most, counts := restingLimits[p.Metric]; counts {
 			end := len(p.Points) - after
 			n = min(n, end)
 			for j := end - 1; j >= end-n; j-- {
@@ -238,8 +238,9 @@ func idleTail(lines []wire.Profile, nodes int, step float64) *float64 {
 	return new(float64(n) * step)
 }
 
-// profile fills in the figures over time, and returns them per part and node.
-func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (lines []wire.Profile, err error) {
+// addProfile fills in the figures over time, and returns them per part and node.
+func (b *Jobs) addProfile(ctx context.Context, d *wire.WorkloadDetail, whole query.Selection, r wire.Range) (lines []wire.Profile,
+	err error) {
 	shown := whole
 	if !r.From.IsZero() {
 		shown.From = r.From
@@ -262,15 +263,15 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 	}
 	d.StepSeconds = step.Seconds()
 	if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-		return nil, refusedSteps(err)
+		return nil, refuseSteps(err)
 	}
 	// Figures sampled every few minutes have no point in most of the shorter steps. Of a long run one rare figure sets no step.
-	gap, length := gapOf(d.Profile), shown.To.Sub(shown.From)
+	gap, length := medianGap(d.Profile), shown.To.Sub(shown.From)
 	if r.Step <= 0 && gap > step && (length >= 4*gap || length >= 2*gap && gap <= 5*time.Minute) {
 		step = gap
 		d.StepSeconds = step.Seconds()
 		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-			return nil, refusedSteps(err)
+			return nil, refuseSteps(err)
 		}
 	}
 	// A workload that is older than its agent has no figures before the agent started.
@@ -281,7 +282,7 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 		}
 		d.StepSeconds = step.Seconds()
 		if d.Profile, err = b.Views.Profile(ctx, shown, step); err != nil {
-			return nil, refusedSteps(err)
+			return nil, refuseSteps(err)
 		}
 	}
 	lines = d.Profile
@@ -297,17 +298,17 @@ func (b *Jobs) profile(ctx context.Context, d *wire.WorkloadDetail, whole query.
 	return lines, nil
 }
 
-// refusedSteps turns the error for too fine a step into an invalid question.
-func refusedSteps(err error) error {
+// refuseSteps turns the error for too fine a step into an invalid question.
+func refuseSteps(err error) error {
 	if errors.Is(err, query.ErrSteps) {
 		return Invalid("give a longer step, or from and to that are nearer", err)
 	}
 	return err
 }
 
-// gapOf returns the median time between two points with a value, of the line where it is longest. It is rounded up to a
+// medianGap returns the median time between two points with a value, of the line where it is longest. It is rounded up to a
 // common step. It is 0 if no line has three points.
-func gapOf(lines []wire.Profile) (longest time.Duration) {
+func medianGap(lines []wire.Profile) (longest time.Duration) {
 	for _, l := range lines {
 		var gaps []time.Duration
 		var last time.Time
@@ -326,8 +327,8 @@ func gapOf(lines []wire.Profile) (longest time.Duration) {
 		slices.Sort(gaps)
 		longest = max(longest, gaps[len(gaps)/2])
 	}
-	if i := slices.IndexFunc(steps, func(s time.Duration) bool { return s >= longest }); i >= 0 && longest > 0 {
-		return steps[i]
+	if i := slices.IndexFunc(stepLengths, func(s time.Duration) bool { return s >= longest }); i >= 0 && longest > 0 {
+		return stepLengths[i]
 	}
 	return longest
 }
@@ -347,8 +348,8 @@ func firstPoint(lines []wire.Profile) (first time.Time) {
 	return first
 }
 
-// steps are readable step lengths.
-var steps = []time.Duration{
+// stepLengths are readable step lengths.
+var stepLengths = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
 	time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
@@ -356,7 +357,7 @@ var steps = []time.Duration{
 
 // stepFor returns a step for a few hundred points, no finer than the sampling interval.
 func stepFor(span time.Duration) time.Duration {
-	for _, s := range steps[3:] {
+	for _, s := range stepLengths[3:] {
 		if span/s <= 400 {
 			return s
 		}

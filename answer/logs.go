@@ -109,7 +109,7 @@ func (l *Logs) Logs(ctx context.Context, d *wire.WorkloadDetail, r wire.LogRange
 	if !p.From.Before(p.To) {
 		return wire.Logs{}, Invalid("ask for a time in which it ran", errors.New("the run has no logs of that time"))
 	}
-	logs, err := l.query(ctx, &p, r)
+	logs, err := l.querySources(ctx, &p, r)
 	var known *Error
 	switch {
 	case errors.As(err, &known):
@@ -121,8 +121,8 @@ func (l *Logs) Logs(ctx context.Context, d *wire.WorkloadDetail, r wire.LogRange
 	return logs, nil
 }
 
-// query queries the sources in sequence until one has lines. If none has, it returns the first error.
-func (l *Logs) query(ctx context.Context, p *LogPlace, r wire.LogRange) (logs wire.Logs, err error) {
+// querySources queries the sources in sequence until one has lines. If none has, it returns the first error.
+func (l *Logs) querySources(ctx context.Context, p *LogPlace, r wire.LogRange) (logs wire.Logs, err error) {
 	var failed []string
 	answered := false
 	for _, s := range l.Sources {

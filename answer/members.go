@@ -65,7 +65,7 @@ func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Memb
 		}
 		m.Members = append(m.Members, w)
 	}
-	slices.SortStableFunc(m.Members, func(a, b wire.Workload) int { return cmp.Compare(numberIn(a.ID, id), numberIn(b.ID, id)) })
+	slices.SortStableFunc(m.Members, func(a, b wire.Workload) int { return cmp.Compare(memberNumber(a.ID, id), memberNumber(b.ID, id)) })
 	if len(m.Members) == 0 {
 		return m, false
 	}
@@ -111,8 +111,8 @@ func waitingTasks(m *wire.Members, tasks *float64) int {
 	return n
 }
 
-// numberIn returns the number of a member, the suffix after the id of the whole job.
-func numberIn(member, id string) int {
+// memberNumber returns the number of a member, the suffix after the id of the whole job.
+func memberNumber(member, id string) int {
 	n, err := strconv.Atoi(strings.TrimLeft(strings.TrimPrefix(member, id), "_+"))
 	if err != nil {
 		return -1
@@ -162,8 +162,8 @@ func addMember(s *wire.MemberSums, w *wire.Workload) {
 // failedStates are the states with named members.
 var failedStates = []string{"failed", "timeout", "out_of_memory", "node_fail", "boot_fail", "deadline"}
 
-// namedMembers is the number of members named in a sentence.
-const namedMembers = 5
+// maxNamedMembers is the number of members named in a sentence.
+const maxNamedMembers = 5
 
 // memberVerdicts reports the failed members, and the share of its core time that the whole job used.
 func memberVerdicts(m *wire.Members) []wire.Verdict {
@@ -196,12 +196,12 @@ func memberVerdicts(m *wire.Members) []wire.Verdict {
 	}
 	if n := len(failed); n > 0 {
 		more := phrase.Text(nil)
-		if n > namedMembers {
-			more = phrase.Join(" and ", phrase.Count(float64(n-namedMembers)), " more")
+		if n > maxNamedMembers {
+			more = phrase.Join(" and ", phrase.Count(float64(n-maxNamedMembers)), " more")
 		}
 		say("members", "critical", "members.failed", float64(n), "count", phrase.Words{"failed": phrase.Count(float64(n)),
 			"tasks": phrase.Number(float64(len(m.Members)), "count", fmt.Sprintf("%d %ss", len(m.Members), word)),
-			"names": strings.Join(failed[:min(n, namedMembers)], ", "), "more": more})
+			"names": strings.Join(failed[:min(n, maxNamedMembers)], ", "), "more": more})
 	}
 	if given > 0 {
 		m.Sums.CPUShare = new(used / given)

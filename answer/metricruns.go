@@ -47,7 +47,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.Me
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	run, err := m.header(ctx, namespace, name, &u)
+	run, err := m.updatedHeader(ctx, namespace, name, &u)
 	if err != nil {
 		return kept, err
 	}
@@ -74,10 +74,10 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.Me
 		}
 		doc.describe(&p)
 		if p.UID == u.Pod {
-			if samples, err = doc.add(u.Samples); err != nil {
+			if samples, err = doc.addSamples(u.Samples); err != nil {
 				return kept, err
 			}
-			kept = doc.keptSoFar()
+			kept = doc.keptState()
 		}
 		text, err := json.Marshal(doc)
 		if err != nil {
@@ -116,9 +116,9 @@ func checkUpdate(namespace, name string, u *wire.MetricRunUpdate) error {
 	return nil
 }
 
-// header returns the row of a run after an update. Fields missing from the update keep their values. An update does not
+// updatedHeader returns the row of a run after an update. Fields missing from the update keep their values. An update does not
 // restart a run that has ended.
-func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire.MetricRunUpdate) (*store.MetricRun, error) {
+func (m *MetricRuns) updatedHeader(ctx context.Context, namespace, name string, u *wire.MetricRunUpdate) (*store.MetricRun, error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire
 	r := u.Run
 	r.Namespace, r.Name, r.Pods, r.Samples = namespace, name, nil, 0
 	if len(list) > 0 {
-		was, err := headerOf(&list[0])
+		was, err := toHeader(&list[0])
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func (m *MetricRuns) header(ctx context.Context, namespace, name string, u *wire
 	return out, err
 }
 
-func headerOf(r *store.MetricRun) (out wire.MetricRun, err error) {
+func toHeader(r *store.MetricRun) (out wire.MetricRun, err error) {
 	if err := json.Unmarshal(r.Document, &out); err != nil {
 		return out, fmt.Errorf("run %s/%s: %w", r.Namespace, r.Name, err)
 	}
@@ -199,8 +199,8 @@ func (d *podDocument) describe(p *wire.MetricRunPod) {
 	}
 }
 
-// add adds the samples that are not stored yet.
-func (d *podDocument) add(samples []wire.ProbeSample) (out []store.MetricRunSample, err error) {
+// addSamples adds the samples that are not stored yet.
+func (d *podDocument) addSamples(samples []wire.ProbeSample) (out []store.MetricRunSample, err error) {
 	for _, s := range samples {
 		if s.Seq <= d.Samples {
 			continue
@@ -242,7 +242,7 @@ func (d *podDocument) addCommands(rows []wire.ProbeRow) {
 	}
 }
 
-func (d *podDocument) keptSoFar() wire.MetricRunKept {
+func (d *podDocument) keptState() wire.MetricRunKept {
 	k := wire.MetricRunKept{Samples: d.Samples, Offset: d.Offset}
 	if d.Probe != nil {
 		k.Start = *d.Probe
@@ -263,7 +263,7 @@ func (m *MetricRuns) List(ctx context.Context, f wire.MetricRunFilter) (wire.Met
 		return out, err
 	}
 	for i := range rows {
-		r, err := headerOf(&rows[i])
+		r, err := toHeader(&rows[i])
 		if err != nil {
 			return out, err
 		}
@@ -275,18 +275,18 @@ func (m *MetricRuns) List(ctx context.Context, f wire.MetricRunFilter) (wire.Met
 
 // Run returns one run with its pods, the first job's first.
 func (m *MetricRuns) Run(ctx context.Context, namespace, name string) (wire.MetricRun, error) {
-	r, _, err := m.read(ctx, namespace, name)
+	r, _, err := m.readRun(ctx, namespace, name)
 	return r, err
 }
 
 // Samples returns the samples of a run. Samples of pods measured by the agent come from its series.
 func (m *MetricRuns) Samples(ctx context.Context, namespace, name string) (wire.MetricRunSamples, error) {
-	_, s, err := m.read(ctx, namespace, name)
+	_, s, err := m.readRun(ctx, namespace, name)
 	return s, err
 }
 
-// read returns a run with all its samples.
-func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r wire.MetricRun, s wire.MetricRunSamples, err error) {
+// readRun returns a run with all its samples.
+func (m *MetricRuns) readRun(ctx context.Context, namespace, name string) (r wire.MetricRun, s wire.MetricRunSamples, err error) {
 	list, _, err := m.Store.MetricRuns(ctx, store.MetricRunFilter{Namespaces: []string{namespace}, Names: []string{name}})
 	if err != nil {
 		return r, s, err
@@ -294,7 +294,7 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r wire.M
 	if len(list) == 0 {
 		return r, s, NoMetricRun(namespace, name)
 	}
-	if r, err = headerOf(&list[0]); err != nil {
+	if r, err = toHeader(&list[0]); err != nil {
 		return r, s, err
 	}
 	pods, err := m.Store.MetricRunPods(ctx, namespace, name)
@@ -319,7 +319,7 @@ func (m *MetricRuns) read(ctx context.Context, namespace, name string) (r wire.M
 			series.Samples, rows = append(series.Samples, one), rows[1:]
 		}
 		if m.agentMeasures(&r, &doc) {
-			if err := m.fromAgent(ctx, &r, &doc, &series); err != nil {
+			if err := m.addAgentSamples(ctx, &r, &doc, &series); err != nil {
 				return r, s, err
 			}
 			r.Samples += doc.Samples

@@ -13,8 +13,8 @@ type PodSeries interface {
 	PodSamples(ctx context.Context, namespace, uid string, from, to time.Time) ([]wire.ProbeSample, error)
 }
 
-// settled is the time after the end of a pod during which the agent may still deliver samples of it.
-const settled = 3 * time.Minute
+// settleDelay is the time after the end of a pod during which the agent may still deliver samples of it.
+const settleDelay = 3 * time.Minute
 
 // agentMeasures reports whether the samples of a pod come from the series.
 func (m *MetricRuns) agentMeasures(r *wire.MetricRun, p *podDocument) bool {
@@ -29,8 +29,8 @@ func (m *MetricRuns) agentMeasures(r *wire.MetricRun, p *podDocument) bool {
 	return false
 }
 
-// fromAgent fills in the measurements of a pod by the agent of the node.
-func (m *MetricRuns) fromAgent(ctx context.Context, r *wire.MetricRun, p *podDocument, s *wire.MetricRunSeries) error {
+// addAgentSamples fills in the measurements of a pod by the agent of the node.
+func (m *MetricRuns) addAgentSamples(ctx context.Context, r *wire.MetricRun, p *podDocument, s *wire.MetricRunSeries) error {
 	end := m.Clock()
 	if p.Finished != nil {
 		end = *p.Finished
@@ -41,10 +41,10 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *wire.MetricRun, p *podDoc
 	if err != nil {
 		return err
 	}
-	if n := completions(r, p.Job); n > 0 && len(samples) > n {
+	if n := requestedSamples(r, p.Job); n > 0 && len(samples) > n {
 		samples = samples[:n] // unlike a probe, the agent does not stop after them
 	}
-	if _, err := p.add(samples); err != nil {
+	if _, err := p.addSamples(samples); err != nil {
 		return err
 	}
 	if len(samples) > 0 {
@@ -53,8 +53,8 @@ func (m *MetricRuns) fromAgent(ctx context.Context, r *wire.MetricRun, p *podDoc
 	return nil
 }
 
-// completions returns the number of samples that the metric of a job requests, 0 for unlimited.
-func completions(r *wire.MetricRun, job string) int {
+// requestedSamples returns the number of samples that the metric of a job requests, 0 for unlimited.
+func requestedSamples(r *wire.MetricRun, job string) int {
 	for _, metric := range r.Metrics {
 		if metric.Job == job {
 			n, _ := strconv.Atoi(metric.Options["completions"])
@@ -73,11 +73,11 @@ func (m *MetricRuns) Settle(ctx context.Context, since time.Time) (int, error) {
 	}
 	n := 0
 	for _, r := range list.Runs {
-		if r.Finished == nil || m.Clock().Sub(*r.Finished) < settled || !attachesAgent(&r) {
+		if r.Finished == nil || m.Clock().Sub(*r.Finished) < settleDelay || !attachesAgent(&r) {
 			continue
 		}
 		n++
-		if err := m.reconcile(ctx, r); err != nil {
+		if err := m.settleRun(ctx, r); err != nil {
 			return n, err
 		}
 	}
@@ -93,7 +93,7 @@ func attachesAgent(r *wire.MetricRun) bool {
 	return false
 }
 
-func (m *MetricRuns) reconcile(ctx context.Context, header wire.MetricRun) error {
+func (m *MetricRuns) settleRun(ctx context.Context, header wire.MetricRun) error {
 	pods, err := m.Store.MetricRunPods(ctx, header.Namespace, header.Name)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (m *MetricRuns) reconcile(ctx context.Context, header wire.MetricRun) error
 	for _, p := range pods {
 		stored[p.UID] = p.Samples
 	}
-	r, s, err := m.read(ctx, header.Namespace, header.Name)
+	r, s, err := m.readRun(ctx, header.Namespace, header.Name)
 	if err != nil {
 		return err
 	}

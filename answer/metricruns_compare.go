@@ -13,8 +13,8 @@ import (
 	"reckon/figure/wire"
 )
 
-// alpha is 1 minus the confidence level of a whole comparison.
-const alpha = 0.05
+// comparisonAlpha is 1 minus the confidence level of a whole comparison.
+const comparisonAlpha = 0.05
 
 // measuredRun is a run with its samples.
 type measuredRun struct {
@@ -24,7 +24,7 @@ type measuredRun struct {
 
 // Compare compares runs, each written NAMESPACE/NAME: B against A.
 func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.MetricRunComparison, err error) {
-	out = wire.MetricRunComparison{A: a, B: b, Level: 1 - alpha, Figures: []wire.MetricRunDifference{},
+	out = wire.MetricRunComparison{A: a, B: b, Level: 1 - comparisonAlpha, Figures: []wire.MetricRunDifference{},
 		Differs: []wire.MetricRunCondition{}}
 	var sides [2][]measuredRun
 	for i, names := range [][]string{a, b} {
@@ -34,7 +34,7 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 				return out, Invalid("write NAMESPACE/NAME", fmt.Errorf("%q is no run", name))
 			}
 			one := measuredRun{}
-			if one.run, one.samples, err = m.read(ctx, namespace, short); err != nil {
+			if one.run, one.samples, err = m.readRun(ctx, namespace, short); err != nil {
 				return out, err
 			}
 			sides[i] = append(sides[i], one)
@@ -48,55 +48,55 @@ func (m *MetricRuns) Compare(ctx context.Context, a, b []string) (out wire.Metri
 	if len(a) > 1 || len(b) > 1 {
 		out.Scope = "Every run counts as one value, so that the spread includes the differences between runs."
 	}
-	both := pairUp(figuresOf(sides[0]), figuresOf(sides[1]))
+	both := pairUp(commonFigures(sides[0]), commonFigures(sides[1]))
 	single, tests := len(a) == 1 && len(b) == 1, 0
 	for _, f := range both {
-		if f.test(1, single).P != nil {
+		if f.compareSides(1, single).P != nil {
 			tests++
 		}
 	}
 	for _, f := range both {
-		out.Figures = append(out.Figures, f.test(tests, single))
+		out.Figures = append(out.Figures, f.compareSides(tests, single))
 	}
-	out.Differs = conditions(sides[0], sides[1])
+	out.Differs = differingConditions(sides[0], sides[1])
 	return out, nil
 }
 
-// comparable is one figure of a job on one side of a comparison. It has one value for each run. For the first run, it
+// comparedFigure is one figure of a job on one side of a comparison. It has one value for each run. For the first run, it
 // also has the series of each pod or the values of pairs of pods.
-type comparable struct {
+type comparedFigure struct {
 	job, figure, unit string
 	runs              []float64   // one value per run
 	series            [][]float64 // of the first run: one per pod
 	pairs             []float64   // of the first run
 }
 
-// figuresOf returns the figures that are present in all runs, in order of appearance. It drops a figure missing from
+// commonFigures returns the figures that are present in all runs, in order of appearance. It drops a figure missing from
 // one run, because a missing figure cannot be told from zero use.
-func figuresOf(runs []measuredRun) (out []*comparable) {
+func commonFigures(runs []measuredRun) (out []*comparedFigure) {
 	for i := range runs {
-		for _, f := range figuresOfRun(&runs[i]) {
-			if was := f.matchIn(out); was != nil {
+		for _, f := range runFigureList(&runs[i]) {
+			if was := f.findMatch(out); was != nil {
 				was.runs = append(was.runs, f.runs...)
 			} else {
 				out = append(out, f)
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(f *comparable) bool { return len(f.runs) != len(runs) })
+	return slices.DeleteFunc(out, func(f *comparedFigure) bool { return len(f.runs) != len(runs) })
 }
 
-// matchIn returns the figure with the same job and name from a list, or nil.
-func (f *comparable) matchIn(list []*comparable) *comparable {
-	i := slices.IndexFunc(list, func(o *comparable) bool { return o.job == f.job && o.figure == f.figure })
+// findMatch returns the figure with the same job and name from a list, or nil.
+func (f *comparedFigure) findMatch(list []*comparedFigure) *comparedFigure {
+	i := slices.IndexFunc(list, func(o *comparedFigure) bool { return o.job == f.job && o.figure == f.figure })
 	if i < 0 {
 		return nil
 	}
 	return list[i]
 }
 
-// sampled are the compared figures of samples: use per second, or amounts held.
-var sampled = []struct {
+// sampledFigures are the compared figures of samples: use per second, or amounts held.
+var sampledFigures = []struct {
 	name, unit string
 	rate       bool
 	of         func(*wire.ProbeUse) *float64
@@ -114,23 +114,23 @@ var sampled = []struct {
 	{"threads", "", false, func(u *wire.ProbeUse) *float64 { return u.Threads }},
 }
 
-func figuresOfRun(r *measuredRun) (out []*comparable) {
+func runFigureList(r *measuredRun) (out []*comparedFigure) {
 	jobs := map[string][]int{}
 	for i, p := range r.run.Pods {
 		jobs[p.Job] = append(jobs[p.Job], i)
 	}
 	for _, job := range slices.Sorted(maps.Keys(jobs)) {
-		out = append(out, r.ofJob(job, jobs[job])...)
+		out = append(out, r.jobFigures(job, jobs[job])...)
 	}
 	return out
 }
 
-// ofJob returns the figures of the pods of one job.
-func (r *measuredRun) ofJob(job string, pods []int) (out []*comparable) {
-	for _, s := range sampled {
-		c := &comparable{job: job, figure: s.name, unit: s.unit}
+// jobFigures returns the figures of the pods of one job.
+func (r *measuredRun) jobFigures(job string, pods []int) (out []*comparedFigure) {
+	for _, s := range sampledFigures {
+		c := &comparedFigure{job: job, figure: s.name, unit: s.unit}
 		for _, i := range pods {
-			if values := seriesOf(r.samples.Pods[i].Samples, s.rate, s.of); len(values) > 0 {
+			if values := sampleValues(r.samples.Pods[i].Samples, s.rate, s.of); len(values) > 0 {
 				c.series = append(c.series, values)
 			}
 		}
@@ -140,7 +140,7 @@ func (r *measuredRun) ofJob(job string, pods []int) (out []*comparable) {
 		}
 	}
 	wall, cpu := []float64{}, []float64{}
-	reported, names := map[string]*comparable{}, []string(nil)
+	reported, names := map[string]*comparedFigure{}, []string(nil)
 	for _, i := range pods {
 		p := &r.run.Pods[i]
 		if p.Started != nil && p.Finished != nil {
@@ -152,19 +152,19 @@ func (r *measuredRun) ofJob(job string, pods []int) (out []*comparable) {
 		for _, f := range p.Reported {
 			c := reported[f.Name]
 			if c == nil {
-				c = &comparable{job: job, figure: f.Name, unit: f.Unit}
+				c = &comparedFigure{job: job, figure: f.Name, unit: f.Unit}
 				reported[f.Name], names = c, append(names, f.Name)
 			}
 			c.series = append(c.series, f.Values)
 		}
-		out = append(out, resultFigures(job, p.Result)...)
+		out = append(out, probeFigures(job, p.Result)...)
 	}
 	for _, one := range []struct {
 		name   string
 		values []float64
 	}{{"wall time", wall}, {"CPU time", cpu}} {
 		if len(one.values) == len(pods) {
-			out = append(out, &comparable{job: job, figure: one.name, unit: "seconds", runs: []float64{meanOf(one.values)}})
+			out = append(out, &comparedFigure{job: job, figure: one.name, unit: "seconds", runs: []float64{meanOf(one.values)}})
 		}
 	}
 	for _, name := range names {
@@ -175,14 +175,14 @@ func (r *measuredRun) ofJob(job string, pods []int) (out []*comparable) {
 	return out
 }
 
-// resultFigures returns the figures of one of our probes; the figures of pairs of pods are in the order of the pods.
-func resultFigures(job string, r *wire.ProbeResult) (out []*comparable) {
+// probeFigures returns the figures of one of our probes; the figures of pairs of pods are in the order of the pods.
+func probeFigures(job string, r *wire.ProbeResult) (out []*comparedFigure) {
 	if r == nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
 		if name != "message_bytes" { // a parameter, not a result
-			out = append(out, &comparable{job: job, figure: name, runs: []float64{r.Figures[name]}})
+			out = append(out, &comparedFigure{job: job, figure: name, runs: []float64{r.Figures[name]}})
 		}
 	}
 	for _, f := range []struct {
@@ -193,7 +193,7 @@ func resultFigures(job string, r *wire.ProbeResult) (out []*comparable) {
 		{"round trip, 99th percentile", "seconds", func(p wire.ProbePair) float64 { return p.P99Seconds }},
 		{"throughput", "bytes/s", func(p wire.ProbePair) float64 { return p.BytesPerSecond }},
 	} {
-		c := &comparable{job: job, figure: f.name, unit: f.unit}
+		c := &comparedFigure{job: job, figure: f.name, unit: f.unit}
 		for _, p := range r.Pairs {
 			if p.Error != "" {
 				c = nil
@@ -209,8 +209,8 @@ func resultFigures(job string, r *wire.ProbeResult) (out []*comparable) {
 	return out
 }
 
-// seriesOf returns the values of a figure in samples, per second for counters; nil if a sample lacks it.
-func seriesOf(samples []wire.ProbeSample, rate bool, of func(*wire.ProbeUse) *float64) (out []float64) {
+// sampleValues returns the values of a figure in samples, per second for counters; nil if a sample lacks it.
+func sampleValues(samples []wire.ProbeSample, rate bool, of func(*wire.ProbeUse) *float64) (out []float64) {
 	for i := range samples {
 		v := of(&samples[i].Total)
 		if v == nil {
@@ -241,13 +241,13 @@ func meanOfMeans(x [][]float64) float64 {
 	return meanOf(means)
 }
 
-type pairOfSides struct{ a, b *comparable }
+type figurePair struct{ a, b *comparedFigure }
 
 // pairUp returns the figures present on both sides, in order, except those that are zero on both.
-func pairUp(a, b []*comparable) (out []pairOfSides) {
+func pairUp(a, b []*comparedFigure) (out []figurePair) {
 	for _, f := range a {
-		if g := f.matchIn(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
-			out = append(out, pairOfSides{f, g})
+		if g := f.findMatch(b); g != nil && !(allZero(f.runs) && allZero(g.runs)) {
+			out = append(out, figurePair{f, g})
 		}
 	}
 	return out
@@ -257,19 +257,19 @@ func allZero(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != 0 })
 }
 
-// test compares b with a. For two single runs it compares their samples, otherwise one value per run.
-func (f pairOfSides) test(figures int, single bool) wire.MetricRunDifference {
+// compareSides compares b with a. For two single runs it compares their samples, otherwise one value per run.
+func (f figurePair) compareSides(figures int, single bool) wire.MetricRunDifference {
 	var r compare.Result
 	d := wire.MetricRunDifference{Job: f.a.job, Figure: f.a.figure, Unit: f.a.unit, NA: len(f.a.runs), NB: len(f.b.runs)}
 	switch {
 	case single && len(f.a.series) > 0 && len(f.b.series) > 0:
-		r = compare.Series(f.a.series, f.b.series, alpha, figures)
-		d.NA, d.NB = lengths(f.a.series), lengths(f.b.series)
+		r = compare.Series(f.a.series, f.b.series, comparisonAlpha, figures)
+		d.NA, d.NB = countValues(f.a.series), countValues(f.b.series)
 	case single && len(f.a.pairs) > 0 && len(f.a.pairs) == len(f.b.pairs):
-		r = compare.Pairs(f.a.pairs, f.b.pairs, alpha, figures)
+		r = compare.Pairs(f.a.pairs, f.b.pairs, comparisonAlpha, figures)
 		d.NA, d.NB = len(f.a.pairs), len(f.b.pairs)
 	default:
-		r = compare.Runs(f.a.runs, f.b.runs, alpha, figures)
+		r = compare.Runs(f.a.runs, f.b.runs, comparisonAlpha, figures)
 	}
 	d.A, d.B, d.Difference, d.Test, d.Verdict, d.Why, d.Effective = r.A, r.B, r.B-r.A, r.Test, r.Verdict, r.Why, r.Effective
 	if math.IsInf(d.Effective, 0) || math.IsNaN(d.Effective) {
@@ -290,17 +290,17 @@ func (f pairOfSides) test(figures int, single bool) wire.MetricRunDifference {
 	return d
 }
 
-func lengths(x [][]float64) (n int) {
+func countValues(x [][]float64) (n int) {
 	for _, s := range x {
 		n += len(s)
 	}
 	return n
 }
 
-// conditions returns the conditions that differ between the sides.
-func conditions(a, b []measuredRun) []wire.MetricRunCondition {
+// differingConditions returns the conditions that differ between the sides.
+func differingConditions(a, b []measuredRun) []wire.MetricRunCondition {
 	out := []wire.MetricRunCondition{}
-	x, y := conditionsOf(a), conditionsOf(b)
+	x, y := conditionValues(a), conditionValues(b)
 	keys := slices.SortedFunc(maps.Keys(x), func(p, q [2]string) int { return cmp.Or(cmp.Compare(p[0], q[0]), cmp.Compare(p[1], q[1])) })
 	for key := range y {
 		if _, ok := x[key]; !ok {
@@ -317,8 +317,8 @@ func conditions(a, b []measuredRun) []wire.MetricRunCondition {
 
 func joinNames(set map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(set)), ", ") }
 
-// conditionsOf returns the values of each job and condition.
-func conditionsOf(runs []measuredRun) map[[2]string]map[string]bool {
+// conditionValues returns the values of each job and condition.
+func conditionValues(runs []measuredRun) map[[2]string]map[string]bool {
 	out := map[[2]string]map[string]bool{}
 	put := func(job, what, value string) {
 		if value == "" {

@@ -51,8 +51,8 @@ const (
 
 type workKey struct{ owner, name string }
 
-// moving is the data read for one question.
-type moving struct {
+// moveQuestion is the data read for one question.
+type moveQuestion struct {
 	*Moves
 	moveShapes
 	from, until time.Time
@@ -75,14 +75,14 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 	if err != nil {
 		return list, err
 	}
-	g := &moving{Moves: m, from: q.Since, until: q.Until, works: map[workKey]*move.Work{}, gpuRuns: map[workKey][]wire.Workload{},
+	g := &moveQuestion{Moves: m, from: q.Since, until: q.Until, works: map[workKey]*move.Work{}, gpuRuns: map[workKey][]wire.Workload{},
 		exempt: policy.For("", nil).OverShare.Exempts}
 	file, err := ReadShapes([]byte(cmp.Or(q.Shapes, string(m.Shapes))))
 	if err != nil {
 		return list, Invalid("see `reckon docs file of shapes` for its form", err)
 	}
 	err = g.readShapes(ctx, file)
-	if err := m.Outage.degrade(&list.Missing, "the sizes of the nodes", err); err != nil {
+	if err := m.Outage.addMissing(&list.Missing, "the sizes of the nodes", err); err != nil {
 		return list, err
 	}
 	if err := g.readRuns(ctx); err != nil {
@@ -100,9 +100,9 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 			continue
 		}
 		w.Contended, w.Scales = contended[k.owner], continuesToScale
-		w.Bursts = func() (int, error) { return g.busyDays(ctx, k) }
-		r, err := move.Judge(w, g.shapes, g.wait, g.from, g.until)
-		if err := m.Outage.degrade(&list.Missing, "in which hours GPUs were busy", err); err != nil {
+		w.Bursts = func() (int, error) { return g.countBusyDays(ctx, k) }
+		r, err := move.Judge(w, g.shapes, g.medianWait, g.from, g.until)
+		if err := m.Outage.addMissing(&list.Missing, "in which hours GPUs were busy", err); err != nil {
 			return list, err
 		}
 		if err != nil || r.Why == "few" {
@@ -112,7 +112,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 		if r.To >= 0 && agreed(k.owner, w) {
 			r.To, r.Why = -1, "agreed"
 		}
-		one := g.moveOf(w, &r)
+		one := g.toWireMove(w, &r)
 		switch {
 		case len(q.Sites) > 0 && !slices.Contains(q.Sites, one.Site):
 		case r.To >= 0:
@@ -132,7 +132,7 @@ func (m *Moves) Move(ctx context.Context, q wire.MoveQuery) (wire.MoveList, erro
 }
 
 // readRuns reads the runs of the period day by day, so that a year does not lie in memory as rows.
-func (g *moving) readRuns(ctx context.Context) error {
+func (g *moveQuestion) readRuns(ctx context.Context) error {
 	batch := workload.KindNames(workload.KindsWith(workload.Kind.Batch))
 	for at := g.from; at.Before(g.until); at = at.AddDate(0, 0, 1) {
 		to := store.Earlier(at.AddDate(0, 0, 1), g.until)
@@ -146,7 +146,7 @@ func (g *moving) readRuns(ctx context.Context) error {
 			for i := range rows {
 				// A run that began earlier was read with the day of its start.
 				if r := &rows[i]; !r.Waits() && (at.Equal(g.from) || !r.Start.Before(at)) {
-					g.add(r)
+					g.addRun(r)
 				}
 			}
 		}
@@ -154,9 +154,9 @@ func (g *moving) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// add adds a run to its work and to the use of its shape.
-func (g *moving) add(r *store.Workload) {
-	run, batch := g.run(r), workload.Kind(r.Kind).Batch()
+// addRun adds a run to its work and to the use of its shape.
+func (g *moveQuestion) addRun(r *store.Workload) {
+	run, batch := g.toMoveRun(r), workload.Kind(r.Kind).Batch()
 	if run.Seconds <= 0 || run.Hours <= 0 && batch {
 		return
 	}
@@ -183,17 +183,17 @@ func (g *moving) add(r *store.Workload) {
 	}
 }
 
-// run returns the figures of a run while it was in the period.
-func (g *moving) run(r *store.Workload) move.Run {
+// toMoveRun returns the figures of a run while it was in the period.
+func (g *moveQuestion) toMoveRun(r *store.Workload) move.Run {
 	wall := cmp.Or(r.End, r.Seen).Sub(r.Start).Seconds()
 	ran := max(wall-orZero(r.SuspendedSeconds), 0)
 	inside := g.durationInPeriod(r).Seconds() * ran / max(wall, 1)
 	given, _ := r.GivenCores()
 	gpus, _ := r.GivenGPUs()
 	batch := workload.Kind(r.Kind).Batch()
-	run := move.Run{ID: r.ID, Shape: g.shapeOf(r), Start: r.Start, Seconds: ran, Given: given, GPUs: orZero(gpus), Cores: r.CoresP95,
+	run := move.Run{ID: r.ID, Shape: g.runShape(r), Start: r.Start, Seconds: ran, Given: given, GPUs: orZero(gpus), Cores: r.CoresP95,
 		Nodes: cmp.Or(orZero(r.AllocatedNodes), float64(max(len(r.Nodes), 1))), Ended: !r.End.IsZero() && !r.Lost,
-		GPUMemory: r.GPUMemoryPeak, CPUSeconds: r.CPUSeconds, GPUBusy: g.gpuBusy(r, ran)}
+		GPUMemory: r.GPUMemoryPeak, CPUSeconds: r.CPUSeconds, GPUBusy: g.busyGPUs(r, ran)}
 	if run.Cores == nil && r.CPUSeconds != nil && ran > 0 {
 		run.Cores = new(*r.CPUSeconds / ran)
 	}
@@ -222,7 +222,7 @@ func (g *moving) run(r *store.Workload) move.Run {
 }
 
 // durationInPeriod returns the time that a run was within the period.
-func (g *moving) durationInPeriod(r *store.Workload) time.Duration {
+func (g *moveQuestion) durationInPeriod(r *store.Workload) time.Duration {
 	return store.Earlier(cmp.Or(r.End, r.Seen), g.until).Sub(store.Later(r.Start, g.from))
 }
 
@@ -233,8 +233,8 @@ func isInteractive(name string) bool {
 		strings.HasPrefix(name, "sys/dashboard") || strings.HasPrefix(name, "jupyter") || strings.HasPrefix(name, "rstudio")
 }
 
-// gpuBusy returns the mean number of computing GPUs. It is 0 if GPU use was measured on all nodes and none belonged to the run.
-func (g *moving) gpuBusy(r *store.Workload, ran float64) *float64 {
+// busyGPUs returns the mean number of computing GPUs. It is 0 if GPU use was measured on all nodes and none belonged to the run.
+func (g *moveQuestion) busyGPUs(r *store.Workload, ran float64) *float64 {
 	if r.GPUSeconds != nil {
 		return new(*r.GPUSeconds / max(ran, 1))
 	}
@@ -269,8 +269,8 @@ func continuesToScale(runs []move.Run) bool {
 	return found.Law != nil && found.Law.Speedup(2*most) >= grows*found.Law.Speedup(most)
 }
 
-// busyDays returns the number of days on which some GPU was busy for most of twenty minutes or more.
-func (g *moving) busyDays(ctx context.Context, k workKey) (n int, err error) {
+// countBusyDays returns the number of days on which some GPU was busy for most of twenty minutes or more.
+func (g *moveQuestion) countBusyDays(ctx context.Context, k workKey) (n int, err error) {
 	const busy, least = 0.5, 20 * 60
 	days := map[string]float64{}
 	for i := range g.gpuRuns[k] {
@@ -291,7 +291,7 @@ func (g *moving) busyDays(ctx context.Context, k workKey) (n int, err error) {
 }
 
 // readFindings reads findings: agreed (muted) ones, and owners with a score for more than a fair share of CPU.
-func (g *moving) readFindings(ctx context.Context) (agreed func(string, *move.Work) bool, contended map[string]bool, err error) {
+func (g *moveQuestion) readFindings(ctx context.Context) (agreed func(string, *move.Work) bool, contended map[string]bool, err error) {
 	muted, contended := map[workKey]bool{}, map[string]bool{} // of an owner, and a run or all
 	if g.Findings != nil {
 		list, _, err := g.Findings.Findings(ctx, store.FindingFilter{Since: g.from})

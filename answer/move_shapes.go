@@ -56,7 +56,7 @@ type moveNode struct {
 }
 
 // readShapes reads nodes and partitions as of the end of the period.
-func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
+func (g *moveQuestion) readShapes(ctx context.Context, file []fileShape) error {
 	g.moveShapes = moveShapes{at: map[shapeKey]int{}, nodes: map[nodeName]*moveNode{}, file: map[[2]string]*fileShape{},
 		inFile: map[nodeName]string{}, limits: map[[2]string]float64{}, sites: map[string][2]int{}}
 	count := map[string]int{}
@@ -73,7 +73,7 @@ func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 		if count[f.Site] > 1 {
 			delete(g.inFile, nodeName{site: f.Site})
 		}
-		g.shape(shapeKey{f.Site, f.Partition, ""})
+		g.shapeIndex(shapeKey{f.Site, f.Partition, ""})
 	}
 	err := g.Views.PartitionLimits(ctx, g.until,
 		func(site, partition string, seconds float64) { g.limits[[2]string{site, partition}] = seconds })
@@ -83,10 +83,10 @@ func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 	if err != nil {
 		return err
 	}
-	at, err := g.Partitions.read(ctx, g.from, g.until)
+	at, err := g.Partitions.readSnapshots(ctx, g.from, g.until)
 	if k := len(at.what); err == nil && k > 0 {
 		for _, p := range at.what[k-1] {
-			if n := g.node(p.Site, p.Node); !slices.Contains(n.partitions, p.Name) {
+			if n := g.findNode(p.Site, p.Node); !slices.Contains(n.partitions, p.Name) {
 				n.partitions = append(n.partitions, p.Name)
 			}
 		}
@@ -99,21 +99,21 @@ func (g *moving) readShapes(ctx context.Context, file []fileShape) error {
 			n.partitions = []string{cmp.Or(g.inFile[k], g.inFile[nodeName{site: k.site}])}
 		}
 		for _, p := range n.partitions {
-			g.addNode(g.shape(g.key(k.site, p, n)), k.node)
+			g.addNode(g.shapeIndex(g.nodeShapeKey(k.site, p, n)), k.node)
 		}
 	}
 	return err
 }
 
 // readNodes reads the resources of nodes from their hours, their last reports and their batch system's, and their GPUs.
-func (g *moving) readNodes(ctx context.Context) error {
+func (g *moveQuestion) readNodes(ctx context.Context) error {
 	rows, err := g.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.until, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
 		return err
 	}
 	for i := range rows {
 		r := &rows[i]
-		n := g.node(r.Site, r.Node)
+		n := g.findNode(r.Site, r.Node)
 		n.cores, n.memory = figure.Ratio(r.CoreSeconds, r.UpSeconds), figure.Ratio(r.NodeMemoryByteSeconds, r.UpSeconds)
 	}
 	list, _, err := g.Views.NodesAsOf(ctx, g.until)
@@ -122,7 +122,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 	}
 	for i := range list {
 		x := &list[i]
-		n := g.node(x.Site, x.Node)
+		n := g.findNode(x.Site, x.Node)
 		n.cores, n.memory = cmp.Or(x.Cores, n.cores), cmp.Or(x.MemoryBytes, n.memory)
 		if b := x.Batch; b != nil {
 			n.cores, n.memory, n.gpus, n.partitions = cmp.Or(b.Cores, n.cores), cmp.Or(b.MemoryBytes, n.memory), b.GPUs, b.Partitions
@@ -136,7 +136,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 		}
 	}
 	return g.Views.GPUNodes(ctx, g.from, g.until, func(x query.NodeGPUs) {
-		n := g.node(x.Site, x.Node)
+		n := g.findNode(x.Site, x.Node)
 		if !n.counted {
 			n.gpus = new(orZero(n.gpus) + x.Devices)
 		}
@@ -145,7 +145,7 @@ func (g *moving) readNodes(ctx context.Context) error {
 	})
 }
 
-func (g *moving) node(site, name string) *moveNode {
+func (g *moveQuestion) findNode(site, name string) *moveNode {
 	k := nodeName{site, name}
 	if g.nodes[k] == nil {
 		g.nodes[k] = &moveNode{}
@@ -153,8 +153,8 @@ func (g *moving) node(site, name string) *moveNode {
 	return g.nodes[k]
 }
 
-// key returns the key of a node in a partition. Nodes of a class are alike; memory may differ by the kernel's reservation.
-func (g *moving) key(site, partition string, n *moveNode) shapeKey {
+// nodeShapeKey returns the key of a node in a partition. Nodes of a class are alike; memory may differ by the kernel's reservation.
+func (g *moveQuestion) nodeShapeKey(site, partition string, n *moveNode) shapeKey {
 	if g.file[[2]string{site, partition}] != nil {
 		return shapeKey{site, partition, ""}
 	}
@@ -162,8 +162,8 @@ func (g *moving) key(site, partition string, n *moveNode) shapeKey {
 	return shapeKey{site, partition, fmt.Sprint(orZero(n.cores), "|", memory, "|", orZero(n.gpus), n.vendor)}
 }
 
-// shape returns the index of a shape, and creates a new one if necessary.
-func (g *moving) shape(k shapeKey) int {
+// shapeIndex returns the index of a shape, and creates a new one if necessary.
+func (g *moveQuestion) shapeIndex(k shapeKey) int {
 	i, ok := g.at[k]
 	if !ok {
 		i = len(g.shapes)
@@ -182,7 +182,7 @@ func (g *moving) shape(k shapeKey) int {
 
 // addNode adds a node to a shape and merges the node's known figures. It does not count the node if the file gives the
 // number.
-func (g *moving) addNode(i int, name string) {
+func (g *moveQuestion) addNode(i int, name string) {
 	s, p := &g.shapes[i], &g.places[i]
 	if name == "" || p.in[name] {
 		return
@@ -200,8 +200,8 @@ func (g *moving) addNode(i int, name string) {
 	}
 }
 
-// shapeOf returns the shape that a run ran on; -1 if unknown.
-func (g *moving) shapeOf(r *store.Workload) int {
+// runShape returns the shape that a run ran on; -1 if unknown.
+func (g *moveQuestion) runShape(r *store.Workload) int {
 	if len(r.Nodes) == 0 && r.Partition == "" {
 		return -1
 	}
@@ -215,14 +215,14 @@ func (g *moving) shapeOf(r *store.Workload) int {
 	if !batch {
 		part = cmp.Or(g.inFile[nodeName{r.Site, name}], g.inFile[nodeName{site: r.Site}])
 	}
-	i := g.shape(g.key(r.Site, part, n))
+	i := g.shapeIndex(g.nodeShapeKey(r.Site, part, n))
 	g.addNode(i, name)
 	g.shapes[i].Bare = g.shapes[i].Bare || !batch && len(n.partitions) < 2
 	return i
 }
 
 // countRun counts the hourly use, the wait and the power of a run for its shape.
-func (g *moving) countRun(r *store.Workload, run *move.Run) {
+func (g *moveQuestion) countRun(r *store.Workload, run *move.Run) {
 	p, inside, hours := &g.places[run.Shape], g.durationInPeriod(r), int(g.until.Sub(g.from)/time.Hour)+1
 	if p.taken == nil {
 		p.taken = make([][2]float64, hours)
@@ -258,8 +258,8 @@ func (g *moving) countRun(r *store.Workload, run *move.Run) {
 	}
 }
 
-// wait returns the median wait of jobs of half to twice the size in a partition.
-func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
+// medianWait returns the median wait of jobs of half to twice the size in a partition.
+func (g *moveQuestion) medianWait(s int, cores, gpus float64) *move.Wait {
 	var list []float64
 	about := func(v, of float64) bool { return v >= of/2 && v <= of*2 }
 	for i := range g.shapes {
@@ -280,7 +280,7 @@ func (g *moving) wait(s int, cores, gpus float64) *move.Wait {
 }
 
 // setRunFigures sets the figures of shapes that come from runs.
-func (g *moving) setRunFigures() {
+func (g *moveQuestion) setRunFigures() {
 	var memory, perCore []float64 // of nodes without GPUs
 	for i := range g.shapes {
 		s, p := &g.shapes[i], &g.places[i]
@@ -301,13 +301,13 @@ func (g *moving) setRunFigures() {
 		s := &g.shapes[i]
 		s.Large = s.Memory != nil && s.Cores != nil && *s.Memory >= 2*quantiles.Nearest(memory, 0.5) &&
 			*s.Memory / *s.Cores >= 2*quantiles.Nearest(perCore, 0.5)
-		s.Busy = g.busy(i)
+		s.Busy = g.busyShare(i)
 	}
 }
 
-// busy returns the share of hours in which more than half of the cores or GPUs of shape s were used. For nodes in
+// busyShare returns the share of hours in which more than half of the cores or GPUs of shape s were used. For nodes in
 // several partitions, it counts the runs of all of them.
-func (g *moving) busy(s int) *float64 {
+func (g *moveQuestion) busyShare(s int) *float64 {
 	x := &g.shapes[s]
 	span, known := g.sites[x.Site]
 	if !known || x.Cores == nil || x.Nodes <= 0 {
@@ -339,7 +339,7 @@ func (g *moving) busy(s int) *float64 {
 }
 
 // placeName returns the display name of a shape: its partition or nodes, and its cluster if that is not home.
-func (g *moving) placeName(i int, home string) string {
+func (g *moveQuestion) placeName(i int, home string) string {
 	s, names := &g.shapes[i], g.places[i].names
 	name := cmp.Or(s.Partition, strings.Join(names[:min(len(names), 3)], ","))
 	if s.Partition == "" && len(names) > 3 {
@@ -351,15 +351,15 @@ func (g *moving) placeName(i int, home string) string {
 	return name
 }
 
-// moveOf returns the judgement of a work.
-func (g *moving) moveOf(w *move.Work, r *move.Result) wire.Move {
+// toWireMove converts the judgement of a work for the API.
+func (g *moveQuestion) toWireMove(w *move.Work, r *move.Result) wire.Move {
 	out := wire.Move{Owner: w.Owner, Name: w.Name, Rule: r.Rule, Runs: len(w.Runs), Hours: r.Hours, GPUHours: r.GPUHours,
 		Jobs: append([]string{}, r.Top...), Unknown: []string{}}
 	if r.From >= 0 {
 		out.Site = g.shapes[r.From].Site
 		out.From = g.placeName(r.From, out.Site)
 	}
-	said := r.Say(w, g.shapes, func(i int) string { return g.placeName(i, out.Site) }, g.from, g.until)
+	said := r.Explain(w, g.shapes, func(i int) string { return g.placeName(i, out.Site) }, g.from, g.until)
 	out.Why, out.Unknown, out.Text = said.Why, append(out.Unknown, said.Unknown...), said.Letter
 	if r.Rule != "" {
 		out.Share = &r.Share

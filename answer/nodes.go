@@ -38,24 +38,24 @@ func (n *Nodes) Nodes(ctx context.Context) (wire.NodeList, error) {
 	var missing []string
 	now, viewer := n.Clock(), access.From(ctx)
 	nodes, at, err := n.Views.NodesAsOf(ctx, now)
-	if err := n.Outage.degrade(&missing, "all nodes", err); err != nil {
+	if err := n.Outage.addMissing(&missing, "all nodes", err); err != nil {
 		return wire.NodeList{}, err
 	}
 	if nodes == nil {
 		nodes = []wire.Node{}
 	}
-	if err := n.Outage.degrade(&missing, "history of the nodes", n.Past.addTo(ctx, nodes)); err != nil {
+	if err := n.Outage.addMissing(&missing, "history of the nodes", n.Past.addTo(ctx, nodes)); err != nil {
 		return wire.NodeList{}, err
 	}
 	if len(missing) == 0 {
 		missing = n.Outage.Missing(ctx, time.Time{}, time.Time{})
 	}
 	for i := range nodes {
-		n.Rates.node(&nodes[i], now)
+		n.Rates.setNodeCost(&nodes[i], now)
 		if n.Sender != nil {
 			nodes[i].Sender = n.Sender(nodes[i].Site, nodes[i].Node)
 		}
-		n.Bounds.holdNode(&nodes[i])
+		n.Bounds.checkNode(&nodes[i])
 		if n.Refused != nil {
 			nodes[i].Bounds = slices.Concat(nodes[i].Bounds, n.Refused(nodes[i].Site, nodes[i].Node))
 		}

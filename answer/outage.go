@@ -25,8 +25,8 @@ type Outage struct {
 	Gaps func(from, to time.Time) []store.Gap
 }
 
-// reason returns why current events do not get into answers.
-func (o *Outage) reason() error {
+// lagReason returns why answers lack current data, or nil.
+func (o *Outage) lagReason() error {
 	if o.Store != nil {
 		if err := o.Store.Down(); err != nil {
 			return err
@@ -38,8 +38,8 @@ func (o *Outage) reason() error {
 	return o.Behind()
 }
 
-// endless is the end of a time range without an end.
-var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+// noEnd is the end of a time range without an end.
+var noEnd = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Missing lists what is missing from a catalogue answer about a time range. Pass two zero times for an answer that does
 // not depend on lost samples.
@@ -52,7 +52,7 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 			missing = append(missing, g.String())
 		}
 	}
-	err := o.reason()
+	err := o.lagReason()
 	if err == nil {
 		return missing
 	}
@@ -72,9 +72,9 @@ func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []str
 	return append(missing, text+err.Error())
 }
 
-// degrade adds an entry about what to the list of missing parts and returns nil if err is from an unavailable store. It
+// addMissing adds an entry about what to the list of missing parts and returns nil if err is from an unavailable store. It
 // returns any other error unchanged.
-func (o *Outage) degrade(list *[]string, what string, err error) error {
+func (o *Outage) addMissing(list *[]string, what string, err error) error {
 	if o == nil || !errors.Is(err, store.ErrUnavailable) {
 		return err
 	}

@@ -34,14 +34,14 @@ const (
 	cachedSnapshots = 256
 )
 
-// snapshots holds the partitions at some times of an interval, in order.
-type snapshots struct {
+// partitionSnapshots holds the partitions at some times of an interval, in order.
+type partitionSnapshots struct {
 	at   []time.Time
 	what [][]query.Partition
 }
 
-// read takes snapshots between two times; none if no batch system reported partitions.
-func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapshots, err error) {
+// readSnapshots takes snapshots between two times; none if no batch system reported partitions.
+func (p *Partitions) readSnapshots(ctx context.Context, since, until time.Time) (l partitionSnapshots, err error) {
 	if p == nil {
 		return l, nil
 	}
@@ -55,9 +55,9 @@ func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapsh
 		if i < n-1 {
 			at = at.Truncate(snapshotEvery) // a time that earlier queries used too
 		}
-		list, err := p.snapshot(ctx, at)
+		list, err := p.readSnapshot(ctx, at)
 		if err != nil {
-			return snapshots{}, err
+			return partitionSnapshots{}, err
 		}
 		if len(list) > 0 {
 			l.at, l.what = append(l.at, at), append(l.what, list)
@@ -66,7 +66,7 @@ func (p *Partitions) read(ctx context.Context, since, until time.Time) (l snapsh
 	return l, nil
 }
 
-func (p *Partitions) snapshot(ctx context.Context, at time.Time) ([]query.Partition, error) {
+func (p *Partitions) readSnapshot(ctx context.Context, at time.Time) ([]query.Partition, error) {
 	p.mu.Lock()
 	list, ok := p.cache[at]
 	p.mu.Unlock()
@@ -87,7 +87,7 @@ func (p *Partitions) snapshot(ctx context.Context, at time.Time) ([]query.Partit
 }
 
 // nearestSnapshot returns the snapshot nearest to a time.
-func (l snapshots) nearestSnapshot(at time.Time) []query.Partition {
+func (l partitionSnapshots) nearestSnapshot(at time.Time) []query.Partition {
 	best := 0
 	for i := range l.at {
 		if l.at[i].Sub(at).Abs() < l.at[best].Sub(at).Abs() {
@@ -104,10 +104,10 @@ type capacityKey struct {
 	site, partition string
 }
 
-// ofPartitions returns the capacity of each partition per interval: the sum over its nodes while they were up. The
+// partitionCapacity returns the capacity of each partition per interval: the sum over its nodes while they were up. The
 // empty partition holds the sum over all selected partitions and counts each node once.
-func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
-	l, err := u.Partitions.read(ctx, q.Since, q.Until)
+func (u *Usage) partitionCapacity(ctx context.Context, q wire.UsageQuery) (map[capacityKey]*store.NodeUse, error) {
+	l, err := u.Partitions.readSnapshots(ctx, q.Since, q.Until)
 	if err != nil || len(l.at) == 0 {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capaci
 			if span == store.SpanHourOfWeek { // the latest membership counts for all weeks
 				at = q.Until
 			}
-			of = membership(l.nearestSnapshot(at))
+			of = newMembership(l.nearestSnapshot(at))
 			members[r.At.UnixMilli()] = of
 		}
 		at := r.At
@@ -151,7 +151,7 @@ func (u *Usage) ofPartitions(ctx context.Context, q wire.UsageQuery) (map[capaci
 			k.site = r.Site
 		}
 		in := false
-		for _, name := range of.find(r.Site, r.Node) {
+		for _, name := range of.partitionsOf(r.Site, r.Node) {
 			if len(q.Partitions) > 0 && !slices.Contains(q.Partitions, name) {
 				continue
 			}
@@ -179,7 +179,7 @@ func addNode(to map[capacityKey]*store.NodeUse, k capacityKey, from *store.NodeU
 // system may omit the domain.
 type membershipMap map[nodeName][]string
 
-func membership(list []query.Partition) membershipMap {
+func newMembership(list []query.Partition) membershipMap {
 	of := membershipMap{}
 	for _, p := range list {
 		k := nodeName{p.Site, p.Node}
@@ -195,7 +195,7 @@ func membership(list []query.Partition) membershipMap {
 	return of
 }
 
-func (of membershipMap) find(site, node string) []string {
+func (of membershipMap) partitionsOf(site, node string) []string {
 	if names, ok := of[nodeName{site, node}]; ok {
 		return names
 	}

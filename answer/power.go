@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -48,13 +49,13 @@ func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerF
 	step := max(15*time.Second, q.To.Sub(q.From)/powerPoints).Round(15 * time.Second)
 	out.StepSeconds = step.Seconds()
 	if out.Node == "" {
-		node, err := p.metered(ctx, q)
+		node, err := p.findMetered(ctx, q)
 		if err != nil {
 			return out, err
 		}
 		out.Node = node
 	}
-	d, err := p.read(ctx, out.Node, q, step)
+	d, err := p.readPower(ctx, out.Node, q, step)
 	if err != nil {
 		return out, err
 	}
@@ -62,20 +63,20 @@ func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerF
 	if err != nil {
 		return out, NotFound("give a longer time, or one with more varied work", fmt.Errorf("power of %s: %w", out.Node, err))
 	}
-	out.Family, out.Protocol, out.Score, out.Baseline = r.Chosen, r.Protocol, score(r.Score), score(r.Baseline)
+	out.Family, out.Protocol, out.Score, out.Baseline = r.Chosen, r.Protocol, toWireScore(r.Score), toWireScore(r.Baseline)
 	out.Warnings = append(out.Warnings, r.Warnings...)
 	out.BandCoverage, out.BandLow, out.BandHigh = r.Model.Band.Coverage, r.Model.Band.Low, r.Model.Band.High
 	for _, c := range r.Candidates {
 		one := wire.PowerCandidate{Family: c.Family, Skipped: c.Skipped}
 		if c.Skipped == "" {
-			one.MAPE = finite(c.Score.MAPE)
+			one.MAPE = finiteOrNil(c.Score.MAPE)
 		}
 		out.Candidates = append(out.Candidates, one)
 	}
 	return out, explain(&out, r.Model, d)
 }
 
-func score(s powermodel.Score) wire.PowerScore {
+func toWireScore(s powermodel.Score) wire.PowerScore {
 	return wire.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
 }
 
@@ -134,14 +135,14 @@ func explain(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 
 var errNoMeter = errors.New("no node has measured power in that time: a model has nothing to be fitted to")
 
-func noMeter() error {
+func noMeterError() error {
 	return NotFound(
 		"the page About lists the missing sensors and how to enable them; a model of another machine of the same kind is a file for the "+
 			"setting power-model", errNoMeter)
 }
 
-// metered returns the name of the first node with a meter.
-func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, error) {
+// findMetered returns the name of the first node with a meter.
+func (p *Power) findMetered(ctx context.Context, q wire.PowerFitQuery) (string, error) {
 	expr := fmt.Sprintf(`group by (node) (last_over_time(reckon_node_energy_joules_total{method="measured"}[%ds]))`,
 		int(q.To.Sub(q.From).Seconds()))
 	query, err := p.Engine.NewInstantQuery(ctx, p.Series, nil, expr, q.To)
@@ -159,7 +160,7 @@ func (p *Power) metered(ctx context.Context, q wire.PowerFitQuery) (string, erro
 		nodes = append(nodes, s.Metric.Get("node"))
 	}
 	if len(nodes) == 0 {
-		return "", noMeter()
+		return "", noMeterError()
 	}
 	slices.Sort(nodes)
 	return nodes[0], nil
@@ -188,7 +189,7 @@ func (p *Power) querySingle(ctx context.Context, expr string, q wire.PowerFitQue
 	return out, nil
 }
 
-func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
+func (p *Power) readPower(ctx context.Context, node string, q wire.PowerFitQuery, step time.Duration) (powerfit.Data, error) {
 	var d powerfit.Data
 	window := max(4*step, time.Minute)
 	var watts map[int64]float64
@@ -203,16 +204,12 @@ func (p *Power) read(ctx context.Context, node string, q wire.PowerFitQuery, ste
 	}
 	switch {
 	case len(watts) == 0:
-		return d, noMeter()
+		return d, noMeterError()
 	case len(watts) < fewPoints:
 		return d, NotFound("wait, or give a longer time",
 			fmt.Errorf("power of %s was measured at %d steps of %s only; a model takes %d", node, len(watts), step, fewPoints))
 	}
-	var times []int64
-	for t := range watts {
-		times = append(times, t)
-	}
-	slices.Sort(times)
+	times := slices.Sorted(maps.Keys(watts))
 	for _, t := range times {
 		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
 	}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type Ranks struct {
 
 	dataWanted atomic.Bool // a query named data
 	mu         sync.Mutex
-	rankedLook
+	nodesReading
 	wanted chan struct{} // requests a refresh from Run
 	curves map[nodeName]nodePower
 	fitted time.Time
@@ -45,8 +46,8 @@ type Ranks struct {
 	out    []rank.Place
 }
 
-// rankedLook is one reading of the nodes.
-type rankedLook struct {
+// nodesReading is one reading of the nodes.
+type nodesReading struct {
 	nodes []wire.Node
 	apart map[nodeName]bool // those of them in no partition
 	upper map[nodeFigure][]store.Forecast
@@ -108,11 +109,11 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 	switch age := now.Sub(r.read); {
 	case age > rankOld:
 		found, err := r.readState(ctx, now)
-		if err := r.Outage.degrade(&out.Missing, "all nodes", err); err != nil {
+		if err := r.Outage.addMissing(&out.Missing, "all nodes", err); err != nil {
 			return out, err
 		}
 		if err == nil {
-			r.rankedLook = found
+			r.nodesReading = found
 		}
 	case age > rankFresh:
 		select {
@@ -131,7 +132,7 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 	if q.Hours > 0 {
 		stay = time.Duration(min(q.Hours, 1e4) * float64(time.Hour))
 	}
-	r.prepare(q, now, stay)
+	r.buildInput(q, now, stay)
 	c := rank.Default()
 	c.MaxAge, c.WattsOnly = max(r.Gone, rankFresh).Seconds()+rankFresh.Seconds(), q.WattsOnly
 	w := rank.Work{Cores: q.Cores, Memory: q.MemoryBytes, GPUs: q.GPUs, UseCores: math.NaN(), GPUWatts: q.GPUWatts, Hours: stay.Hours()}
@@ -148,8 +149,9 @@ func (r *Ranks) Rank(ctx context.Context, q wire.RankQuery) (wire.Ranking, error
 			p.Watts = math.NaN()
 		}
 		out.Nodes = append(out.Nodes, wire.RankedNode{
-			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierWord(p.Tier), Score: scores[i], Watts: finite(p.Watts),
-			Headroom: finite(p.Headroom), Data: p.Data, Why: reasonWords(&p), Curve: r.ready.how[p.Node],
+			Node: r.ready.list[p.Node].Name, Site: r.ready.site[p.Node], Tier: tierName(p.Tier), Score: scores[i],
+			Watts:    finiteOrNil(p.Watts),
+			Headroom: finiteOrNil(p.Headroom), Data: p.Data, Why: formatReasons(&p), Curve: r.ready.how[p.Node],
 		})
 	}
 	return out, nil
@@ -178,9 +180,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wir
 		return Busy("", errors.New("too much was placed in the last minutes"))
 	}
 	use := q.UseCores
-	if use == 0 {
-		use = q.Cores
-	}
+	use = cmp.Or(use, q.Cores)
 	r.placed = append(r.placed, placement{q.Work, site, node, use, q.MemoryBytes, q.GPUs, now})
 	return nil
 }
@@ -198,25 +198,25 @@ func (r *Ranks) refreshRequests() chan struct{} {
 	return r.wanted
 }
 
-// refresh reads the nodes again. After an error the next query tries again once the reading is too old.
-func (r *Ranks) refresh(ctx context.Context) {
+// refreshNodes reads the nodes again. After an error the next query tries again once the reading is too old.
+func (r *Ranks) refreshNodes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rankRefresh)
 	defer cancel()
 	found, err := r.readState(ctx, r.Clock())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && found.read.After(r.read) {
-		r.rankedLook = found
+		r.nodesReading = found
 	}
 }
 
-func (r *Ranks) readState(ctx context.Context, now time.Time) (rankedLook, error) {
-	out := rankedLook{read: now, upper: map[nodeFigure][]store.Forecast{}, odd: map[nodeName]float64{}}
+func (r *Ranks) readState(ctx context.Context, now time.Time) (nodesReading, error) {
+	out := nodesReading{read: now, upper: map[nodeFigure][]store.Forecast{}, odd: map[nodeName]float64{}}
 	var err error
 	if out.nodes, out.listed, err = r.Views.NodesAsOf(ctx, now); err != nil {
 		return out, err
 	}
-	out.apart = unscheduled(out.nodes)
+	out.apart = unscheduledNodes(out.nodes)
 	list, err := r.Forecasts.Forecasts(ctx,
 		store.ForecastFilter{Subject: forecast.Node, Figures: []string{"cores", "memory_bytes"}, Since: now.Add(-forecastFresh),
 			Newest: true})
@@ -326,8 +326,8 @@ func orNaN(v *float64) float64 {
 	return *v
 }
 
-// prepare builds the input of the ranker.
-func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
+// buildInput builds the input of the ranker.
+func (r *Ranks) buildInput(q wire.RankQuery, now time.Time, stay time.Duration) {
 	r.dropMeasured()
 	p := &r.ready
 	p.list, p.how, p.site = p.list[:0], p.how[:0], p.site[:0]
@@ -362,12 +362,12 @@ func (r *Ranks) prepare(q wire.RankQuery, now time.Time, stay time.Duration) {
 		var change float64
 		one.MemoryPerHour, one.Unusual = r.odd[nodeName{n.Site, n.Node}]
 		one.Unusual = one.Unusual && one.MemoryPerHour == 0
-		change, one.UpperCores = r.expected(n, "cores", now, stay)
-		_, one.UpperMemory = r.expected(n, "memory_bytes", now, stay)
+		change, one.UpperCores = r.expectedChange(n, "cores", now, stay)
+		_, one.UpperMemory = r.expectedChange(n, "memory_bytes", now, stay)
 		one.ExpectedCores = max(one.UsedCores+change, 0) // NaN is preserved
 		r.addPlaced(q.Work, n, &one)
 		how := ""
-		one.Curve, how = r.curve(n)
+		one.Curve, how = r.powerCurve(n)
 		one.GPUWatts = r.curves[nodeName{n.Site, n.Node}].gpu
 		p.list, p.how, p.site = append(p.list, one), append(p.how, how), append(p.site, n.Site)
 	}
@@ -418,23 +418,23 @@ func (r *Ranks) addPlaced(work string, n *wire.Node, one *rank.Node) {
 			continue
 		}
 		one.PlacedCores, one.PlacedMemory = one.PlacedCores+p.cores, one.PlacedMemory+p.memory
-		one.HeldCores, one.HeldMemory, one.HeldGPUs = addTo(one.HeldCores, p.cores), addTo(one.HeldMemory, p.memory),
-			addTo(one.HeldGPUs, p.gpus)
+		one.HeldCores, one.HeldMemory, one.HeldGPUs = addKnown(one.HeldCores, p.cores), addKnown(one.HeldMemory, p.memory),
+			addKnown(one.HeldGPUs, p.gpus)
 	}
 }
 
-// addTo adds more to a figure; if the figure is unknown, the result is more.
-func addTo(v, more float64) float64 {
+// addKnown adds more to a figure; if the figure is unknown, the result is more.
+func addKnown(v, more float64) float64 {
 	if math.IsNaN(v) {
 		return more
 	}
 	return v + more
 }
 
-// expected returns the forecast of a figure of a node over stay, the time that the work stays. change is the mean minus
+// expectedChange returns the forecast of a figure of a node over stay, the time that the work stays. change is the mean minus
 // the current value, by the newest daily forecast; the current value includes work placed since then. highest is the
 // highest upper bound of any forecast. Both are NaN without a forecast.
-func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
+func (r *Ranks) expectedChange(n *wire.Node, figure string, now time.Time, stay time.Duration) (change, highest float64) {
 	change, highest = math.NaN(), math.NaN()
 	made := time.Time{}
 	for _, f := range r.upper[nodeFigure{n.Site, n.Node, figure}] {
@@ -463,8 +463,8 @@ func (r *Ranks) expected(n *wire.Node, figure string, now time.Time, stay time.D
 	return change, highest
 }
 
-// curve returns the power of a node by load: fitted to its history, or a line from its idle power to its current power.
-func (r *Ranks) curve(n *wire.Node) (rank.Curve, string) {
+// powerCurve returns the power of a node by load: fitted to its history, or a line from its idle power to its current power.
+func (r *Ranks) powerCurve(n *wire.Node) (rank.Curve, string) {
 	if c := r.curves[nodeName{n.Site, n.Node}].curve; c.Known() {
 		return c, "fitted"
 	}
@@ -476,12 +476,12 @@ func (r *Ranks) curve(n *wire.Node) (rank.Curve, string) {
 	return rank.Curve{}, "none"
 }
 
-func tierWord(t rank.Tier) string {
+func tierName(t rank.Tier) string {
 	return [...]string{"room", "tight", "unknown", "none"}[t]
 }
 
-// reasonWords returns the reasons as texts.
-func reasonWords(p *rank.Place) []string {
+// formatReasons returns the reasons as texts.
+func formatReasons(p *rank.Place) []string {
 	out, power := []string{}, "power unknown (highest of the others used)"
 	if math.IsNaN(p.Watts) {
 		power = "power unknown"
@@ -509,7 +509,7 @@ func (r *Ranks) Run(ctx context.Context, every time.Duration, failed func(error)
 		case <-ctx.Done():
 			return
 		case <-wanted:
-			r.refresh(ctx)
+			r.refreshNodes(ctx)
 			continue
 		case <-timer.C:
 		}

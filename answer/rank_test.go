@@ -235,7 +235,7 @@ func TestExpectedLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.rankedLook = found
+	r.nodesReading = found
 	for _, c := range []struct {
 		node         int
 		stay         time.Duration
@@ -243,7 +243,7 @@ func TestExpectedLoad(t *testing.T) {
 	}{
 		{0, 4 * time.Hour, 1.5, 16}, {0, 4*time.Hour + time.Second, 2, 16}, {0, time.Hour, 0, 16}, {0, 24 * time.Hour, 11.5, 35}, {1, time.Hour, math.NaN(), math.NaN()},
 	} {
-		change, high := r.expected(&nodes.list[c.node], "cores", *now, c.stay)
+		change, high := r.expectedChange(&nodes.list[c.node], "cores", *now, c.stay)
 		if fmt.Sprint(change, high) != fmt.Sprint(c.change, c.high) {
 			t.Errorf("%s for %v: %v, at most %v, want %v and %v", nodes.list[c.node].Node, c.stay, change, high, c.change, c.high)
 		}
@@ -295,7 +295,7 @@ func TestLookAgain(t *testing.T) {
 	default:
 		t.Fatal("no look was asked for")
 	}
-	r.refresh(t.Context())
+	r.refreshNodes(t.Context())
 	if got := places(t, r, q); got != "n1 room fitted;" {
 		t.Errorf("after the look: %s", got)
 	}

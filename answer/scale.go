@@ -57,24 +57,24 @@ func (s *Scale) Scale(ctx context.Context, w wire.Workload) (wire.Scale, error) 
 		use.Array = w.ID
 	}
 	if err == nil {
-		err = s.overTime(ctx, &out, &use, whole)
+		err = s.addProfiles(ctx, &out, &use, whole)
 	}
-	if err := s.Outage.degrade(&out.Missing, "its use over time, except cores", err); err != nil {
+	if err := s.Outage.addMissing(&out.Missing, "its use over time, except cores", err); err != nil {
 		return out, err
 	}
-	if err := s.runs(ctx, &out); err != nil {
+	if err := s.addRuns(ctx, &out); err != nil {
 		return out, err
 	}
-	s.judge(&out, use)
-	s.Bounds.holdScale(&out)
+	s.addVerdicts(&out, use)
+	s.Bounds.checkScale(&out)
 	return out, nil
 }
 
-// overTime fills in the figures read from the series.
-func (s *Scale) overTime(ctx context.Context, out *wire.Scale, use *scaling.Use, whole query.Selection) error {
+// addProfiles fills in the figures read from the series.
+func (s *Scale) addProfiles(ctx context.Context, out *wire.Scale, use *scaling.Use, whole query.Selection) error {
 	w := &out.Workload
 	// The figures of the catalogue come first: they remain when the series are unavailable.
-	s.cores(out, use.Given)
+	s.addCores(out, use.Given)
 	if use.Given == nil {
 		cores, err := impliedCores(ctx, s.Views, w)
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Scale) overTime(ctx context.Context, out *wire.Scale, use *scaling.Use,
 		return err
 	}
 	use.AtLeast = exact["cpu_seconds"] > 0
-	return s.resources(ctx, out, whole)
+	return s.addResources(ctx, out, whole)
 }
 
 // addResource adds a resource unless all its figures are unknown.
@@ -108,14 +108,14 @@ func addResource(out *wire.Scale, r wire.ScaleResource) {
 	}
 }
 
-func (s *Scale) cores(out *wire.Scale, held *float64) {
+func (s *Scale) addCores(out *wire.Scale, held *float64) {
 	w := &out.Workload
 	addResource(out, wire.ScaleResource{Resource: "cores", Unit: "cores", Held: held, Mean: w.CoresMean, P50: w.CoresP50, P95: w.CoresP95,
 		Max: w.CoresMax})
 }
 
-// wholeUntil returns the latest possible time of a sample of a workload.
-func wholeUntil(w *wire.Workload) time.Time {
+// lastSampleTime returns the latest possible time of a sample of a workload.
+func lastSampleTime(w *wire.Workload) time.Time {
 	t := w.Seen
 	if w.End != nil && w.End.After(t) {
 		t = *w.End
@@ -123,8 +123,8 @@ func wholeUntil(w *wire.Workload) time.Time {
 	return t.Add(time.Millisecond)
 }
 
-// resources returns the use of the allocation of each resource except cores.
-func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Selection) error {
+// addResources returns the use of the allocation of each resource except cores.
+func (s *Scale) addResources(ctx context.Context, out *wire.Scale, whole query.Selection) error {
 	w := &out.Workload
 	if !whole.To.After(whole.From) {
 		return nil
@@ -152,7 +152,7 @@ func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Sele
 		{"disk", "bytes_per_second", nil, nil, []string{"io_read_bytes_per_second", "io_write_bytes_per_second"}},
 		{"network", "bytes_per_second", nil, nil, []string{"network_bytes_per_second"}},
 	} {
-		one := distribution(by, r.metrics)
+		one := describeDistribution(by, r.metrics)
 		one.Resource, one.Unit, one.Held = r.name, r.unit, r.held
 		if r.max != nil {
 			one.Max = r.max
@@ -162,8 +162,8 @@ func (s *Scale) resources(ctx context.Context, out *wire.Scale, whole query.Sele
 	return nil
 }
 
-// distribution returns the mean, quantiles and maximum of a sum of lines over their steps.
-func distribution(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
+// describeDistribution returns the mean, quantiles and maximum of a sum of lines over their steps.
+func describeDistribution(by map[string][]wire.Point, metrics []string) wire.ScaleResource {
 	sums := map[int64]float64{}
 	for _, m := range metrics {
 		for _, p := range by[m] {
@@ -189,8 +189,8 @@ func distribution(by map[string][]wire.Point, metrics []string) wire.ScaleResour
 		Max: new(values[len(values)-1])}
 }
 
-// runs lists the successful runs of the same work.
-func (s *Scale) runs(ctx context.Context, out *wire.Scale) error {
+// addRuns adds the successful runs of the same work.
+func (s *Scale) addRuns(ctx context.Context, out *wire.Scale) error {
 	rows, err := sameName(ctx, s.Catalogue, &out.Workload, comparedRuns)
 	if err != nil {
 		return err
@@ -269,8 +269,8 @@ func literalPattern(s string) string {
 	return strings.NewReplacer(`\`, `?`, `*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(s)
 }
 
-// judge evaluates the runs.
-func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
+// addVerdicts adds the verdicts on the runs.
+func (s *Scale) addVerdicts(out *wire.Scale, use scaling.Use) {
 	unit := scaling.Cores
 	if out.SizeUnit == "gpus" {
 		unit = scaling.GPUs
@@ -288,7 +288,7 @@ func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 		out.Weak = &wire.ScaleWeak{FromCores: w.From, ToCores: w.To, CPUGrowth: w.Growth, Efficiency: w.Efficiency, Sizes: w.Sizes,
 			Runs: w.Runs}
 	}
-	out.Amdahl, out.USL = fitToAPI(found.Amdahl, len(runs)), fitToAPI(found.USL, len(runs))
+	out.Amdahl, out.USL = fitToWire(found.Amdahl, len(runs)), fitToWire(found.USL, len(runs))
 	if found.Law != nil {
 		for i := range out.Runs {
 			out.Runs[i].Speedup = new(found.Law.OneCore / out.Runs[i].Seconds)
@@ -300,7 +300,7 @@ func (s *Scale) judge(out *wire.Scale, use scaling.Use) {
 	}
 }
 
-func fitToAPI(f *scaling.Fit, runs int) *wire.ScaleFit {
+func fitToWire(f *scaling.Fit, runs int) *wire.ScaleFit {
 	if f == nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ var sentences = phrase.MustParse(sentenceFile)
 // sentenceOf returns a sentence about a run with its template and values.
 func sentenceOf(s phrase.Sentence, w *wire.Workload) *wire.Sentence {
 	return &wire.Sentence{Key: s.Key, Template: s.Template, Values: findings.Values(s.Values), Run: w.ID, From: w.Start.UTC(),
-		To: endOf(w).UTC(), Over: w.End != nil}
+		To: runEnd(w).UTC(), Over: w.End != nil}
 }
 
 // addSentence adds a sentence to advice.

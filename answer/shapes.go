@@ -61,10 +61,10 @@ func ReadShapes(text []byte) (out []fileShape, err error) {
 				s.FileWait = &move.Wait{Seconds: p.Wait.Hours * 3600, Source: p.Wait.Source}
 			}
 			var errs [4]error
-			s.Nodes, s.names, errs[0] = namedNodes(&p.Nodes)
-			s.Memory, errs[1] = parseFigure(p.Memory, bytesOf)
-			s.GPUMemory, errs[2] = parseFigure(p.GPUMemory, bytesOf)
-			s.MaxTime, errs[3] = parseFigure(p.MaxTime, secondsOf)
+			s.Nodes, s.names, errs[0] = parseNodes(&p.Nodes)
+			s.Memory, errs[1] = parseFigure(p.Memory, parseBytes)
+			s.GPUMemory, errs[2] = parseFigure(p.GPUMemory, parseBytes)
+			s.MaxTime, errs[3] = parseFigure(p.MaxTime, parseSeconds)
 			if err := errors.Join(errs[:]...); err != nil {
 				return nil, fmt.Errorf("shapes: partition %s of %s: %w", p.Name, c.Name, err)
 			}
@@ -91,8 +91,8 @@ func parseFigure(text string, parse func(string) (float64, error)) (*float64, er
 	return &v, nil
 }
 
-// namedNodes parses a number of nodes, or a list of node names in Slurm's notation.
-func namedNodes(y *yaml.Node) (n float64, names []string, err error) {
+// parseNodes parses a number of nodes, or a list of node names in Slurm's notation.
+func parseNodes(y *yaml.Node) (n float64, names []string, err error) {
 	if y.Decode(&n) == nil || y.IsZero() {
 		return n, nil, nil
 	}
@@ -112,9 +112,9 @@ func namedNodes(y *yaml.Node) (n float64, names []string, err error) {
 	return float64(len(names)), names, nil
 }
 
-// bytesOf parses an amount of memory with K, M, G or T (powers of 1024). A number without a unit below ten million is
+// parseBytes parses an amount of memory with K, M, G or T (powers of 1024). A number without a unit below ten million is
 // in GiB. A larger one is in bytes, because no node has that many GiB.
-func bytesOf(text string) (float64, error) {
+func parseBytes(text string) (float64, error) {
 	s := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(text), "B"), "I")
 	at := strings.IndexByte("KMGT", s[max(len(s)-1, 0)])
 	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimRight(s, "KMGT")), 64)
@@ -127,8 +127,8 @@ func bytesOf(text string) (float64, error) {
 	return v, err
 }
 
-// secondsOf parses 7d, 36h, 90m, Slurm's 7-00:00:00, or a number of hours.
-func secondsOf(s string) (float64, error) {
+// parseSeconds parses 7d, 36h, 90m, Slurm's 7-00:00:00, or a number of hours.
+func parseSeconds(s string) (float64, error) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil {
 		return v * 3600, nil
 	}

@@ -48,12 +48,12 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 			list.AsOf = &at
 		}
 	}
-	c, err := u.capacity(ctx, q, &list)
+	c, err := u.addCapacity(ctx, q, &list)
 	if err != nil {
 		return list, err
 	}
-	if err = u.rows(ctx, q, c, &list); err == nil && !slices.Contains(q.By, "node") {
-		list.Pending, err = u.pending(ctx, q)
+	if err = u.addRows(ctx, q, c, &list); err == nil && !slices.Contains(q.By, "node") {
+		list.Pending, err = u.pendingWork(ctx, q)
 	}
 	if err != nil {
 		return list, err
@@ -62,7 +62,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 		figure.Add(&list.Total.UsageFigures, &list.Rows[i].UsageFigures)
 	}
 	list.Total.CapacityShare = figure.Ratio(list.Total.CPUSeconds, list.Total.CoreSeconds)
-	if err := u.sharesSince(ctx, q, &list); err != nil {
+	if err := u.limitShares(ctx, q, &list); err != nil {
 		return list, err
 	}
 	for i := range list.Rows {
@@ -70,7 +70,7 @@ func (u *Usage) Usage(ctx context.Context, q wire.UsageQuery) (wire.UsageList, e
 		markUsage(&list.Rows[i], q.Span == string(store.SpanHour))
 	}
 	markUsage(&list.Total, false)
-	u.Bounds.holdUsage(&list)
+	u.Bounds.checkUsage(&list)
 	return list, nil
 }
 
@@ -116,8 +116,8 @@ type capacities struct {
 	partitions map[capacityKey]*store.NodeUse
 }
 
-// capacity returns the capacity for the share of a row; nil when unknown.
-func (c *capacities) capacity(r *wire.Usage) *store.NodeUse {
+// forRow returns the capacity for the share of a row; nil when unknown.
+func (c *capacities) forRow(r *wire.Usage) *store.NodeUse {
 	from := time.Time{}.UnixMilli() // of all the time
 	if r.From != nil {
 		from = r.From.UnixMilli()
@@ -128,8 +128,8 @@ func (c *capacities) capacity(r *wire.Usage) *store.NodeUse {
 	return c.nodes[from]
 }
 
-// capacity reads the capacity of the query's nodes and adds it to the total.
-func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) (capacities, error) {
+// addCapacity reads the capacity of the query's nodes and adds it to the total.
+func (u *Usage) addCapacity(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) (capacities, error) {
 	c := capacities{nodes: map[int64]*store.NodeUse{}}
 	nodes, err := u.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: q.Since, To: q.Until, Span: store.Span(q.Span), Sites: q.Sites, Nodes: q.Nodes})
@@ -137,8 +137,8 @@ func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.Usag
 		return c, err
 	}
 	if slices.Contains(q.By, "partition") || len(q.Partitions) > 0 {
-		c.partitions, err = u.ofPartitions(ctx, q)
-		if err := u.Outage.degrade(&list.Missing, "which nodes are in which partition", err); err != nil {
+		c.partitions, err = u.partitionCapacity(ctx, q)
+		if err := u.Outage.addMissing(&list.Missing, "which nodes are in which partition", err); err != nil {
 			return c, err
 		}
 	}
@@ -155,9 +155,9 @@ func (u *Usage) capacity(ctx context.Context, q wire.UsageQuery, list *wire.Usag
 	return c, nil
 }
 
-// sharesSince limits shares of capacity to the time for which the capacity is known. Imported history has CPU time but
+// limitShares limits shares of capacity to the time for which the capacity is known. Imported history has CPU time but
 // no machines.
-func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
+func (u *Usage) limitShares(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	if list.Total.CoreSeconds == nil || q.Span == string(store.SpanHourOfWeek) {
 		return nil
 	}
@@ -175,18 +175,18 @@ func (u *Usage) sharesSince(ctx context.Context, q wire.UsageQuery, list *wire.U
 	}
 	q.Since = hours[i].At
 	since := wire.UsageList{}
-	if err = u.rows(ctx, q, capacities{}, &since); err != nil {
+	if err = u.addRows(ctx, q, capacities{}, &since); err != nil {
 		return err
 	}
-	cpu, texts := map[usageKey]*float64{}, newTexts()
+	cpu, texts := map[usageKey]*float64{}, newUsageTexts()
 	var total wire.UsageFigures
 	for i := range since.Rows {
-		cpu[texts.group(&since.Rows[i])] = since.Rows[i].CPUSeconds
+		cpu[texts.groupKey(&since.Rows[i])] = since.Rows[i].CPUSeconds
 		figure.Add(&total, &since.Rows[i].UsageFigures)
 	}
 	for i := range list.Rows {
 		r := &list.Rows[i]
-		r.CapacityShare = figure.Ratio(cpu[texts.group(r)], r.CoreSeconds)
+		r.CapacityShare = figure.Ratio(cpu[texts.groupKey(r)], r.CoreSeconds)
 	}
 	list.Total.CapacityShare = figure.Ratio(total.CPUSeconds, list.Total.CoreSeconds)
 	return nil
@@ -208,7 +208,7 @@ const (
 	dimensions
 )
 
-func numbersOf(by []string) (out []int) {
+func dimensionNumbers(by []string) (out []int) {
 	for _, name := range by {
 		out = append(out, slices.Index(wire.UsageDimensions(), name))
 	}
@@ -230,8 +230,8 @@ func (k *usageKey) project(by []int) usageKey {
 	return out
 }
 
-// drop returns the key without the given dimensions.
-func (k usageKey) drop(dims []int) usageKey {
+// dropDimensions returns the key without the given dimensions.
+func (k usageKey) dropDimensions(dims []int) usageKey {
 	for _, n := range dims {
 		k.of[n] = 0
 	}
@@ -244,11 +244,11 @@ type usageTexts struct {
 	numbers map[string]uint32
 }
 
-func newTexts() *usageTexts {
+func newUsageTexts() *usageTexts {
 	return &usageTexts{text: []string{""}, numbers: map[string]uint32{"": 0}}
 }
 
-func (t *usageTexts) number(s string) uint32 {
+func (t *usageTexts) textNumber(s string) uint32 {
 	n, ok := t.numbers[s]
 	if !ok {
 		n = uint32(len(t.text))
@@ -273,7 +273,7 @@ var (
 
 const stillRunning = "running" // the length of a run that has not ended
 
-func classOf(list []runClass, v float64) string {
+func className(list []runClass, v float64) string {
 	for _, c := range list[:len(list)-1] {
 		if v < c.below {
 			return c.name
@@ -282,8 +282,8 @@ func classOf(list []runClass, v float64) string {
 	return list[len(list)-1].name
 }
 
-// ranks returns the order of the texts of a dimension by their numbers: classes by size.
-func (t *usageTexts) ranks(dim int) []int {
+// rankTexts returns the order of the texts of a dimension by their numbers: classes by size.
+func (t *usageTexts) rankTexts(dim int) []int {
 	order := slices.Sorted(maps.Keys(t.numbers))
 	if dim >= dimSize {
 		order = []string{""}
@@ -305,9 +305,9 @@ func usageField(r *wire.Usage, n int) *string {
 	return [...]*string{&r.Owner, &r.Account, &r.Partition, &r.Node, &r.Command, &r.Kind, &r.Site, &r.QOS, &r.Size, &r.GPUs, &r.Length}[n]
 }
 
-func (t *usageTexts) group(r *wire.Usage) (k usageKey) {
+func (t *usageTexts) groupKey(r *wire.Usage) (k usageKey) {
 	for n := range k.of {
-		k.of[n] = t.number(*usageField(r, n))
+		k.of[n] = t.textNumber(*usageField(r, n))
 	}
 	if r.From != nil {
 		k.from = r.From.UnixMilli()
@@ -315,41 +315,42 @@ func (t *usageTexts) group(r *wire.Usage) (k usageKey) {
 	return k
 }
 
-// rows adds the rows of a query.
-func (u *Usage) rows(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
+// addRows adds the rows of a query.
+func (u *Usage) addRows(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
 	switch {
-	case u.Runs != nil && (byRunsOnly(q) || len(u.Projects) > 0 && (slices.Contains(q.By, "account") || len(q.Accounts) > 0)):
-		return u.byRuns(ctx, q, c, list)
+	case u.Runs != nil && (needsRuns(q) || len(u.Projects) > 0 && (slices.Contains(q.By, "account") || len(q.Accounts) > 0)):
+		return u.addRunRows(ctx, q, c, list)
 	case !slices.Contains(q.By, "node"):
-		return u.byGroup(ctx, q, c, list)
+		return u.addGroupRows(ctx, q, c, list)
 	}
-	if err := u.byNode(ctx, q, list); err != nil || len(list.Rows) > 0 || u.Runs == nil {
+	if err := u.addNodeRows(ctx, q, list); err != nil || len(list.Rows) > 0 || u.Runs == nil {
 		return err
 	}
-	return u.byRuns(ctx, q, c, list) // imported: of nodes the runs alone are known
+	return u.addRunRows(ctx, q, c, list) // imported: of nodes the runs alone are known
 }
 
-// byNode adds a row for each node.
-func (u *Usage) byNode(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
+// addNodeRows adds a row for each node.
+func (u *Usage) addNodeRows(ctx context.Context, q wire.UsageQuery, list *wire.UsageList) error {
 	nodes, err := u.Rollups.NodeUse(ctx, rollupQuery(q))
 	for i := range nodes {
 		n := &nodes[i]
 		list.Rows = append(list.Rows, wire.Usage{
-			From: startOf(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
+			From: spanStart(store.Span(q.Span), n.At), Site: n.Site, Node: n.Node, UsageFigures: n.Used, Capacity: n.Capacity,
 			CapacityShare: figure.Ratio(n.CPUSeconds, n.CoreSeconds),
 		})
 	}
 	return err
 }
 
-// byGroup adds a row for each group of workloads.
-func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
+// addGroupRows adds a row for each group of workloads.
+func (u *Usage) addGroupRows(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
 	rows, err := u.Rollups.Use(ctx, rollupQuery(q))
 	for i := range rows {
 		r := &rows[i]
-		row := wire.Usage{From: startOf(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account, Partition: r.Partition,
-			Command: r.Command, Kind: r.Kind, UsageFigures: r.Used}
-		if n := c.capacity(&row); n != nil {
+		row := wire.Usage{From: spanStart(store.Span(q.Span), r.At), Site: r.Site, Owner: r.Owner, Account: r.Account,
+			Partition: r.Partition,
+			Command:   r.Command, Kind: r.Kind, UsageFigures: r.Used}
+		if n := c.forRow(&row); n != nil {
 			row.Capacity, row.CapacityShare = n.Capacity, figure.Ratio(r.CPUSeconds, n.CoreSeconds)
 		}
 		list.Rows = append(list.Rows, row)
@@ -357,8 +358,8 @@ func (u *Usage) byGroup(ctx context.Context, q wire.UsageQuery, c capacities, li
 	return err
 }
 
-// pending returns the selected workloads that are waiting now; nil if there are none.
-func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, error) {
+// pendingWork returns the selected workloads that are waiting now; nil if there are none.
+func (u *Usage) pendingWork(ctx context.Context, q wire.UsageQuery) (*wire.Pending, error) {
 	rows, n, err := u.Catalogue.Workloads(ctx, store.Filter{
 		States: []string{"pending"}, Kinds: q.Kinds, Owners: q.Owners, Accounts: q.Accounts, Partitions: q.Partitions, Command: q.Command,
 	})
@@ -380,7 +381,7 @@ func (u *Usage) pending(ctx context.Context, q wire.UsageQuery) (*wire.Pending, 
 	return p, nil
 }
 
-func startOf(span store.Span, at time.Time) *time.Time {
+func spanStart(span store.Span, at time.Time) *time.Time {
 	if span == store.SpanWhole {
 		return nil
 	}

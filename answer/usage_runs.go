@@ -25,11 +25,11 @@ type Runs interface {
 	EachRun(ctx context.Context, q store.RunQuery, next func(*store.Workload)) error
 }
 
-// ownersOfNode is the number of owners of a node that have their own row; the rest are "other".
-const ownersOfNode = 200
+// maxNodeOwners is the number of owners of a node that have their own row; the rest are "other".
+const maxNodeOwners = 200
 
-// byRunsOnly reports whether the query needs dimensions that hours do not have.
-func byRunsOnly(q wire.UsageQuery) bool {
+// needsRuns reports whether the query needs dimensions that hours do not have.
+func needsRuns(q wire.UsageQuery) bool {
 	node, others := slices.Contains(q.By, "node"), len(q.Owners)+len(q.Accounts)+len(q.Partitions)+len(q.Kinds) > 0 || q.Command != ""
 	for _, by := range q.By {
 		if slices.Index(wire.UsageDimensions(), by) >= dimQOS {
@@ -50,7 +50,7 @@ type runSum struct {
 	v       [figure.UsedLen]float64
 }
 
-func (s *runSum) add(i int, v *float64, times float64) {
+func (s *runSum) addFigure(i int, v *float64, times float64) {
 	if v != nil {
 		s.v[i] += *v * times
 		s.has |= 1 << i
@@ -79,8 +79,8 @@ var (
 	}()
 )
 
-// ofStarts reports whether a figure counts starts and waits.
-func ofStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
+// countsStarts reports whether a figure counts starts and waits.
+func countsStarts(i int) bool { return i >= usedStarted && i <= usedWaitCores }
 
 // runSums sums up runs by stretches of time and groups.
 type runSums struct {
@@ -111,12 +111,12 @@ func (r *runSums) stretchEnd(at time.Time) time.Time {
 	return store.Earlier(end, r.to)
 }
 
-// add adds a run, on each of its nodes if nodes are distinguished.
-func (r *runSums) add(w *store.Workload) {
+// addRun adds a run, on each of its nodes if nodes are distinguished.
+func (r *runSums) addRun(w *store.Workload) {
 	if !w.Began() {
 		return
 	}
-	k, end, at := r.keyOf(w), w.End, w.Start
+	k, end, at := r.runKey(w), w.End, w.Start
 	if end.IsZero() {
 		end = w.Seen
 	}
@@ -139,9 +139,9 @@ func (r *runSums) add(w *store.Workload) {
 		parts := max(len(nodes), 1) // without known nodes, in a row without a node
 		for i := range parts {
 			if k.of[dimNode] = 0; i < len(nodes) {
-				k.of[dimNode] = r.texts.number(nodes[i])
+				k.of[dimNode] = r.texts.textNumber(nodes[i])
 			}
-			sum := r.group(&k)
+			sum := r.sumFor(&k)
 			if sum.addOverlap(w, at, until, share, parts); i == 0 && at.Equal(w.Start) {
 				sum.addStart(w)
 			}
@@ -150,8 +150,8 @@ func (r *runSums) add(w *store.Workload) {
 	}
 }
 
-// keyOf returns the values of a run in the dimensions, except for the node.
-func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
+// runKey returns the values of a run in the dimensions, except for the node.
+func (r *runSums) runKey(w *store.Workload) (k usageKey) {
 	words := [...]string{dimOwner: w.Owner, dimAccount: w.Account, dimPartition: w.Partition, dimNode: "", dimCommand: w.Command,
 		dimKind: w.Kind, dimSite: w.Site, dimQOS: w.QOS}
 	if w.Account == "" {
@@ -159,9 +159,9 @@ func (r *runSums) keyOf(w *store.Workload) (k usageKey) {
 	}
 	for _, n := range r.by {
 		if n < len(words) {
-			k.of[n] = r.texts.number(words[n])
+			k.of[n] = r.texts.textNumber(words[n])
 		} else {
-			k.of[n] = r.texts.number(classOfRun(w, n))
+			k.of[n] = r.texts.textNumber(classOfRun(w, n))
 		}
 	}
 	return k
@@ -176,21 +176,21 @@ func classOfRun(w *store.Workload, dim int) string {
 	case dim == dimLength && w.End.IsZero():
 		return stillRunning
 	case dim == dimLength:
-		return classOf(runLengths, w.End.Sub(w.Start).Seconds())
+		return className(runLengths, w.End.Sub(w.Start).Seconds())
 	case dim == dimGPUs && gpus != nil:
-		return classOf(gpuClasses, *gpus)
+		return className(gpuClasses, *gpus)
 	case dim == dimGPUs && cores != nil:
 		return gpuClasses[0].name // none if no GPU was reported
 	case cores != nil:
-		return classOf(coreClasses, *cores)
+		return className(coreClasses, *cores)
 	}
 	return ""
 }
 
-// group returns the sum for a key. It uses a custom hash table, because a map with such keys takes twice the time.
-func (r *runSums) group(k *usageKey) *runSum {
-	hash := r.hash(k)
-	at := r.slot(hash, k)
+// sumFor returns the sum for a key. It uses a custom hash table, because a map with such keys takes twice the time.
+func (r *runSums) sumFor(k *usageKey) *runSum {
+	hash := r.hashKey(k)
+	at := r.findSlot(hash, k)
 	if r.slots[at] == 0 {
 		if len(r.room) == 0 {
 			r.room = make([]runSum, 64)
@@ -202,7 +202,7 @@ func (r *runSums) group(k *usageKey) *runSum {
 			r.slots = make([]uint64, 2*len(old))
 			for _, x := range old {
 				if x != 0 {
-					r.slots[r.slot(x&hashBits, nil)] = x
+					r.slots[r.findSlot(x&hashBits, nil)] = x
 				}
 			}
 			return r.sums[len(r.sums)-1]
@@ -214,8 +214,8 @@ func (r *runSums) group(k *usageKey) *runSum {
 // hashBits are the bits of a hash that the table stores above the number of a sum, so that most other sums need not be compared.
 const hashBits = uint64(math.MaxUint32) << 32
 
-// hash returns the hash of a key, in those bits.
-func (r *runSums) hash(k *usageKey) uint64 {
+// hashKey returns the hash of a key, in those bits.
+func (r *runSums) hashKey(k *usageKey) uint64 {
 	hash := uint64(k.from)
 	for _, n := range r.by {
 		hash = (hash ^ uint64(k.of[n])) * 0x9e3779b97f4a7c15
@@ -224,8 +224,8 @@ func (r *runSums) hash(k *usageKey) uint64 {
 	return hash << 32
 }
 
-// slot returns the slot of a key in the table, or the free slot where it belongs.
-func (r *runSums) slot(hash uint64, k *usageKey) int {
+// findSlot returns the slot of a key in the table, or the free slot where it belongs.
+func (r *runSums) findSlot(hash uint64, k *usageKey) int {
 	for at := int(hash>>32) & (len(r.slots) - 1); ; at = (at + 1) & (len(r.slots) - 1) {
 		x := r.slots[at]
 		if x == 0 || k != nil && x&hashBits == hash && r.sums[uint32(x)-1].usageKey == *k {
@@ -240,7 +240,7 @@ func (s *runSum) addOverlap(w *store.Workload, at, until time.Time, share float6
 	s.seconds += seconds
 	s.parts = s.parts || nodes > 1
 	for _, n := range spreading {
-		s.add(n[0], *w.Row.At(n[1]), share*part)
+		s.addFigure(n[0], *w.Row.At(n[1]), share*part)
 	}
 	if w.CPUSeconds != nil && (share < 1 || nodes > 1) {
 		s.spread += *w.CPUSeconds * share * part
@@ -249,20 +249,20 @@ func (s *runSum) addOverlap(w *store.Workload, at, until time.Time, share float6
 	cores, _ := w.GivenCores()
 	memory, _ := w.GivenMemory()
 	gpus, _ := w.GivenGPUs()
-	s.add(usedCores, cores, held)
-	s.add(usedMemory, memory, held)
-	s.add(usedGPUs, gpus, held)
+	s.addFigure(usedCores, cores, held)
+	s.addFigure(usedMemory, memory, held)
+	s.addFigure(usedGPUs, gpus, held)
 }
 
 // addStart counts the start of a run and its wait. A run on several nodes counts on the first.
 func (s *runSum) addStart(w *store.Workload) {
 	one := 1.0
-	s.add(usedStarted, &one, 1)
+	s.addFigure(usedStarted, &one, 1)
 	if !w.Submit.IsZero() && !w.Start.Before(w.Submit) {
 		wait := w.Start.Sub(w.Submit).Seconds()
-		s.add(usedWaited, &one, 1)
-		s.add(usedWait, &one, wait)
-		s.add(usedWaitCores, w.RequestCores, wait)
+		s.addFigure(usedWaited, &one, 1)
+		s.addFigure(usedWait, &one, wait)
+		s.addFigure(usedWaitCores, w.RequestCores, wait)
 	}
 }
 
@@ -270,9 +270,9 @@ func (s *runSum) addStart(w *store.Workload) {
 // account of a job may have changed after the hour was computed.
 var droppedDimensions = [][]int{nil, {dimCommand}, {dimCommand, dimAccount, dimPartition}}
 
-// byRuns adds rows of usage divided among runs.
-func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
-	d := divided{q: q, texts: newTexts(), by: numbersOf(q.By), hours: map[usageKey]*store.Used{},
+// addRunRows adds rows of usage divided among runs.
+func (u *Usage) addRunRows(ctx context.Context, q wire.UsageQuery, c capacities, list *wire.UsageList) error {
+	d := dividedHours{q: q, texts: newUsageTexts(), by: dimensionNumbers(q.By), hours: map[usageKey]*store.Used{},
 		machines: map[usageKey]*figure.Capacity{}, rows: map[usageKey]*wire.Usage{}}
 	d.filters = map[int][]string{dimOwner: q.Owners, dimAccount: q.Accounts, dimPartition: q.Partitions, dimKind: q.Kinds, dimNode: q.Nodes}
 	maps.DeleteFunc(d.filters, func(_ int, list []string) bool { return len(list) == 0 })
@@ -286,16 +286,14 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	if node := slices.Contains(q.By, "node") || len(q.Nodes) > 0; node {
 		of = []int{dimSite, dimNode}
 		by = slices.Concat(of, d.by)
-		for dim := range d.filters {
-			by = append(by, dim)
-		}
+		by = slices.AppendSeq(by, maps.Keys(d.filters))
 		if q.Command != "" {
 			by = append(by, dimCommand)
 		}
-		err = d.ofNodes(ctx, u)
+		err = d.divideNodes(ctx, u)
 	} else {
 		f.Kinds, f.Owners, f.Partitions = q.Kinds, q.Owners, q.Partitions
-		err = d.ofGroups(ctx, u, of)
+		err = d.divideGroups(ctx, u, of)
 	}
 	if err != nil {
 		return err
@@ -304,12 +302,12 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 		span: store.Span(q.Span), nodes: slices.Contains(by, dimNode), projects: u.Projects, texts: d.texts, slots: make([]uint64, 1024)}
 	slices.Sort(by)
 	runs.by = slices.Compact(by)
-	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.add); err != nil {
+	if err := u.Runs.EachRun(ctx, store.RunQuery{Filter: f, Figures: runKeys}, runs.addRun); err != nil {
 		return err
 	}
 	d.of, d.sums, d.index = of, runs.sums, make([]map[usageKey][]*runSum, len(droppedDimensions))
 	for _, k := range d.order {
-		d.divide(k, d.hours[k])
+		d.divideGroup(k, d.hours[k])
 	}
 	imported := false
 	for _, s := range runs.sums {
@@ -319,7 +317,7 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 			imported = d.hours[s.project(of)] == nil // the node was not measured
 		}
 		for i := range s.v {
-			if s.has>>i&1 != 0 && (imported || ofStarts(i)) {
+			if s.has>>i&1 != 0 && (imported || countsStarts(i)) {
 				*own.At(i), some = &s.v[i], true
 			}
 		}
@@ -330,17 +328,17 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 			d.addShare(s.usageKey, s, own, s.spread)
 		}
 	}
-	d.boundOwners()
+	d.limitOwners()
 	keys := slices.Collect(maps.Keys(d.rows))
-	slices.SortFunc(keys, d.compare())
+	slices.SortFunc(keys, d.rowOrder())
 	list.Rows = slices.Grow(list.Rows, len(keys))
 	for i := range keys {
 		row := d.rows[keys[i]]
 		if slices.Contains(d.by, dimNode) {
-			if m := d.machines[d.nodeKeyOf(&keys[i])]; m != nil {
+			if m := d.machines[d.nodeKey(&keys[i])]; m != nil {
 				row.Capacity = *m
 			}
-		} else if n := c.capacity(row); n != nil {
+		} else if n := c.forRow(row); n != nil {
 			row.Capacity = n.Capacity
 		}
 		row.CapacityShare = figure.Ratio(row.CPUSeconds, row.CoreSeconds)
@@ -349,12 +347,12 @@ func (u *Usage) byRuns(ctx context.Context, q wire.UsageQuery, c capacities, lis
 	return nil
 }
 
-// compare returns the order of rows: by time and dimensions.
-func (d *divided) compare() func(a, b usageKey) int {
+// rowOrder returns a function that compares rows by time and dimensions.
+func (d *dividedHours) rowOrder() func(a, b usageKey) int {
 	by := slices.Sorted(slices.Values(d.by))
 	ranks := make([][]int, dimensions)
 	for _, n := range by {
-		ranks[n] = d.texts.ranks(n)
+		ranks[n] = d.texts.rankTexts(n)
 	}
 	return func(a, b usageKey) int {
 		if a.from != b.from {
@@ -369,8 +367,8 @@ func (d *divided) compare() func(a, b usageKey) int {
 	}
 }
 
-// divided divides hours among runs.
-type divided struct {
+// dividedHours divides the usage of hours among the runs in them.
+type dividedHours struct {
 	q        wire.UsageQuery
 	by       []int
 	texts    *usageTexts
@@ -384,27 +382,27 @@ type divided struct {
 	rows     map[usageKey]*wire.Usage
 }
 
-// runsOf returns the runs of a group of hours, at a level of coarser.
-func (d *divided) runsOf(level int, k usageKey) []*runSum {
+// findRuns returns the runs of a group of hours. It ignores the dimensions in droppedDimensions at the index level.
+func (d *dividedHours) findRuns(level int, k usageKey) []*runSum {
 	if d.index[level] == nil {
 		d.index[level] = map[usageKey][]*runSum{}
 		for _, s := range d.sums {
-			x := s.project(d.of).drop(droppedDimensions[level])
+			x := s.project(d.of).dropDimensions(droppedDimensions[level])
 			d.index[level][x] = append(d.index[level][x], s)
 		}
 	}
-	return d.index[level][k.drop(droppedDimensions[level])]
+	return d.index[level][k.dropDimensions(droppedDimensions[level])]
 }
 
-func (d *divided) timeOf(at time.Time) int64 {
+func (d *dividedHours) intervalStart(at time.Time) int64 {
 	if d.q.Span == string(store.SpanWhole) {
 		return 0
 	}
 	return at.UnixMilli()
 }
 
-// nodeKeyOf returns the key with the node and, if sites are distinguished, the site.
-func (d *divided) nodeKeyOf(k *usageKey) usageKey {
+// nodeKey returns the key with the node and, if sites are distinguished, the site.
+func (d *dividedHours) nodeKey(k *usageKey) usageKey {
 	out := k.project([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
 		out.of[dimSite] = k.of[dimSite]
@@ -412,15 +410,15 @@ func (d *divided) nodeKeyOf(k *usageKey) usageKey {
 	return out
 }
 
-// ofNodes reads the hours of nodes.
-func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
+// divideNodes reads the hours of nodes.
+func (d *dividedHours) divideNodes(ctx context.Context, u *Usage) error {
 	rows, err := u.Rollups.NodeUse(ctx, store.RollupQuery{From: d.q.Since, To: d.q.Until, Span: store.Span(d.q.Span),
 		By: []string{"site", "node"}, Sites: d.q.Sites, Nodes: d.q.Nodes})
 	for i := range rows {
-		k := d.texts.group(&wire.Usage{Site: rows[i].Site, Node: rows[i].Node})
-		k.from = d.timeOf(rows[i].At)
+		k := d.texts.groupKey(&wire.Usage{Site: rows[i].Site, Node: rows[i].Node})
+		k.from = d.intervalStart(rows[i].At)
 		d.hours[k], d.order = &rows[i].Used, append(d.order, k)
-		if at := d.nodeKeyOf(&k); d.machines[at] == nil {
+		if at := d.nodeKey(&k); d.machines[at] == nil {
 			d.machines[at] = &rows[i].Capacity
 		} else {
 			figure.Add(d.machines[at], &rows[i].Capacity)
@@ -429,8 +427,8 @@ func (d *divided) ofNodes(ctx context.Context, u *Usage) error {
 	return err
 }
 
-// ofGroups reads the hours of groups of workloads.
-func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
+// divideGroups reads the hours of groups of workloads.
+func (d *dividedHours) divideGroups(ctx context.Context, u *Usage, of []int) error {
 	x := rollupQuery(d.q)
 	x.By = nil
 	for _, n := range of {
@@ -442,9 +440,9 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 	rows, err := u.Rollups.Use(ctx, x)
 	for i := range rows {
 		r := &rows[i]
-		k := d.texts.group(&wire.Usage{Owner: r.Owner, Account: cmp.Or(r.Account, u.Projects[r.Owner]), Partition: r.Partition,
+		k := d.texts.groupKey(&wire.Usage{Owner: r.Owner, Account: cmp.Or(r.Account, u.Projects[r.Owner]), Partition: r.Partition,
 			Command: r.Command, Kind: r.Kind, Site: r.Site})
-		k.from = d.timeOf(r.At)
+		k.from = d.intervalStart(r.At)
 		if have := d.hours[k]; have != nil {
 			figure.Add(have, &r.Used)
 		} else {
@@ -455,7 +453,7 @@ func (d *divided) ofGroups(ctx context.Context, u *Usage, of []int) error {
 }
 
 // addShare adds to the row of a group if the query selects it. Hours of a node include everything on it.
-func (d *divided) addShare(k usageKey, s *runSum, part store.Used, spread float64) {
+func (d *dividedHours) addShare(k usageKey, s *runSum, part store.Used, spread float64) {
 	if d.q.Command != "" {
 		if ok, err := path.Match(d.q.Command, d.texts.text[k.of[dimCommand]]); err != nil || !ok {
 			return
@@ -490,12 +488,12 @@ func (d *divided) addShare(k usageKey, s *runSum, part store.Used, spread float6
 	figure.Add(&r.UsageFigures, &part)
 }
 
-// divide divides the use of one group of hours.
-func (d *divided) divide(k usageKey, used *store.Used) {
+// divideGroup divides the use of one group of hours.
+func (d *dividedHours) divideGroup(k usageKey, used *store.Used) {
 	var runs []*runSum
 	level := 0
 	for ; level < len(droppedDimensions) && len(runs) == 0; level++ {
-		runs = d.runsOf(level, k)
+		runs = d.findRuns(level, k)
 	}
 	if len(runs) == 0 { // the class of the run is unknown
 		d.addShare(k, nil, *used, 0)
@@ -517,9 +515,9 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 		}
 		for i := range s.v {
 			switch total := *used.At(i); {
-			case ofStarts(i): // counted once, by the runs
+			case countsStarts(i): // counted once, by the runs
 			case total != nil:
-				*part.At(i) = new(*total * s.weight(i, &all, len(runs)))
+				*part.At(i) = new(*total * s.shareWeight(i, &all, len(runs)))
 			case s.has>>i&1 != 0 && (i == usedCores || i == usedMemory || i == usedGPUs):
 				*part.At(i) = new(s.v[i]) // hours of nodes have none
 			}
@@ -531,9 +529,9 @@ func (d *divided) divide(k usageKey, used *store.Used) {
 	}
 }
 
-// weight returns the share of hourly figure i that a group of runs gets, of all n groups. It is proportional to the
+// shareWeight returns the share of hourly figure i that a group of runs gets, of all n groups. It is proportional to the
 // figure of the runs. If that is unknown, it is proportional to their CPU time, allocation or run time.
-func (s *runSum) weight(i int, all *runSum, n int) float64 {
+func (s *runSum) shareWeight(i int, all *runSum, n int) float64 {
 	order := [...]int{i, usedCPU, usedCores}
 	if i == usedEstimated {
 		order = [...]int{i, usedCores, usedCPU}
@@ -549,25 +547,25 @@ func (s *runSum) weight(i int, all *runSum, n int) float64 {
 	return 1 / float64(n)
 }
 
-// boundOwners combines the owners of a node with the least use, because there may be thousands.
-func (d *divided) boundOwners() {
+// limitOwners combines the owners of a node with the least use, because there may be thousands.
+func (d *dividedHours) limitOwners() {
 	if !slices.Contains(d.by, dimNode) || !slices.Contains(d.by, dimOwner) {
 		return
 	}
-	on, compare := map[usageKey][]usageKey{}, d.compare()
+	on, compare := map[usageKey][]usageKey{}, d.rowOrder()
 	for k := range d.rows {
-		at := k.drop([]int{dimOwner})
+		at := k.dropDimensions([]int{dimOwner})
 		on[at] = append(on[at], k)
 	}
-	other := d.texts.number("other")
+	other := d.texts.textNumber("other")
 	for _, keys := range on {
-		if len(keys) <= ownersOfNode {
+		if len(keys) <= maxNodeOwners {
 			continue
 		}
 		slices.SortFunc(keys, func(a, b usageKey) int {
 			return cmp.Or(cmp.Compare(orZero(d.rows[b].CPUSeconds), orZero(d.rows[a].CPUSeconds)), compare(a, b))
 		})
-		for _, k := range keys[ownersOfNode:] {
+		for _, k := range keys[maxNodeOwners:] {
 			r := d.rows[k]
 			delete(d.rows, k)
 			if k.of[dimOwner] = other; d.rows[k] == nil {

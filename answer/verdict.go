@@ -17,8 +17,8 @@ import (
 	"reckon/workload"
 )
 
-// verdicts judges a workload. Without a request of cores, the cores of its nodes count as allocated.
-func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
+// judgeRun judges a workload. Without a request of cores, the cores of its nodes count as allocated.
+func (b *Jobs) judgeRun(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
 	if workload.Kind(d.Kind).Sum() {
 		return nil, nil // no request, and no named run
 	}
@@ -27,23 +27,23 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 		if d.State == "" {
 			key = "last-seen"
 		}
-		s := sentences.Sentence(key, phrase.Words{"state": d.State, "at": endOf(&d.Workload).UTC().Format(time.RFC3339)})
+		s := sentences.Sentence(key, phrase.Words{"state": d.State, "at": runEnd(&d.Workload).UTC().Format(time.RFC3339)})
 		return []wire.Verdict{{Kind: "last-heard", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}}, nil
 	}
 	u := efficiency.Usage{Run: runRecord(&d.Workload), Running: d.Running, WallSeconds: ranSeconds(&d.Workload),
-		JobSteps: judgedSteps(d.Steps, d.End), PerNode: byNode(d.Parts), RestSeconds: d.RestSeconds}
+		JobSteps: toJudgedSteps(d.Steps, d.End), PerNode: sumByNode(d.Parts), RestSeconds: d.RestSeconds}
 	var cores, memory, gpus bool // allocated
 	u.Cores, cores = d.GivenCores()
 	u.Memory, memory = d.GivenMemory()
 	u.GPUs, gpus = d.GivenGPUs()
 	u.Batch, u.MemoryRequested = cores || memory || gpus, !memory
-	u.MemorySampled = sampledPeak(&d.Workload)
+	u.MemorySampled = isPeakSampled(&d.Workload)
 	u.MemoryOfTask = u.MemorySampled && len(d.Nodes) > 1
 	if d.Submit != nil {
-		u.Waited = max(endOf(&d.Workload).Sub(*d.Submit).Seconds(), 0)
+		u.Waited = max(runEnd(&d.Workload).Sub(*d.Submit).Seconds(), 0)
 	}
 	var err error
-	if u.Before, err = b.earlierRun(ctx, d); err != nil {
+	if u.Before, err = b.previousRun(ctx, d); err != nil {
 		return nil, err
 	}
 	if u.Cores == nil {
@@ -66,8 +66,8 @@ func (b *Jobs) verdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Ver
 	return append(renamed, out...), err
 }
 
-// earlierRun returns the previous run of a requeued batch job; nil if this is the first one.
-func (b *Jobs) earlierRun(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
+// previousRun returns the previous run of a requeued batch job; nil if this is the first one.
+func (b *Jobs) previousRun(ctx context.Context, d *wire.WorkloadDetail) (*efficiency.Earlier, error) {
 	if !workload.Kind(d.Kind).Scheduled() || d.Submit == nil {
 		return nil, nil
 	}
@@ -80,23 +80,23 @@ func (b *Jobs) earlierRun(ctx context.Context, d *wire.WorkloadDetail) (*efficie
 	for i := range rows {
 		w := &rows[i]
 		if w.Start.Before(d.Start) && !w.End.IsZero() && w.Owner == d.Owner && !w.End.After(d.Start.Add(schedulerSecond)) &&
-			d.Start.Sub(w.End) <= requeuedWithin {
+			d.Start.Sub(w.End) <= maxRequeueDelay {
 			return &efficiency.Earlier{State: w.State, WallSeconds: w.End.Sub(w.Start).Seconds()}, nil
 		}
 	}
 	return nil, nil
 }
 
-// requeuedWithin is the time after a run in which its job may begin again. Job numbers are reused after some weeks at the earliest.
-const requeuedWithin = 14 * 24 * time.Hour
+// maxRequeueDelay is the time after a run in which its job may begin again. Job numbers are reused after some weeks at the earliest.
+const maxRequeueDelay = 14 * 24 * time.Hour
 
-// sampledPeak reports whether the memory peak of a workload comes only from sampling by the accounting.
-func sampledPeak(w *wire.Workload) bool {
+// isPeakSampled reports whether the memory peak of a workload comes only from sampling by the accounting.
+func isPeakSampled(w *wire.Workload) bool {
 	return w.MemoryNeededPeakBytes == nil && w.Exactness["memory_peak_bytes"] == figure.Estimated
 }
 
-// judgedSteps converts the steps of a job for the analysis.
-func judgedSteps(list []wire.Step, end *time.Time) []efficiency.Step {
+// toJudgedSteps converts the steps of a job for the analysis.
+func toJudgedSteps(list []wire.Step, end *time.Time) []efficiency.Step {
 	out := make([]efficiency.Step, len(list))
 	for i := range list {
 		s := &list[i]
@@ -106,8 +106,8 @@ func judgedSteps(list []wire.Step, end *time.Time) []efficiency.Step {
 	return out
 }
 
-// tasksOf joins the balance of the tasks of steps with the use of the steps.
-func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse) {
+// joinTasks joins the balance of the tasks of steps with the use of the steps.
+func joinTasks(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse) {
 	for _, t := range list {
 		for i := range parts {
 			if p := &parts[i]; p.Node == t.Node && p.Part == t.Part && p.CPUSeconds != nil {
@@ -119,9 +119,9 @@ func tasksOf(list []query.TaskUse, parts []wire.Part) (out []efficiency.TaskUse)
 	return out
 }
 
-// fillsLinks is a rate in bytes per second. A workload with a lower mean rate cannot have filled a tenth of a 100 Mb/s
+// minCongestingRate is a rate in bytes per second. A workload with a lower mean rate cannot have filled a tenth of a 100 Mb/s
 // link for a tenth of its time.
-const fillsLinks = 1e5
+const minCongestingRate = 1e5
 
 // addShortages sets the resource shortages of a workload and the exactness of its figures in u. If the workload waited for
 // cores, it also adds the other users of its nodes.
@@ -142,8 +142,8 @@ func (b *Jobs) addShortages(ctx context.Context, d *wire.WorkloadDetail, u *effi
 	u.MemoryStalledSeconds, u.StorageStalledSeconds = strain.MemoryStalled, strain.StorageStalled
 	u.RefaultBytes, u.MostThreads = strain.Refaults, strain.Threads
 	u.Resent, u.Sent, u.SentCalls = strain.Resent, strain.Sent, strain.SentCalls
-	u.Tasks = tasksOf(strain.Tasks, d.Parts)
-	if orZero(d.NetworkBytes) >= fillsLinks*u.WallSeconds {
+	u.Tasks = joinTasks(strain.Tasks, d.Parts)
+	if orZero(d.NetworkBytes) >= minCongestingRate*u.WallSeconds {
 		congestion, err := b.Views.Congestion(ctx, whole)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (b *Jobs) addShortages(ctx context.Context, d *wire.WorkloadDetail, u *effi
 		return err
 	}
 	u.DiskLimit = (*efficiency.DiskLimit)(limit)
-	if u.EmptySeconds, err = b.emptyFor(ctx, &d.Workload, strain.LastProcess); err != nil {
+	if u.EmptySeconds, err = b.emptySeconds(ctx, &d.Workload, strain.LastProcess); err != nil {
 		return err
 	}
 	if orZero(u.GPUSeconds) > 0 {
@@ -190,13 +190,13 @@ func (b *Jobs) addShortages(ctx context.Context, d *wire.WorkloadDetail, u *effi
 			list[i].Owner = "other work of " + d.Owner
 		}
 	}
-	u.Neighbours = visible(access.From(ctx), list)
+	u.Neighbours = visibleNeighbours(access.From(ctx), list)
 	return nil
 }
 
-// emptyFor returns the time in seconds for which a running job has had no process, up to its latest report. last is the
+// emptySeconds returns the time in seconds for which a running job has had no process, up to its latest report. last is the
 // time of its last process. It returns nil if the job's nodes do not report.
-func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (*float64, error) {
+func (b *Jobs) emptySeconds(ctx context.Context, w *wire.Workload, last time.Time) (*float64, error) {
 	if !w.Running || !workload.Kind(w.Kind).Scheduled() || w.State != "running" {
 		return nil, nil
 	}
@@ -210,8 +210,8 @@ func (b *Jobs) emptyFor(ctx context.Context, w *wire.Workload, last time.Time) (
 	return new(max(w.Seen.Sub(last).Seconds(), 0)), nil
 }
 
-// visible returns the owners that the viewer may see by name, and the sum of all others without a name.
-func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
+// visibleNeighbours returns the owners that the viewer may see by name, and the sum of all others without a name.
+func visibleNeighbours(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbour) {
 	hidden, cores := 0, 0.0
 	for _, n := range list {
 		if v.Sees(n.Owner) {
@@ -230,8 +230,8 @@ func visible(v access.Viewer, list []query.Neighbour) (out []efficiency.Neighbou
 	return out
 }
 
-// endOf returns when a workload ended, or was last reported.
-func endOf(w *wire.Workload) time.Time {
+// runEnd returns when a workload ended, or was last reported.
+func runEnd(w *wire.Workload) time.Time {
 	if w.End != nil {
 		return *w.End
 	}
@@ -241,7 +241,7 @@ func endOf(w *wire.Workload) time.Time {
 // renamedVerdicts returns a verdict if two nodes of a workload are one machine that changed its name. Its use may count twice,
 // because the agent under the new name counts again from the start of the processes.
 func (b *Jobs) renamedVerdicts(ctx context.Context, d *wire.WorkloadDetail) ([]wire.Verdict, error) {
-	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: wholeUntil(&d.Workload)}, d.Nodes)
+	list, err := b.Views.Renames(ctx, query.Selection{Site: d.Site, ID: d.ID, From: d.Start, To: lastSampleTime(&d.Workload)}, d.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -267,9 +267,9 @@ func (b *Jobs) renamedVerdicts(ctx context.Context, d *wire.WorkloadDetail) ([]w
 	return out, nil
 }
 
-// byNode sums the parts of each node. If a figure is unknown for one part, it is unknown for the node. Consecutive
+// sumByNode sums the parts of each node. If a figure is unknown for one part, it is unknown for the node. Consecutive
 // parts on a node reuse its memory, so the memory of a node is the largest peak, a lower bound.
-func byNode(parts []wire.Part) []efficiency.Node {
+func sumByNode(parts []wire.Part) []efficiency.Node {
 	var out []efficiency.Node
 	at := map[string]int{}
 	for _, p := range parts {

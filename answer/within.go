@@ -17,9 +17,9 @@ import (
 	"reckon/store"
 )
 
-// list returns the workloads that a filter selects. If the filter sorts by use within its time range, list also returns
+// listRuns returns the workloads that a filter selects. If the filter sorts by use within its time range, list also returns
 // that use. The catalogue gives the use of workloads that lie entirely in the range; the use of the others is measured.
-func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
+func (b *Jobs) listRuns(ctx context.Context, f wire.Filter) (rows []store.Workload, used []figure.Used, total int, err error) {
 	g, to, ends := store.Filter(f), f.Until, []time.Time{f.Since, f.Until}
 	if f.Within && (to.IsZero() || !to.Before(b.Clock())) {
 		g.Until, to, ends = time.UnixMilli(1<<53), b.Clock(), ends[:1]
@@ -48,7 +48,7 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 		if down {
 			sign = -1
 		}
-		for i, u := range b.usedWithin(ctx, rows, f.Since, to, spreading[n:n+1]) {
+		for i, u := range b.useWithin(ctx, rows, f.Since, to, spreading[n:n+1]) {
 			v := *u.At(spreading[n][0])
 			if order[i], rank[i] = i, sign*orZero(v); v == nil {
 				rank[i] = math.Inf(1) // unknown values come last
@@ -61,21 +61,21 @@ func (b *Jobs) list(ctx context.Context, f wire.Filter) (rows []store.Workload, 
 		}
 		rows = rows[:min(len(rows), cmp.Or(f.Limit, len(rows)))]
 	}
-	return rows, b.usedWithin(ctx, rows, f.Since, to, spreading), total + edge, ctx.Err()
+	return rows, b.useWithin(ctx, rows, f.Since, to, spreading), total + edge, ctx.Err()
 }
 
-// usedWithin returns the use and the allocation of workloads within a time range. For a workload that extends beyond
+// useWithin returns the use and the allocation of workloads within a time range. For a workload that extends beyond
 // the range, it reads the figures in of from its series. It assumes that other figures are spread evenly over the run.
-func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to time.Time, of [][2]int) []figure.Used {
+func (b *Jobs) useWithin(ctx context.Context, rows []store.Workload, from, to time.Time, of [][2]int) []figure.Used {
 	out, across, ids := make([]figure.Used, len(rows)), []int(nil), []string(nil)
 	b.Bounds.Runs(ctx, rows)
 	for i := range rows {
 		w, r := &rows[i], runSums{from: from, to: to, slots: make([]uint64, 4)}
-		if r.add(w); len(r.sums) == 0 {
+		if r.addRun(w); len(r.sums) == 0 {
 			continue
 		}
 		for k := range r.sums[0].v {
-			if r.sums[0].has>>k&1 != 0 && !ofStarts(k) {
+			if r.sums[0].has>>k&1 != 0 && !countsStarts(k) {
 				*out[i].At(k) = &r.sums[0].v[k]
 			}
 		}
@@ -88,7 +88,7 @@ func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to t
 			break
 		}
 		f := figure.InScope(figure.Runs)[n[1]]
-		grown := b.increases(ctx, f.From[0], ids, from, to)
+		grown := b.readIncreases(ctx, f.From[0], ids, from, to)
 		for _, i := range across {
 			w, whole := &rows[i], *rows[i].Row.At(n[1])
 			if v, ok := grown[[2]string{w.Site, w.ID}]; ok && whole != nil && !w.Partial {
@@ -101,8 +101,8 @@ func (b *Jobs) usedWithin(ctx context.Context, rows []store.Workload, from, to t
 	return out
 }
 
-// increases returns the increase of a counter of each workload, by site and id. A workload without an answer of the store is absent.
-func (b *Jobs) increases(ctx context.Context, of figure.Source, ids []string, from, to time.Time) map[[2]string]float64 {
+// readIncreases returns the increase of a counter of each workload, by site and id. A workload without an answer of the store is absent.
+func (b *Jobs) readIncreases(ctx context.Context, of figure.Source, ids []string, from, to time.Time) map[[2]string]float64 {
 	out, match := map[[2]string]float64{}, series.OneOf("workload", ids).String()
 	if of.Label != "" {
 		match += fmt.Sprintf(", %s=%q", of.Label, of.Value)

@@ -166,11 +166,7 @@ func (a *account) largestByLane(parts []amount, lane map[partPlace]int) []amount
 			most[at] = n
 		}
 	}
-	order := make([]int, 0, len(most))
-	for at := range most {
-		order = append(order, at)
-	}
-	slices.Sort(order)
+	order := slices.Sorted(maps.Keys(most))
 	out := make([]amount, len(order))
 	for i, at := range order {
 		out[i] = most[at]

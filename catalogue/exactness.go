@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -53,11 +54,7 @@ func (f *fold) readExactness(ctx context.Context, from, to time.Time) error {
 	}
 	ms := []*labels.Matcher{series.Equal("__name__", figure.ExactnessOf)}
 	if len(nodes) <= nodesAtOnce {
-		names := make([]string, 0, len(nodes))
-		for n := range nodes {
-			names = append(names, n)
-		}
-		slices.Sort(names)
+		names := slices.Sorted(maps.Keys(nodes))
 		ms = append(ms, series.OneOf("node", names))
 	}
 	found := map[nodeKey][]inexactSpan{}

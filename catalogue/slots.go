@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"maps"
 	"slices"
 
 	"reckon/figure"
@@ -151,12 +152,7 @@ func (r *registry) addLabel(label string) {
 
 // metricNames returns the names of all series.
 func (r *registry) metricNames() []string {
-	var out []string
-	for name := range r.byMetric {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(r.byMetric))
 }
 
 // splitNames separates the names of the series of slots before first from all other names.

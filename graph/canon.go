@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +101,7 @@ type canonicaliser struct {
 	steps int
 }
 
-func hash(s string) string {
+func hashHex(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
@@ -108,14 +109,10 @@ func hash(s string) string {
 func (c *canonicaliser) nameAll() error {
 	byHash := map[string][]string{}
 	for label := range c.of {
-		h := c.firstDegree(label)
+		h := c.hashFirstDegree(label)
 		byHash[h] = append(byHash[h], label)
 	}
-	hashes := make([]string, 0, len(byHash))
-	for h := range byHash {
-		hashes = append(hashes, h)
-	}
-	slices.Sort(hashes)
+	hashes := slices.Sorted(maps.Keys(byHash))
 	for _, h := range hashes {
 		if len(byHash[h]) == 1 {
 			c.names.nameFor(byHash[h][0])
@@ -134,7 +131,7 @@ func (c *canonicaliser) nameAll() error {
 			}
 			issuer := newNamer("b")
 			issuer.nameFor(label)
-			p, err := c.manyDegrees(label, issuer)
+			p, err := c.hashManyDegrees(label, issuer)
 			if err != nil {
 				return err
 			}
@@ -150,7 +147,7 @@ func (c *canonicaliser) nameAll() error {
 	return nil
 }
 
-func (c *canonicaliser) firstDegree(label string) string {
+func (c *canonicaliser) hashFirstDegree(label string) string {
 	if h, ok := c.first[label]; ok {
 		return h
 	}
@@ -164,7 +161,7 @@ func (c *canonicaliser) firstDegree(label string) string {
 		}).String()+"\n")
 	}
 	slices.Sort(lines)
-	h := hash(strings.Join(lines, ""))
+	h := hashHex(strings.Join(lines, ""))
 	c.first[label] = h
 	return h
 }
@@ -180,16 +177,16 @@ func (c *canonicaliser) hashRelated(label string, q Quad, issuer *namer, positio
 		in += "<" + q.P.Value + ">"
 	}
 	if name, ok := c.names.given[label]; ok {
-		return hash(in + "_:" + name)
+		return hashHex(in + "_:" + name)
 	}
 	if name, ok := issuer.given[label]; ok {
-		return hash(in + "_:" + name)
+		return hashHex(in + "_:" + name)
 	}
-	return hash(in + c.firstDegree(label))
+	return hashHex(in + c.hashFirstDegree(label))
 }
 
-// manyDegrees implements Hash N-Degree Quads of the specification.
-func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
+// hashManyDegrees implements Hash N-Degree Quads of the specification.
+func (c *canonicaliser) hashManyDegrees(label string, issuer *namer) (path, error) {
 	groups := map[string][]string{}
 	for _, q := range c.of[label] {
 		for position, t := range map[string]Term{"s": q.S, "o": q.O, "g": q.G} {
@@ -199,11 +196,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 			}
 		}
 	}
-	hashes := make([]string, 0, len(groups))
-	for h := range groups {
-		hashes = append(hashes, h)
-	}
-	slices.Sort(hashes)
+	hashes := slices.Sorted(maps.Keys(groups))
 	var data strings.Builder
 	for _, h := range hashes {
 		data.WriteString(h)
@@ -229,7 +222,7 @@ func (c *canonicaliser) manyDegrees(label string, issuer *namer) (path, error) {
 			issuer = chosen
 		}
 	}
-	return path{hash(data.String()), issuer}, nil
+	return path{hashHex(data.String()), issuer}, nil
 }
 
 // walkOrder walks one order of related blank nodes. A nil namer means that this order cannot beat best.
@@ -254,7 +247,7 @@ func (c *canonicaliser) walkOrder(order []string, issuer *namer, best string) (s
 		}
 	}
 	for _, label := range deeper {
-		p, err := c.manyDegrees(label, issuer)
+		p, err := c.hashManyDegrees(label, issuer)
 		if err != nil {
 			return "", nil, err
 		}

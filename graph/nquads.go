@@ -40,7 +40,7 @@ func ReadNQuads(in io.Reader, limits Limits) ([]Quad, error) {
 	var quads []Quad
 	for n := 1; lines.Scan(); n++ {
 		p := lineParser{text: strings.TrimSuffix(lines.Text(), "\r")}
-		q, ok, err := p.quad()
+		q, ok, err := p.parseQuad()
 		if err == nil && ok {
 			err = q.Check(limits.Literal)
 		}
@@ -75,18 +75,18 @@ func (p *lineParser) skipSpace() {
 	}
 }
 
-func (p *lineParser) quad() (q Quad, ok bool, err error) {
+func (p *lineParser) parseQuad() (q Quad, ok bool, err error) {
 	if p.skipSpace(); p.at == len(p.text) || p.text[p.at] == '#' {
 		return q, false, nil
 	}
 	for _, to := range []*Term{&q.S, &q.P, &q.O} {
-		if *to, err = p.term(); err != nil {
+		if *to, err = p.parseTerm(); err != nil {
 			return q, false, err
 		}
 		p.skipSpace()
 	}
 	if p.at < len(p.text) && p.text[p.at] != '.' {
-		if q.G, err = p.term(); err != nil {
+		if q.G, err = p.parseTerm(); err != nil {
 			return q, false, err
 		}
 		p.skipSpace()
@@ -101,13 +101,13 @@ func (p *lineParser) quad() (q Quad, ok bool, err error) {
 	return q, true, nil
 }
 
-func (p *lineParser) term() (Term, error) {
+func (p *lineParser) parseTerm() (Term, error) {
 	if p.at >= len(p.text) {
 		return Term{}, errors.New("the statement ends too early")
 	}
 	switch {
 	case p.text[p.at] == '<':
-		iri, err := p.iri()
+		iri, err := p.parseIRI()
 		return Node(iri), err
 	case strings.HasPrefix(p.text[p.at:], "_:"):
 		p.at += 2
@@ -119,12 +119,12 @@ func (p *lineParser) term() (Term, error) {
 		p.at += n
 		return BlankNode(label), nil
 	case p.text[p.at] == '"':
-		return p.literal()
+		return p.parseLiteral()
 	}
 	return Term{}, fmt.Errorf("%.20q is no term; one begins with <, _: or a quotation mark", p.text[p.at:])
 }
 
-func (p *lineParser) iri() (string, error) {
+func (p *lineParser) parseIRI() (string, error) {
 	end := strings.IndexByte(p.text[p.at:], '>')
 	if end < 0 {
 		return "", errors.New("an IRI has no end")
@@ -140,7 +140,7 @@ func (p *lineParser) iri() (string, error) {
 	return iri, err
 }
 
-func (p *lineParser) literal() (Term, error) {
+func (p *lineParser) parseLiteral() (Term, error) {
 	end := p.at + 1
 	for ; end < len(p.text) && p.text[end] != '"'; end++ {
 		if p.text[end] == '\\' {
@@ -157,7 +157,7 @@ func (p *lineParser) literal() (Term, error) {
 	p.at = end + 1
 	if strings.HasPrefix(p.text[p.at:], "^^<") {
 		p.at += 2
-		datatype, err := p.iri()
+		datatype, err := p.parseIRI()
 		return Typed(value, datatype), err
 	}
 	if p.at < len(p.text) && p.text[p.at] == '@' {
@@ -249,7 +249,7 @@ func unescape(s string, literal bool) (string, error) {
 func WriteNQuads(w io.Writer, quads []Quad) error {
 	var line []byte
 	for i := range quads {
-		line = append(quads[i].append(line[:0]), '\n')
+		line = append(quads[i].appendTo(line[:0]), '\n')
 		if _, err := w.Write(line); err != nil {
 			return err
 		}
@@ -263,7 +263,7 @@ func WriteNTriples(w io.Writer, quads []Quad) error {
 	for i := range quads {
 		q := quads[i]
 		q.G = Term{}
-		line = append(q.append(line[:0]), '\n')
+		line = append(q.appendTo(line[:0]), '\n')
 		if _, err := w.Write(line); err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func WriteNTriples(w io.Writer, quads []Quad) error {
 	return nil
 }
 
-func (q Quad) append(b []byte) []byte {
+func (q Quad) appendTo(b []byte) []byte {
 	b = append(q.S.Append(b), ' ')
 	b = append(q.P.Append(b), ' ')
 	b = append(q.O.Append(b), ' ')
@@ -282,7 +282,7 @@ func (q Quad) append(b []byte) []byte {
 }
 
 // String returns the quad in N-Quads, without the end of the line.
-func (q Quad) String() string { return string(q.append(nil)) }
+func (q Quad) String() string { return string(q.appendTo(nil)) }
 
 // Sorted returns the quads in the order of their N-Quads, without duplicates.
 func Sorted(quads []Quad) []Quad {
@@ -306,7 +306,7 @@ func Sorted(quads []Quad) []Quad {
 // ParseTerm reads one term in the notation of N-Triples.
 func ParseTerm(s string) (Term, error) {
 	p := lineParser{text: s}
-	t, err := p.term()
+	t, err := p.parseTerm()
 	if err == nil && p.at != len(s) {
 		err = fmt.Errorf("text after the term %.40q", s)
 	}

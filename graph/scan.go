@@ -6,7 +6,7 @@ package graph
 func NameLength(s string) int { return nameLength(s) }
 
 // LocalName reads the local part of a prefixed name, after the colon, and returns its length in s.
-func LocalName(s string) (text string, length int, err error) { return localName(s) }
+func LocalName(s string) (text string, length int, err error) { return parseLocalName(s) }
 
 // QuotedPrefix reads a quoted string, and returns its length in s. s begins with a quotation mark.
 func QuotedPrefix(s string) (text string, length int, err error) { return quotedPrefix(s) }

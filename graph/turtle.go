@@ -26,7 +26,7 @@ func WriteTurtle(out io.Writer, quads []Quad, prefixes []Prefix) error {
 	var body strings.Builder
 	t.used = map[string]bool{}
 	for i := 0; i < len(plain); {
-		i += t.subject(&body, plain[i:])
+		i += t.writeSubject(&body, plain[i:])
 	}
 	head := false
 	for _, p := range prefixes {
@@ -53,10 +53,10 @@ type turtleWriter struct {
 	used     map[string]bool
 }
 
-// subject writes the statements about the first subject and returns their number.
-func (t *turtleWriter) subject(b *strings.Builder, quads []Quad) int {
+// writeSubject writes the statements about the first subject and returns their number.
+func (t *turtleWriter) writeSubject(b *strings.Builder, quads []Quad) int {
 	n := 0
-	b.WriteString(t.term(quads[0].S))
+	b.WriteString(t.formatTerm(quads[0].S))
 	for ; n < len(quads) && quads[n].S == quads[0].S; n++ {
 		q := quads[n]
 		switch {
@@ -64,34 +64,34 @@ func (t *turtleWriter) subject(b *strings.Builder, quads []Quad) int {
 			b.WriteString(",\n\t\t")
 		case n > 0:
 			b.WriteString(" ;\n\t")
-			b.WriteString(t.predicate(q.P))
+			b.WriteString(t.formatPredicate(q.P))
 			b.WriteByte(' ')
 		default:
 			b.WriteByte(' ')
-			b.WriteString(t.predicate(q.P))
+			b.WriteString(t.formatPredicate(q.P))
 			b.WriteByte(' ')
 		}
-		b.WriteString(t.term(q.O))
+		b.WriteString(t.formatTerm(q.O))
 	}
 	b.WriteString(" .\n")
 	return n
 }
 
-func (t *turtleWriter) predicate(p Term) string {
+func (t *turtleWriter) formatPredicate(p Term) string {
 	if p.Value == RDFType {
 		return "a"
 	}
-	return t.term(p)
+	return t.formatTerm(p)
 }
 
-func (t *turtleWriter) term(x Term) string {
+func (t *turtleWriter) formatTerm(x Term) string {
 	switch {
 	case x.Kind == IRI:
-		return t.iri(x.Value)
+		return t.formatIRI(x.Value)
 	case x.Datatype == XSDInteger && isDigits(x.Value), x.Datatype == XSDBoolean && (x.Value == "true" || x.Value == "false"):
 		return x.Value
 	case x.Datatype != "":
-		return Text(x.Value).String() + "^^" + t.iri(x.Datatype)
+		return Text(x.Value).String() + "^^" + t.formatIRI(x.Datatype)
 	}
 	return x.String()
 }
@@ -101,7 +101,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-func (t *turtleWriter) iri(iri string) string {
+func (t *turtleWriter) formatIRI(iri string) string {
 	for _, p := range t.prefixes {
 		if local, ok := strings.CutPrefix(iri, p.IRI); ok && isLocalName(local) {
 			t.used[p.Name] = true

@@ -28,7 +28,7 @@ func ReadTurtle(in io.Reader, base string, limits Limits) (quads []Quad, err err
 		if p.skipSpace(); p.at == len(p.text) {
 			return p.quads, nil
 		}
-		err = p.statement()
+		err = p.parseStatement()
 	}
 	if errors.Is(err, ErrTooLarge) {
 		return nil, err
@@ -68,8 +68,8 @@ func (p *turtleReader) skipSpace() {
 
 func (p *turtleReader) remaining() string { return p.text[p.at:] }
 
-// next reports whether the next token is c, and consumes it.
-func (p *turtleReader) next(c byte) bool {
+// consume reports whether the next token is c, and consumes it.
+func (p *turtleReader) consume(c byte) bool {
 	if p.skipSpace(); p.at < len(p.text) && p.text[p.at] == c {
 		p.at++
 		return true
@@ -78,13 +78,13 @@ func (p *turtleReader) next(c byte) bool {
 }
 
 func (p *turtleReader) expectByte(c byte) error {
-	if p.next(c) {
+	if p.consume(c) {
 		return nil
 	}
 	return fmt.Errorf("%q is missing before %.20q", c, p.remaining())
 }
 
-func (p *turtleReader) statement() error {
+func (p *turtleReader) parseStatement() error {
 	for _, directive := range []struct {
 		word   string
 		dot    bool
@@ -96,10 +96,10 @@ func (p *turtleReader) statement() error {
 			continue
 		}
 		if p.at += n; directive.prefix {
-			if err := p.prefix(); err != nil {
+			if err := p.parsePrefix(); err != nil {
 				return err
 			}
-		} else if err := p.setBase(); err != nil {
+		} else if err := p.parseBase(); err != nil {
 			return err
 		}
 		if directive.dot {
@@ -107,13 +107,13 @@ func (p *turtleReader) statement() error {
 		}
 		return nil
 	}
-	if err := p.triples(); err != nil {
+	if err := p.parseTriples(); err != nil {
 		return err
 	}
 	return p.expectByte('.')
 }
 
-func (p *turtleReader) prefix() error {
+func (p *turtleReader) parsePrefix() error {
 	p.skipSpace()
 	n := nameLength(p.remaining())
 	name := p.remaining()[:n]
@@ -122,60 +122,60 @@ func (p *turtleReader) prefix() error {
 	}
 	p.at++
 	p.skipSpace()
-	iri, err := p.iriRef()
+	iri, err := p.parseIRIRef()
 	p.prefixes[name] = iri
 	return err
 }
 
-func (p *turtleReader) setBase() error {
+func (p *turtleReader) parseBase() error {
 	p.skipSpace()
-	iri, err := p.iriRef()
+	iri, err := p.parseIRIRef()
 	p.base = iri
 	return err
 }
 
-func (p *turtleReader) triples() error {
+func (p *turtleReader) parseTriples() error {
 	p.skipSpace()
 	if strings.HasPrefix(p.remaining(), "[") {
-		subject, err := p.bracket()
+		subject, err := p.parseBracket()
 		if p.skipSpace(); err != nil || strings.HasPrefix(p.remaining(), ".") {
 			return err
 		}
-		return p.predicates(subject)
+		return p.parsePredicates(subject)
 	}
-	subject, err := p.node()
+	subject, err := p.parseNode()
 	if err != nil {
 		return err
 	}
 	if subject.Kind == Literal {
 		return errors.New("a literal is the subject")
 	}
-	return p.predicates(subject)
+	return p.parsePredicates(subject)
 }
 
-func (p *turtleReader) predicates(subject Term) error {
+func (p *turtleReader) parsePredicates(subject Term) error {
 	for {
 		p.skipSpace()
-		predicate, err := p.verb()
+		predicate, err := p.parseVerb()
 		if err != nil {
 			return err
 		}
 		for {
-			object, err := p.node()
+			object, err := p.parseNode()
 			if err != nil {
 				return err
 			}
 			if err := p.addQuad(subject, predicate, object); err != nil {
 				return err
 			}
-			if !p.next(',') {
+			if !p.consume(',') {
 				break
 			}
 		}
-		if !p.next(';') {
+		if !p.consume(';') {
 			return nil
 		}
-		for p.next(';') {
+		for p.consume(';') {
 		}
 		if p.skipSpace(); p.at == len(p.text) || strings.IndexByte(".]", p.text[p.at]) >= 0 {
 			return nil
@@ -195,27 +195,27 @@ func (p *turtleReader) addQuad(s, predicate, o Term) error {
 	return nil
 }
 
-func (p *turtleReader) verb() (Term, error) {
+func (p *turtleReader) parseVerb() (Term, error) {
 	if rest := p.remaining(); len(rest) > 1 && rest[0] == 'a' && strings.IndexByte(" \t\r\n<[\"", rest[1]) >= 0 {
 		p.at++
 		return Node(RDFType), nil
 	}
-	iri, err := p.iri()
+	iri, err := p.parseIRI()
 	return Node(iri), err
 }
 
-// node reads an object, or a subject other than [ ].
-func (p *turtleReader) node() (Term, error) {
+// parseNode reads an object, or a subject other than [ ].
+func (p *turtleReader) parseNode() (Term, error) {
 	if p.skipSpace(); p.at == len(p.text) {
 		return Term{}, errors.New("the document ends too early")
 	}
 	switch c := p.text[p.at]; {
 	case c == '[':
-		return p.bracket()
+		return p.parseBracket()
 	case c == '(':
-		return p.collection()
+		return p.parseCollection()
 	case c == '"' || c == '\'':
-		return p.literal()
+		return p.parseLiteral()
 	case strings.HasPrefix(p.remaining(), "_:"):
 		n := labelLength(p.text[p.at+2:])
 		if n == 0 {
@@ -225,7 +225,7 @@ func (p *turtleReader) node() (Term, error) {
 		p.at += 2 + n
 		return BlankNode("u" + label), nil
 	case c >= '0' && c <= '9' || strings.IndexByte("+-.", c) >= 0:
-		return p.number()
+		return p.parseNumber()
 	}
 	for _, word := range []string{"true", "false"} {
 		if strings.HasPrefix(p.remaining(), word) && nameLength(p.remaining()) == len(word) &&
@@ -234,7 +234,7 @@ func (p *turtleReader) node() (Term, error) {
 			return Typed(word, XSDBoolean), nil
 		}
 	}
-	iri, err := p.iri()
+	iri, err := p.parseIRI()
 	return Node(iri), err
 }
 
@@ -250,23 +250,23 @@ func (p *turtleReader) enterBracket() error {
 	return nil
 }
 
-func (p *turtleReader) bracket() (Term, error) {
+func (p *turtleReader) parseBracket() (Term, error) {
 	if err := p.enterBracket(); err != nil {
 		return Term{}, err
 	}
 	defer func() { p.depth-- }()
 	p.at++
 	subject := p.newBlank()
-	if p.next(']') {
+	if p.consume(']') {
 		return subject, nil
 	}
-	if err := p.predicates(subject); err != nil {
+	if err := p.parsePredicates(subject); err != nil {
 		return Term{}, err
 	}
 	return subject, p.expectByte(']')
 }
 
-func (p *turtleReader) collection() (Term, error) {
+func (p *turtleReader) parseCollection() (Term, error) {
 	if err := p.enterBracket(); err != nil {
 		return Term{}, err
 	}
@@ -274,8 +274,8 @@ func (p *turtleReader) collection() (Term, error) {
 	p.at++
 	end := Node(RDF + "nil")
 	head, last := end, Term{}
-	for !p.next(')') {
-		item, err := p.node()
+	for !p.consume(')') {
+		item, err := p.parseNode()
 		if err != nil {
 			return Term{}, err
 		}
@@ -296,7 +296,7 @@ func (p *turtleReader) collection() (Term, error) {
 	return head, p.addQuad(last, Node(RDF+"rest"), end)
 }
 
-func (p *turtleReader) number() (Term, error) {
+func (p *turtleReader) parseNumber() (Term, error) {
 	text, datatype := numberPrefix(p.remaining())
 	if text == "" {
 		if strings.TrimLeft(p.remaining(), ".;,]) \t\r\n") != p.remaining() || p.remaining() == "" {
@@ -345,15 +345,15 @@ func numberPrefix(s string) (text, datatype string) {
 	return s[:at], datatype
 }
 
-func (p *turtleReader) literal() (Term, error) {
-	value, err := p.quoted()
+func (p *turtleReader) parseLiteral() (Term, error) {
+	value, err := p.parseQuoted()
 	if err != nil {
 		return Term{}, err
 	}
 	switch rest := p.remaining(); {
 	case strings.HasPrefix(rest, "^^"):
 		p.at += 2
-		datatype, err := p.iri()
+		datatype, err := p.parseIRI()
 		return Typed(value, datatype), err
 	case strings.HasPrefix(rest, "@"):
 		n := tagLength(rest[1:])
@@ -366,7 +366,7 @@ func (p *turtleReader) literal() (Term, error) {
 	return Text(value), nil
 }
 
-func (p *turtleReader) quoted() (string, error) {
+func (p *turtleReader) parseQuoted() (string, error) {
 	text, n, err := quotedPrefix(p.remaining())
 	if err == nil {
 		p.at += n
@@ -406,10 +406,10 @@ func quotedPrefix(s string) (string, int, error) {
 	return text, end + len(mark), err
 }
 
-func (p *turtleReader) iri() (string, error) {
+func (p *turtleReader) parseIRI() (string, error) {
 	p.skipSpace()
 	if strings.HasPrefix(p.remaining(), "<") {
-		return p.iriRef()
+		return p.parseIRIRef()
 	}
 	n := nameLength(p.remaining())
 	prefix := p.remaining()[:n]
@@ -420,14 +420,14 @@ func (p *turtleReader) iri() (string, error) {
 	if !ok {
 		return "", fmt.Errorf("the prefix %q is not declared", prefix)
 	}
-	local, length, err := localName(p.text[p.at+n+1:])
+	local, length, err := parseLocalName(p.text[p.at+n+1:])
 	if err == nil {
 		p.at += n + 1 + length
 	}
 	return namespace + local, err
 }
 
-func (p *turtleReader) iriRef() (string, error) {
+func (p *turtleReader) parseIRIRef() (string, error) {
 	end := strings.IndexByte(p.remaining(), '>')
 	if !strings.HasPrefix(p.remaining(), "<") || end < 0 {
 		return "", errors.New("an IRI in < > is missing or has no end")
@@ -469,8 +469,8 @@ func nameLength(s string) int {
 	return labelLength(s)
 }
 
-// localName reads the local part of a name, after the colon, and returns its length in s.
-func localName(s string) (string, int, error) {
+// parseLocalName reads the local part of a name, after the colon, and returns its length in s.
+func parseLocalName(s string) (string, int, error) {
 	var b strings.Builder
 	at := 0
 	for at < len(s) {

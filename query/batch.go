@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +39,7 @@ var batchFigures = map[string]func(*wire.NodeBatch) **float64{
 }
 
 func batchMetrics() []string {
-	out := []string{nodeState, nodePartition}
-	for name := range batchFigures {
-		out = append(out, name)
-	}
+	out := slices.AppendSeq([]string{nodeState, nodePartition}, maps.Keys(batchFigures))
 	slices.Sort(out)
 	return out
 }
@@ -233,10 +231,7 @@ func (v *Views) Partitions(ctx context.Context, at time.Time) ([]Partition, erro
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Partition, 0, len(found))
-	for p := range found {
-		out = append(out, p)
-	}
+	out := slices.Collect(maps.Keys(found))
 	slices.SortFunc(out, func(a, b Partition) int {
 		return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Name, b.Name))
 	})

@@ -86,14 +86,14 @@ func Detect(y []float64, c Config) []Event {
 	return out
 }
 
-// scored is the score of one step.
-type scored struct {
+// stepScore is the score of one step.
+type stepScore struct {
 	score, value, expected float64
 	kind                   Kind
 }
 
-// window holds the means of the residuals over a number of steps.
-type window struct {
+// residualWindow holds the means of the residuals over a number of steps.
+type residualWindow struct {
 	steps   int
 	past    []float64 // means, taken every steps/2 steps
 	recent  []peak    // of the last steps, by time
@@ -112,7 +112,7 @@ type detector struct {
 	errors  [3]float64 // running means: last day, same time of days before, of weeks before
 	tried   [3]int
 	weeks   int // 1 if the last step was compared with the weeks before
-	windows [3]window
+	windows [3]residualWindow
 	usual   []float64 // values of the last days, for the minimum scale
 	scale   [3]float64
 	floor   float64 // least scale, of the values up to floorAt
@@ -126,32 +126,32 @@ func newDetector(y []float64, c Config) *detector {
 		day = 24
 	}
 	d := &detector{y: y, rest: make([]float64, len(y)), day: day}
-	d.windows = [3]window{{steps: 1}, {steps: max(day/24, 2)}, {steps: max(day/4, 3)}}
+	d.windows = [3]residualWindow{{steps: 1}, {steps: max(day/24, 2)}, {steps: max(day/4, 3)}}
 	return d
 }
 
 // scoreStep scores one step; steps must be scored in order.
-func (d *detector) scoreStep(t int) scored {
+func (d *detector) scoreStep(t int) stepScore {
 	v := d.y[t]
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		d.rest[t] = math.NaN()
-		return scored{}
+		return stepScore{}
 	}
 	expected, ok := d.expect(t)
 	d.usual = append(d.usual, v)
 	if !ok {
 		d.rest[t] = math.NaN()
-		return scored{}
+		return stepScore{}
 	}
 	d.rest[t] = v - expected
-	best := scored{expected: expected, value: v}
+	best := stepScore{expected: expected, value: v}
 	for i := range d.windows {
 		m, value, ok := d.residualMeans(t, d.windows[i].steps)
 		if !ok {
 			continue
 		}
-		if score := d.score(t, i, m); score > best.score {
-			best = scored{score, value, value - m, Shift}
+		if score := d.scoreMean(t, i, m); score > best.score {
+			best = stepScore{score, value, value - m, Shift}
 			if i == 0 {
 				best.kind = High
 				if m < 0 {
@@ -170,7 +170,7 @@ func (d *detector) scoreStep(t int) scored {
 // previous days, and of the same time in previous weeks. It chooses the candidate with the smallest error so far.
 func (d *detector) expect(t int) (float64, bool) {
 	d.buffer = d.buffer[:0]
-	last := d.recorded(t-d.day, t)
+	last := d.appendRecorded(t-d.day, t)
 	if len(last) < d.day/4 || len(last) < 6 {
 		return 0, false
 	}
@@ -206,13 +206,13 @@ func (d *detector) expect(t int) (float64, bool) {
 func (d *detector) sameTimes(t, period, periods int) []float64 {
 	d.buffer = d.buffer[:0]
 	for k := 1; k <= periods; k++ {
-		d.recorded(t-k*period-1, min(t-k*period+2, t))
+		d.appendRecorded(t-k*period-1, min(t-k*period+2, t))
 	}
 	return d.buffer
 }
 
-// recorded appends the recorded values of a range of steps to the buffer.
-func (d *detector) recorded(from, to int) []float64 {
+// appendRecorded appends the recorded values of a range of steps to the buffer.
+func (d *detector) appendRecorded(from, to int) []float64 {
 	for i := max(from, 0); i < to; i++ {
 		if !math.IsNaN(d.y[i]) && !math.IsInf(d.y[i], 0) {
 			d.buffer = append(d.buffer, d.y[i])
@@ -232,8 +232,8 @@ func (d *detector) residualMeans(t, steps int) (rest, value float64, ok bool) {
 	return rest / n, value / n, 2*n > float64(steps)
 }
 
-// score returns the deviation of a mean from earlier ones, relative to the largest deviation before.
-func (d *detector) score(t, i int, m float64) float64 {
+// scoreMean returns the deviation of a mean from earlier ones, relative to the largest deviation before.
+func (d *detector) scoreMean(t, i int, m float64) float64 {
 	w := &d.windows[i]
 	if t%max(w.steps/2, 1) == 0 {
 		w.past = append(w.past, m)

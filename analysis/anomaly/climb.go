@@ -22,9 +22,8 @@ const (
 )
 
 // DetectClimb reports whether a series rises at its end so that it reaches limit within the given number of steps. The line through the
-// last
-// steps has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if it scatters as
-// much as it rises. It does not climb either if it falls in between, like memory that is freed now and then.
+// last steps has the median of all slopes (Theil and Sen), so that single values have no effect. A series does not climb if it scatters
+// as much as it rises. It does not climb either if it falls in between, like memory that is freed now and then.
 func DetectClimb(y []float64, limit float64, within float64) (Climb, bool) {
 	if len(y) < climbing || !(limit > 0) {
 		return Climb{}, false
@@ -123,7 +122,7 @@ func FindOutliers(lines [][]float64) []Outlier {
 	}
 	var medians []float64
 	for _, l := range lines {
-		medians = append(medians, middleOf(l))
+		medians = append(medians, recordedMedian(l))
 	}
 	var out []Outlier
 	for i := range lines {
@@ -136,8 +135,8 @@ func FindOutliers(lines [][]float64) []Outlier {
 	return out
 }
 
-// middleOf returns the median of the recorded values; NaN if there are none.
-func middleOf(v []float64) float64 {
+// recordedMedian returns the median of the recorded values; NaN if there are none.
+func recordedMedian(v []float64) float64 {
 	v = slices.DeleteFunc(slices.Clone(v), math.IsNaN)
 	if len(v) == 0 {
 		return math.NaN()

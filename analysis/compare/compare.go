@@ -35,8 +35,8 @@ type Result struct {
 	Why       string // why there was no test
 }
 
-// mean is a mean with its variance and the degrees of freedom of that variance.
-type mean struct {
+// meanEstimate is a mean with its variance and the degrees of freedom of that variance.
+type meanEstimate struct {
 	value, variance, df, effective float64
 }
 
@@ -45,7 +45,7 @@ type mean struct {
 // comparisons, with a joint confidence level of 1 - alpha.
 func Series(a, b [][]float64, alpha float64, figures int) Result {
 	x, y := meanOfSeries(a), meanOfSeries(b)
-	return welch(x, y, Welch, alpha, figures,
+	return welchTest(x, y, Welch, alpha, figures,
 		"the values resemble each other so much that they are worth fewer than three independent ones")
 }
 
@@ -54,11 +54,11 @@ func Runs(a, b []float64, alpha float64, figures int) Result {
 	x, y := meanOf(a), meanOf(b)
 	switch {
 	case len(a) >= 2 && len(b) >= 2:
-		return welch(x, y, WelchRun, alpha, figures, "a group has fewer than three runs")
+		return welchTest(x, y, WelchRun, alpha, figures, "a group has fewer than three runs")
 	case len(a) == 1 && len(b) >= Least:
-		return oneRun(x, y, len(b), alpha, figures)
+		return compareOneRun(x, y, len(b), alpha, figures)
 	case len(b) == 1 && len(a) >= Least:
-		return oneRun(x, y, len(a), alpha, figures)
+		return compareOneRun(x, y, len(a), alpha, figures)
 	}
 	return resultWithoutTest(x, y, "there is one value on each side; give several runs of each, as A1,A2,A3 B1,B2,B3")
 }
@@ -75,12 +75,12 @@ func Pairs(a, b []float64, alpha float64, figures int) Result {
 }
 
 // meanOf returns the mean of independent values.
-func meanOf(x []float64) mean {
+func meanOf(x []float64) meanEstimate {
 	n, sum := float64(len(x)), 0.0
 	for _, v := range x {
 		sum += v
 	}
-	m := mean{value: sum / n, df: n - 1, effective: n}
+	m := meanEstimate{value: sum / n, df: n - 1, effective: n}
 	for _, v := range x {
 		m.variance += (v - m.value) * (v - m.value)
 	}
@@ -91,8 +91,8 @@ func meanOf(x []float64) mean {
 }
 
 // meanOfSeries returns the mean of the means of series.
-func meanOfSeries(series [][]float64) mean {
-	var out mean
+func meanOfSeries(series [][]float64) meanEstimate {
+	var out meanEstimate
 	k, squares := float64(len(series)), 0.0
 	out.effective = math.Inf(1)
 	for _, s := range series {
@@ -111,7 +111,7 @@ func meanOfSeries(series [][]float64) mean {
 // (1-r) / (1+r), with the correlation r of neighbours, and n / (1 + 2 sum of r_k) over the lags up to the first pair
 // that is not positive (Geyer 1992). The estimate of r from a short series is too low by about (1 + 4r)/n (Marriott and
 // Pope 1954), so it adds that amount.
-func correlatedMean(x []float64) mean {
+func correlatedMean(x []float64) meanEstimate {
 	m := meanOf(x)
 	n := float64(len(x))
 	squares := m.variance * n * (n - 1)
@@ -138,22 +138,22 @@ func correlatedMean(x []float64) mean {
 	}
 	effective = max(min(effective, n/(1+2*sum)), 1)
 	if effective <= 1 {
-		return mean{value: m.value, variance: math.Inf(1), effective: 1}
+		return meanEstimate{value: m.value, variance: math.Inf(1), effective: 1}
 	}
 	// The spread within a stretch of correlated values is smaller than the spread of all values.
 	spread := squares / (n * (1 - 1/effective))
-	return mean{value: m.value, variance: spread / effective, df: effective - 1, effective: effective}
+	return meanEstimate{value: m.value, variance: spread / effective, df: effective - 1, effective: effective}
 }
 
-func welch(a, b mean, test string, alpha float64, figures int, few string) Result {
-	d := mean{value: b.value - a.value, variance: a.variance + b.variance, effective: min(a.effective, b.effective)}
+func welchTest(a, b meanEstimate, test string, alpha float64, figures int, few string) Result {
+	d := meanEstimate{value: b.value - a.value, variance: a.variance + b.variance, effective: min(a.effective, b.effective)}
 	d.df = d.variance * d.variance / (a.variance*a.variance/a.df + b.variance*b.variance/b.df)
 	return testDifference(a, b, d, test, alpha, figures, few)
 }
 
-// oneRun compares one value with several and uses their spread for both sides.
-func oneRun(a, b mean, n int, alpha float64, figures int) Result {
-	d := mean{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
+// compareOneRun compares one value with several and uses their spread for both sides.
+func compareOneRun(a, b meanEstimate, n int, alpha float64, figures int) Result {
+	d := meanEstimate{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
 	// one of the two is 0; the other is the variance of a mean, n times smaller than a value's
 	d.variance = (a.variance + b.variance) * float64(n+1)
 	return testDifference(a, b, d, OneRun, alpha, figures, "")
@@ -161,7 +161,7 @@ func oneRun(a, b mean, n int, alpha float64, figures int) Result {
 
 // testDifference tests whether d, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
 // that intervals and verdicts agree. few is the text for too few values.
-func testDifference(a, b, d mean, test string, alpha float64, figures int, few string) Result {
+func testDifference(a, b, d meanEstimate, test string, alpha float64, figures int, few string) Result {
 	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
 	if d.effective < Least || math.IsInf(d.variance, 0) {
 		return resultWithoutTest(a, b, few)
@@ -185,7 +185,7 @@ func testDifference(a, b, d mean, test string, alpha float64, figures int, few s
 	return r
 }
 
-func resultWithoutTest(a, b mean, why string) Result {
+func resultWithoutTest(a, b meanEstimate, why string) Result {
 	return Result{A: a.value, B: b.value, Low: math.NaN(), High: math.NaN(), P: math.NaN(), Effective: min(a.effective, b.effective),
 		Verdict: Untested, Why: why}
 }

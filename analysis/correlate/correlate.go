@@ -132,7 +132,7 @@ func Pairs(columns []Column, o Options) (*Matrix, error) {
 func uselessReason(c Column, need int) string {
 	n, lo, hi := 0, math.Inf(1), math.Inf(-1)
 	for _, v := range c.Values {
-		if finite(v) {
+		if isFinite(v) {
 			n, lo, hi = n+1, min(lo, v), max(hi, v)
 		}
 	}
@@ -202,11 +202,11 @@ func commonRows(a, b []float64, run []int, lag int) (x, y []float64) {
 		if j < 0 || j >= len(b) || run != nil && run[i] != run[j] {
 			continue
 		}
-		if finite(a[i]) && finite(b[j]) {
+		if isFinite(a[i]) && isFinite(b[j]) {
 			x, y = append(x, a[i]), append(y, b[j])
 		}
 	}
 	return x, y
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

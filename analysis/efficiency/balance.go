@@ -7,23 +7,23 @@ import (
 	"reckon/internal/phrase"
 )
 
-// balance reports uneven work, memory or GPU use among the nodes.
-func (j *judge) balance() {
+// reportBalance reports uneven work, memory or GPU use among the nodes.
+func (j *judge) reportBalance() {
 	if j.u.Exactness["cpu_seconds"] == figure.Exact {
 		j.compareNodes()
-		j.tasks()
+		j.reportTasks()
 	}
 	if low, _, mean, ok := j.extremes(func(n *Node) *float64 { return n.GPUSeconds }); ok && mean >= settled &&
 		j.u.Exactness["gpu_seconds"] == figure.Exact {
 		if share := *low.GPUSeconds / mean; share < uneven {
-			j.report("gpu_balance", Warning, share, "ratio", "balance.gpus",
+			j.addVerdict("gpu_balance", Warning, share, "ratio", "balance.gpus",
 				phrase.Words{"node": low.Name, "share": phrase.Percent(share), "nodes": j.nodeCount()})
 		}
 	}
 	if _, high, mean, ok := j.extremes(func(n *Node) *float64 { return n.Memory }); ok && mean >= 1<<30 &&
 		j.u.memoryExact() == figure.Exact {
 		if times := *high.Memory / mean; times > 2 {
-			j.report("memory_balance", Info, times, "ratio", "balance.memory",
+			j.addVerdict("memory_balance", Info, times, "ratio", "balance.memory",
 				phrase.Words{"node": high.Name, "times": cores(times), "nodes": j.nodeCount()})
 		}
 	}
@@ -40,14 +40,14 @@ func (j *judge) compareNodes() {
 	share := *least.CPUSeconds / mean
 	words := phrase.Words{"node": least.Name, "share": phrase.Percent(share), "nodes": j.nodeCount()}
 	if share < uneven {
-		j.report("balance", Warning, share, "ratio", "balance.uneven", words)
+		j.addVerdict("balance", Warning, share, "ratio", "balance.uneven", words)
 		return
 	}
-	j.report("balance", Good, share, "ratio", "balance.even", words)
+	j.addVerdict("balance", Good, share, "ratio", "balance.even", words)
 }
 
-// tasks reports the step with the most uneven tasks on a node, compared with its busiest task.
-func (j *judge) tasks() {
+// reportTasks reports the step with the most uneven tasks on a node, compared with its busiest task.
+func (j *judge) reportTasks() {
 	var worst *TaskUse
 	least := uneven
 	for i := range j.u.Tasks {
@@ -69,14 +69,14 @@ func (j *judge) tasks() {
 		}
 	}
 	words := phrase.Words{
-		"tasks": phrase.Count(worst.Tasks), "step": step.text(), "node": worst.Node,
+		"tasks": phrase.Count(worst.Tasks), "step": step.describe(), "node": worst.Node,
 		"busiest": phrase.Time(worst.Busiest), "rest": phrase.Time(worst.otherMean()),
 	}
 	key := "balance.tasks"
 	if worst.Tasks == 2 {
 		key = "balance.two-tasks"
 	}
-	j.report("task_balance", Warning, least, "ratio", key, words)
+	j.addVerdict("task_balance", Warning, least, "ratio", key, words)
 }
 
 // otherMean returns the mean CPU time of the tasks other than the busiest, seconds.

@@ -18,12 +18,12 @@ func (j *judge) reportEmpty() bool {
 	if j.u.CPUSeconds == nil {
 		key = "empty.never"
 	}
-	j.report("empty", Warning, span, "seconds", key, phrase.Words{"span": phrase.Time(span), "what": j.allocation()})
+	j.addVerdict("empty", Warning, span, "seconds", key, phrase.Words{"span": phrase.Time(span), "what": j.describeAllocation()})
 	return true
 }
 
-// allocation describes its cores and GPUs: "4 cores and 1 GPU".
-func (j *judge) allocation() phrase.Text {
+// describeAllocation formats the cores and GPUs of the workload: "4 cores and 1 GPU".
+func (j *judge) describeAllocation() phrase.Text {
 	var what []phrase.Text
 	if given, ok := figure.Known(j.u.Cores); ok && given > 0 && !j.u.CoresImplied {
 		what = append(what, quantity(given, "core", "cores"))
@@ -43,11 +43,11 @@ func (j *judge) allocation() phrase.Text {
 // Idle reports whether a run did next to nothing for all of its time.
 func Idle(u Usage) bool {
 	j := judge{u: u}
-	return u.WallSeconds >= settled && j.reportIdling()
+	return u.WallSeconds >= settled && j.reportIdleAllocation()
 }
 
-// reportIdling reports an idle allocation of a run that is not short.
-func (j *judge) reportIdling() bool {
+// reportIdleAllocation reports an idle allocation of a run that is not short.
+func (j *judge) reportIdleAllocation() bool {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
 	given, has := figure.Known(u.Cores)
@@ -85,23 +85,23 @@ func (j *judge) idleAtEnd() (seconds float64, most bool) {
 		(gpus == 0 || u.GPUSeconds != nil)
 }
 
-// reportRest reports a run that was idle for the rest of its time. It does not repeat what a verdict on the time limit
+// reportIdleEnd reports a run that was idle for the rest of its time. It does not repeat what a verdict on the time limit
 // contains.
-func (j *judge) reportRest() {
+func (j *judge) reportIdleEnd() {
 	v, most := j.idleAtEnd()
-	if !most || !j.u.Batch || j.u.State == "timeout" && !j.reportIdling() {
+	if !most || !j.u.Batch || j.u.State == "timeout" && !j.reportIdleAllocation() {
 		return
 	}
 	key, s := "rest", Info
 	if j.u.Running {
 		key, s = "rest.running", Warning
 	}
-	j.report("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
+	j.addVerdict("rest", s, v, "seconds", key, phrase.Words{"rest": phrase.Time(v)})
 }
 
-// reportIdle reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
-func (j *judge) reportIdle() bool {
-	if !j.reportIdling() {
+// reportHardlyRan reports a workload that hardly ran. Fewer cores would not have helped it, and its other figures mean little.
+func (j *judge) reportHardlyRan() bool {
+	if !j.reportIdleAllocation() {
 		return false
 	}
 	u := &j.u
@@ -114,13 +114,13 @@ func (j *judge) reportIdle() bool {
 	if !u.Batch {
 		was = "asked for"
 	}
-	j.report("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
-		phrase.Words{"cpu": phrase.Time(cpu), "wall": phrase.Time(u.WallSeconds), "what": j.allocation(), "was": was})
+	j.addVerdict("idle", Warning, cpu/(given*u.WallSeconds), "ratio", key,
+		phrase.Words{"cpu": phrase.Time(cpu), "wall": phrase.Time(u.WallSeconds), "what": j.describeAllocation(), "was": was})
 	return true
 }
 
-// cores judges the use of cores.
-func (j *judge) cores() {
+// reportCores judges the use of cores.
+func (j *judge) reportCores() {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
 	given, has := figure.Known(u.Cores)
@@ -130,9 +130,9 @@ func (j *judge) cores() {
 	share, mean := cpu/(given*u.WallSeconds), cpu/u.WallSeconds
 	p95, sustained := figure.Known(u.CoresP95)
 	wait, _ := figure.Known(u.CPUWaitSeconds)
-	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.ofCores(given),
+	w := phrase.Words{"mean": cores(mean), "share": phrase.Percent(share), "of": j.describeCores(given),
 		"p95": cores(max(0.1, math.Ceil(10*p95-0.01)/10)), "most": cores(min((cpu+wait)/u.WallSeconds, given))}
-	say := func(s Severity, key string) { j.report("cores", s, share, "ratio", key, w) }
+	say := func(s Severity, key string) { j.addVerdict("cores", s, share, "ratio", key, w) }
 	switch {
 	case u.Resized:
 		w["mean"] = phrase.Join(format.Qualifier(u.Exactness["cpu_seconds"]), cores(mean))
@@ -168,8 +168,8 @@ func (j *judge) cores() {
 	}
 }
 
-// ofCores describes the cores that use is compared with.
-func (j *judge) ofCores(given float64) phrase.Sentence {
+// describeCores describes the cores that use is compared with.
+func (j *judge) describeCores(given float64) phrase.Sentence {
 	w := phrase.Words{"cores": quantity(given, "core", "cores"), "was": j.allocationVerb(), "nodes": "node"}
 	if !j.u.CoresImplied {
 		return texts.Sentence("of.given", w)
@@ -180,8 +180,8 @@ func (j *judge) ofCores(given float64) phrase.Sentence {
 	return texts.Sentence("of.nodes", w)
 }
 
-// gpus judges the use of GPUs.
-func (j *judge) gpus() {
+// reportGPUs judges the use of GPUs.
+func (j *judge) reportGPUs() {
 	used, ok := figure.Known(j.u.GPUSeconds)
 	given, has := figure.Known(j.u.GPUs)
 	if !ok || !has || given <= 0 || j.u.Resized {
@@ -192,14 +192,14 @@ func (j *judge) gpus() {
 		"share": phrase.Join(format.Qualifier(j.u.Exactness["gpu_seconds"]), phrase.Percent(share))}
 	switch {
 	case j.u.Exactness["gpu_seconds"] != figure.Exact:
-		j.report("gpu", Info, share, "ratio", "gpu.inexact", w)
+		j.addVerdict("gpu", Info, share, "ratio", "gpu.inexact", w)
 	case used == 0:
-		j.report("gpu", Warning, 0, "ratio", "gpu.never", w)
+		j.addVerdict("gpu", Warning, 0, "ratio", "gpu.never", w)
 	case share < idleGPU:
-		j.report("gpu", Warning, share, "ratio", "gpu.low", w)
+		j.addVerdict("gpu", Warning, share, "ratio", "gpu.low", w)
 	case share < busyGPU:
-		j.report("gpu", Info, share, "ratio", "gpu.some", w)
+		j.addVerdict("gpu", Info, share, "ratio", "gpu.some", w)
 	default:
-		j.report("gpu", Good, share, "ratio", "gpu.some", w)
+		j.addVerdict("gpu", Good, share, "ratio", "gpu.some", w)
 	}
 }

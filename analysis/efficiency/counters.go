@@ -41,16 +41,16 @@ func (j *judge) counters() {
 		} else if rate >= someTraffic {
 			text = "processor.memory"
 		}
-		j.report("processor", Info, ipc, "ratio", text, w)
+		j.addVerdict("processor", Info, ipc, "ratio", text, w)
 	case ipc >= flowingIPC && counts && fp >= arithmetic*instructions:
 		w["share"] = phrase.Percent(fp / instructions)
-		j.report("processor", Info, ipc, "ratio", "processor.arithmetic", w)
+		j.addVerdict("processor", Info, ipc, "ratio", "processor.arithmetic", w)
 	case ipc >= flowingIPC:
-		j.report("processor", Info, ipc, "ratio", "processor.flowing", w)
+		j.addVerdict("processor", Info, ipc, "ratio", "processor.flowing", w)
 	}
 	ones, split := figure.Known(c.FPScalarInstructions)
 	if counts && split && fp >= numeric*instructions && ones >= scalar*fp {
-		j.report("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": phrase.Percent(ones / fp)})
+		j.addVerdict("vectors", Info, ones/fp, "ratio", "processor.scalar", phrase.Words{"share": phrase.Percent(ones / fp)})
 	}
 }
 

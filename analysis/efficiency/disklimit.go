@@ -22,7 +22,7 @@ func (j *judge) diskLimit() {
 	}
 	d := j.u.DiskLimit
 	able, _ := j.usableCores()
-	j.report("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
+	j.addVerdict("storage", Warning, d.Seconds/d.Observed, "ratio", "storage.limit", phrase.Words{
 		"time": phrase.Time(d.Seconds), "share": phrase.Percent(d.Seconds / d.Observed), "its": j.observedTime(d.Observed), "node": d.Node,
 		"device": d.Device,
 		"moved":  map[string]string{"read": "read", "write": "wrote"}[d.Direction], "rate": phrase.Bytes(d.Rate),

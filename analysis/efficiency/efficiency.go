@@ -159,7 +159,7 @@ const Sampled = 600.0
 // Judge returns the verdicts, the most severe first. The end of the workload precedes waste.
 func Judge(u Usage) []Verdict {
 	j := &judge{u: u}
-	if j.neverRan() {
+	if j.reportNotStarted() {
 		j.reportRequeue()
 		return j.out
 	}
@@ -169,43 +169,43 @@ func Judge(u Usage) []Verdict {
 	if !u.Running && slices.Contains([]string{"node_fail", "boot_fail", "launch_failed", "reconfig_fail"}, u.State) {
 		return j.out // the use of a failed run is not judged
 	}
-	j.memory()
+	j.reportMemory()
 	if cpu, _ := figure.Known(u.CPUSeconds); u.WallSeconds == 0 && cpu >= 1 && !u.Batch {
-		j.report("short", Info, 0, "seconds", "short.glimpse", nil)
+		j.addVerdict("short", Info, 0, "seconds", "short.glimpse", nil)
 	} else if u.WallSeconds < settled {
 		key := "short"
 		if u.CoresImplied && !u.Batch && u.Memory == nil { // it asked for nothing
 			key = "short.free"
 		}
-		j.report("short", Info, u.WallSeconds, "seconds", key,
+		j.addVerdict("short", Info, u.WallSeconds, "seconds", key,
 			phrase.Words{"ran": runTimeStart(u.Running), "wall": durationText(u.WallSeconds), "was": j.allocationVerb()})
 		j.reportWaits() // seconds that it lost, whatever it used
 	} else {
 		if u.CPUSeconds == nil && u.MemoryNeededPeakBytes == nil && u.MemoryPeakBytes == nil && !u.Running && u.Batch {
-			j.report("unmeasured", Info, 0, "seconds", "unmeasured", nil)
+			j.addVerdict("unmeasured", Info, 0, "seconds", "unmeasured", nil)
 		}
-		if !j.reportEmpty() && !j.reportIdle() {
-			j.cores()
-			j.gpus()
+		if !j.reportEmpty() && !j.reportHardlyRan() {
+			j.reportCores()
+			j.reportGPUs()
 			j.gpuHost()
 			j.gpuKind()
 			j.counters()
 		}
-		j.reportRest()
+		j.reportIdleEnd()
 		j.reportWaits()
-		j.storage()
+		j.reportStorage()
 		j.diskLimit()
-		j.network()
-		j.balance()
-		j.time()
+		j.reportNetwork()
+		j.reportBalance()
+		j.reportTimeLimit()
 	}
 	slices.SortStableFunc(j.out, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
 	return j.out
 }
 
-// ranThrough reports whether the run is running, completed or timed out. A run that ended early for another reason
+// ranToEnd reports whether the run is running, completed or timed out. A run that ended early for another reason
 // might have needed more later.
-func (j *judge) ranThrough() bool {
+func (j *judge) ranToEnd() bool {
 	return j.u.Running || slices.Contains([]string{"", "completed", "timeout"}, j.u.State)
 }
 
@@ -223,7 +223,7 @@ type judge struct {
 	out []Verdict
 }
 
-func (j *judge) report(kind string, s Severity, value float64, unit, key string, words phrase.Words) {
+func (j *judge) addVerdict(kind string, s Severity, value float64, unit, key string, words phrase.Words) {
 	of := texts.Sentence(key, words)
 	j.out = append(j.out, Verdict{Kind: kind, Severity: s, Sentence: of, Text: of.String(), Value: value, Unit: unit})
 }
@@ -236,8 +236,8 @@ func (j *judge) allocationVerb() string {
 	return "asked for"
 }
 
-// time reports a time limit far above the run time.
-func (j *judge) time() {
+// reportTimeLimit reports a time limit far above the run time.
+func (j *judge) reportTimeLimit() {
 	asked, ok := figure.Known(j.u.RequestSeconds)
 	well := j.u.State == "completed" || j.u.State == "" && (j.u.ExitCode == nil || *j.u.ExitCode == 0)
 	if !ok || asked <= 0 || j.u.Running || !well {
@@ -245,7 +245,7 @@ func (j *judge) time() {
 	}
 	share := j.u.WallSeconds / asked
 	if share < 0.25 && asked-j.u.WallSeconds >= 3600 {
-		j.report("time", Info, share, "ratio", "time",
+		j.addVerdict("time", Info, share, "ratio", "time",
 			phrase.Words{"wall": phrase.Time(j.u.WallSeconds), "asked": phrase.Time(asked), "share": phrase.Percent(share)})
 	}
 }

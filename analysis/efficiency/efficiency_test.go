@@ -360,7 +360,7 @@ func TestSqueezed(t *testing.T) {
 		"no limit":            {func(u *Usage) { u.RefaultBytes, u.Memory = at(gib), nil }, false},
 	} {
 		v := u
-		if c.edit(&v); Squeezed(v) != c.want {
+		if c.edit(&v); ShortOfMemory(v) != c.want {
 			t.Errorf("%s: squeezed is %v", name, !c.want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// neverRan reports a workload that has not started, and why, and returns whether it is one.
-func (j *judge) neverRan() bool {
+// reportNotStarted reports a workload that has not started, and why, and returns whether it is one.
+func (j *judge) reportNotStarted() bool {
 	u := &j.u
 	switch {
 	case u.CPUSeconds != nil:
@@ -19,18 +19,19 @@ func (j *judge) neverRan() bool {
 	case u.State == "pending" && !u.Running:
 		j.reportQueueing()
 	case u.State == "started":
-		j.report("queue", Info, 0, "seconds", "queue.array", nil)
+		j.addVerdict("queue", Info, 0, "seconds", "queue.array", nil)
 	case u.State == "cancelled" && !u.Running && u.WallSeconds == 0:
-		j.report("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.canceller(), "waited": phrase.Time(u.Waited)})
+		j.addVerdict("queue", Info, u.Waited, "seconds", "queue.cancelled", phrase.Words{"by": j.canceller(),
+			"waited": phrase.Time(u.Waited)})
 	case u.State == "deadline" && !u.Running && u.WallSeconds == 0:
-		j.report("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": phrase.Time(u.Waited)})
+		j.addVerdict("queue", Warning, u.Waited, "seconds", "queue.deadline", phrase.Words{"waited": phrase.Time(u.Waited)})
 	default:
 		return false
 	}
 	return true
 }
 
-// canceller returns the user who cancelled it.
+// canceller returns the user who cancelled the job.
 func (j *judge) canceller() string {
 	if j.u.EndedByUser == "" {
 		return ""
@@ -46,13 +47,13 @@ func (j *judge) canceller() string {
 func (j *judge) reportEnding() {
 	u := &j.u
 	wall := phrase.Words{"wall": durationText(u.WallSeconds), "by": j.canceller()}
-	say := func(kind string, s Severity, key string) { j.report(kind, s, u.WallSeconds, "seconds", key, wall) }
-	oom := j.outOfMemory()
+	say := func(kind string, s Severity, key string) { j.addVerdict(kind, s, u.WallSeconds, "seconds", key, wall) }
+	oom := j.reportOutOfMemory()
 	if u.Running {
 		return
 	}
 	if n, ok := figure.Known(u.ProcessesLeft); ok && (u.State == "completed" || u.State == "failed") {
-		defer j.report("left", Info, n, "count", "left", phrase.Words{"processes": quantity(n, "process was", "processes were")})
+		defer j.addVerdict("left", Info, n, "count", "left", phrase.Words{"processes": quantity(n, "process was", "processes were")})
 	}
 	switch u.State {
 	case "timeout":
@@ -61,13 +62,13 @@ func (j *judge) reportEnding() {
 		if rested {
 			key = "timeout.rest"
 		}
-		if j.reportIdling() {
+		if j.reportIdleAllocation() {
 			key = "timeout.idle"
 		}
 		if v, ok := figure.Known(u.RequestSeconds); ok && v > 0 {
 			limit = phrase.Join(" of ", phrase.Time(v))
 		}
-		j.report("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit, "rest": phrase.Time(rest)})
+		j.addVerdict("timeout", Critical, u.WallSeconds, "seconds", key, phrase.Words{"limit": limit, "rest": phrase.Time(rest)})
 	case "deadline":
 		say("timeout", Critical, "timeout.deadline")
 	case "node_fail", "boot_fail":
@@ -82,18 +83,18 @@ func (j *judge) reportEnding() {
 		say("cancelled", Info, "revoked")
 	case "out_of_memory":
 		if !oom {
-			j.report("oom", Critical, 1, "count", "oom.state", nil)
+			j.addVerdict("oom", Critical, 1, "count", "oom.state", nil)
 		}
 	case "running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out":
 		say("lost", Info, "lost")
 	case "failed":
-		if !oom && !j.failedStep(Critical, "failed.step") {
-			j.stoppedStep()
+		if !oom && !j.reportFailedStep(Critical, "failed.step") {
+			j.reportStoppedStep()
 			j.reportFailure()
 		}
 	case "completed":
-		if !oom && !j.failedStep(Warning, "failed.hidden") {
-			j.stoppedStep()
+		if !oom && !j.reportFailedStep(Warning, "failed.hidden") {
+			j.reportStoppedStep()
 			j.reportExit()
 		}
 	default:
@@ -119,17 +120,17 @@ func (j *judge) reportRestarts() {
 		end = phrase.Join("for lack of memory")
 	}
 	words := phrase.Words{"times": quantity(n, "time", "times"), "end": end, "reason": u.Reason}
-	switch r, _ := reasonOf(u.Reason); {
+	switch r, _ := findReason(u.Reason); {
 	case waits && r.never:
-		j.report("queue", Warning, 1, "count", "queue.pod", phrase.Words{"why": r.text, "do": r.do})
+		j.addVerdict("queue", Warning, 1, "count", "queue.pod", phrase.Words{"why": r.text, "do": r.do})
 	case waits && u.Reason != crashLoop && imageReasons[u.Reason] != "":
 		words["do"] = imageReasons[u.Reason]
-		j.report("restarts", Critical, n, "count", "image", words)
+		j.addVerdict("restarts", Critical, n, "count", "image", words)
 	case n == 0:
 	case waits:
-		j.report("restarts", Critical, n, "count", "restarts.wait", words)
+		j.addVerdict("restarts", Critical, n, "count", "restarts.wait", words)
 	case u.Running:
-		j.report("restarts", Warning, n, "count", "restarts", words)
+		j.addVerdict("restarts", Warning, n, "count", "restarts", words)
 	}
 }
 
@@ -153,7 +154,7 @@ var imageReasons = map[string]string{
 func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	switch do := imageReasons[reason]; {
 	case strings.HasPrefix(reason, "Unschedulable"):
-		r, _ := reasonOf(reason)
+		r, _ := findReason(reason)
 		return phrase.Join(r.text), true
 	case do != "":
 		return phrase.Join(reason + "; " + do), true
@@ -163,32 +164,32 @@ func NotStarted(reason string, restarts float64) (why phrase.Text, ok bool) {
 	return nil, false
 }
 
-// outOfMemory reports processes or a step that the kernel killed for lack of memory. It names a
+// reportOutOfMemory reports processes or a step that the kernel killed for lack of memory. It names a
 // step started within the job, but not the batch script.
-func (j *judge) outOfMemory() bool {
+func (j *judge) reportOutOfMemory() bool {
 	for i := range j.u.JobSteps {
-		if s := &j.u.JobSteps[i]; s.outOfMemory() && s.isUserStep() {
+		if s := &j.u.JobSteps[i]; s.ranOutOfMemory() && s.isUserStep() {
 			key := "oom.step"
 			if j.u.State == "completed" {
 				key = "oom.step.hidden"
 			}
-			j.report("oom", Critical, 1, "count", key, phrase.Words{"step": s.text(), "wall": durationText(s.WallSeconds)})
+			j.addVerdict("oom", Critical, 1, "count", key, phrase.Words{"step": s.describe(), "wall": durationText(s.WallSeconds)})
 			return true
 		}
 	}
 	if n, ok := figure.Known(j.u.OOMKills); ok && n > 0 {
-		j.report("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": quantity(n, "process", "processes")})
+		j.addVerdict("oom", Critical, n, "count", "oom.kills", phrase.Words{"processes": quantity(n, "process", "processes")})
 		return true
 	}
 	return false
 }
 
-func (s *Step) outOfMemory() bool { return s.State == "out_of_memory" }
+func (s *Step) ranOutOfMemory() bool { return s.State == "out_of_memory" }
 
-// failed reports whether a step failed. script is the exit code of the batch script, if known. Slurm reports every step ended by a signal
-// as cancelled (observed with 22.05). Such a step failed if the signal indicates a crash, or if the batch script exited with the signal's
-// number, like srun. Otherwise it was stopped deliberately, or still running when the script ended.
-func (s *Step) failed(script *int) bool {
+// hasFailed reports whether a step failed. script is the exit code of the batch script, if known. Slurm reports every step ended by a
+// signal as cancelled (observed with 22.05). Such a step failed if the signal indicates a crash, or if the batch script exited with the
+// signal's number, like srun. Otherwise it was stopped deliberately, or still running when the script ended.
+func (s *Step) hasFailed(script *int) bool {
 	switch s.State {
 	case "failed", "node_fail":
 		return true
@@ -207,8 +208,8 @@ func (s *Step) failed(script *int) bool {
 // isUserStep reports whether the step was started within the job, rather than created by the batch system.
 func (s *Step) isUserStep() bool { return s.ID != "batch" && s.ID != "interactive" && s.ID != "extern" }
 
-// text returns the description of a step: "step 2 (solve)".
-func (s *Step) text() string {
+// describe returns the description of a step: "step 2 (solve)".
+func (s *Step) describe() string {
 	name := "step " + s.ID
 	if s.ID == "batch" || s.ID == "interactive" {
 		name = "its script"
@@ -219,13 +220,13 @@ func (s *Step) text() string {
 	return name
 }
 
-// failedStep reports the first failed step, with the text under key, and returns whether there was one. It skips the
+// reportFailedStep reports the first failed step, with the text under key, and returns whether there was one. It skips the
 // batch script, because a script often fails only as a result of a step.
-func (j *judge) failedStep(severity Severity, key string) bool {
+func (j *judge) reportFailedStep(severity Severity, key string) bool {
 	var worst *Step
 	for i := range j.u.JobSteps {
 		s := &j.u.JobSteps[i]
-		if s.failed(j.u.ExitCode) && s.isUserStep() {
+		if s.hasFailed(j.u.ExitCode) && s.isUserStep() {
 			worst = s
 			break
 		}
@@ -240,19 +241,19 @@ func (j *judge) failedStep(severity Severity, key string) bool {
 			with = phrase.Join(": signal ", codeText(*worst.ExitCode-128), " ("+name+") ended it")
 		}
 	}
-	j.report("step", severity, value, "code", key, phrase.Words{"step": worst.text(), "code": with})
+	j.addVerdict("step", severity, value, "code", key, phrase.Words{"step": worst.describe(), "code": with})
 	return true
 }
 
-// stoppedStep reports the first step that exceeded its own time limit or was cancelled, in a job that continued.
-func (j *judge) stoppedStep() {
+// reportStoppedStep reports the first step that exceeded its own time limit or was cancelled, in a job that continued.
+func (j *judge) reportStoppedStep() {
 	for _, of := range []struct {
 		state, key string
 		severity   Severity
 	}{{"timeout", "stopped.limit", Warning}, {"cancelled", "stopped.cancelled", Info}} {
 		for i := range j.u.JobSteps {
 			if s := &j.u.JobSteps[i]; s.State == of.state && s.isUserStep() && (s.Early || of.state != "cancelled") {
-				j.report("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.text(),
+				j.addVerdict("step", of.severity, s.WallSeconds, "seconds", of.key, phrase.Words{"step": s.describe(),
 					"wall": durationText(s.WallSeconds)})
 				return
 			}
@@ -271,13 +272,13 @@ func (j *judge) reportRequeue() {
 	if how == "" {
 		how = "ended (" + strings.ReplaceAll(cmp.Or(b.State, "how is unknown"), "_", " ") + ")"
 	}
-	j.report("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": durationText(b.WallSeconds)})
+	j.addVerdict("before", Info, b.WallSeconds, "seconds", "before", phrase.Words{"how": how, "wall": durationText(b.WallSeconds)})
 }
 
 // reportFailure reports the failure of a job from its state.
 func (j *judge) reportFailure() {
 	if j.u.ExitCode == nil || *j.u.ExitCode == 0 {
-		j.report("exit", Critical, 0, "code", "failed.state", nil)
+		j.addVerdict("exit", Critical, 0, "code", "failed.state", nil)
 		return
 	}
 	j.reportExitCode(*j.u.ExitCode, Critical, "failed")
@@ -313,7 +314,7 @@ func (j *judge) reportExitCode(v int, severity Severity, key string) {
 				phrase.Join(", which Slurm's accounting reports as ", codeText(v))
 		}
 	}
-	j.report("exit", severity, float64(v), "code", key, words)
+	j.addVerdict("exit", severity, float64(v), "code", key, words)
 }
 
 // codeMeaning returns the conventional meaning of an exit code, or empty.

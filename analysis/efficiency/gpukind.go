@@ -34,22 +34,22 @@ func (j *judge) gpuKind() {
 	share := phrase.Percent
 	if hasSM && sm < sparse {
 		w["share"] = share(sm)
-		j.report("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
+		j.addVerdict("gpu-kind", Info, sm, "ratio", "gpu.sparse", w)
 	}
 	if hasDRAM && dram >= streaming {
 		w["share"] = share(dram)
-		j.report("gpu-kind", Info, dram, "ratio", "gpu.memory", w)
+		j.addVerdict("gpu-kind", Info, dram, "ratio", "gpu.memory", w)
 	}
 	switch {
 	case !hasTensor:
 	case tensor >= untouched:
 		w["share"] = share(tensor)
-		j.report("gpu-kind", Info, tensor, "ratio", "gpu.tensor", w)
+		j.addVerdict("gpu-kind", Info, tensor, "ratio", "gpu.tensor", w)
 	case hasFP64 && fp64 >= untouched:
 		w["share"] = share(fp64)
-		j.report("gpu-kind", Info, fp64, "ratio", "gpu.double", w)
+		j.addVerdict("gpu-kind", Info, fp64, "ratio", "gpu.double", w)
 	case hasFP64:
-		j.report("gpu-kind", Info, tensor, "ratio", "gpu.single", w)
+		j.addVerdict("gpu-kind", Info, tensor, "ratio", "gpu.single", w)
 	}
 }
 
@@ -65,7 +65,7 @@ func (j *judge) gpuHost() {
 	}
 	share, mean := used/(given*u.WallSeconds), cpu/u.WallSeconds
 	if share < low && mean >= feeding*given {
-		j.report("gpu-host", Info, 1-share, "ratio", "gpu.host",
+		j.addVerdict("gpu-host", Info, 1-share, "ratio", "gpu.host",
 			phrase.Words{"its": withNoun(given, "GPU"), "gpus": counted1(given, "GPU", "GPUs"), "share": phrase.Percent(1 - share),
 				"mean": counted1(mean, "core", "cores")})
 	}

@@ -8,22 +8,22 @@ import (
 	"reckon/internal/phrase"
 )
 
-// refaulted is the ratio of refaulted bytes to needed memory from which memory counts as too small. At this ratio,
+// minRefaults is the ratio of refaulted bytes to needed memory from which memory counts as too small. At this ratio,
 // every needed byte was read again.
-const refaulted = 1.0
+const minRefaults = 1.0
 
-// memory reports whether the requested memory was too small or too large for the needed memory. It ignores reclaimable
+// reportMemory reports whether the requested memory was too small or too large for the needed memory. It ignores reclaimable
 // memory, because the page cache fills any memory. Memory is too small if the need is close to the limit, or if the
 // workload stalls for memory or rereads the same pages.
-func (j *judge) memory() {
+func (j *judge) reportMemory() {
 	u := &j.u
 	if swap, ok := figure.Known(u.SwapBytes); ok && swap >= 64<<20 {
-		j.report("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
+		j.addVerdict("swap", Warning, swap, "bytes", "swap", phrase.Words{"swap": phrase.Bytes(swap)})
 	}
 	given, ok := figure.Known(u.Memory)
 	// already reported
 	if !ok || given <= 0 || u.Resized || positive(u.OOMKills) || u.State == "out_of_memory" ||
-		slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.outOfMemory() }) {
+		slices.ContainsFunc(u.JobSteps, func(s Step) bool { return s.ranOutOfMemory() }) {
 		return
 	}
 	need, measured := figure.Known(u.MemoryNeededPeakBytes)
@@ -33,7 +33,7 @@ func (j *judge) memory() {
 		words["was"] = "asked for"
 	}
 	if !measured {
-		j.memoryPeak(peak, given, peaked, words)
+		j.reportMemoryPeak(peak, given, peaked, words)
 		return
 	}
 	most, _ := figure.Known(u.NeededMost())
@@ -47,36 +47,37 @@ func (j *judge) memory() {
 		}
 	}
 	full := peaked && peak >= near*given
-	words["cache"] = andCache(cached, peak, full)
-	stalled, refault := u.pressure()
+	words["cache"] = cacheWords(cached, peak, full)
+	stalled, refault := u.memoryPressure()
 	switch {
 	case u.memoryExact() != figure.Exact:
 		if share >= low {
-			j.report("memory", Info, share, "ratio", "memory.inexact", words)
+			j.addVerdict("memory", Info, share, "ratio", "memory.inexact", words)
 		}
 	case share >= near:
-		j.report("memory", Warning, share, "ratio", "memory.full", words)
+		j.addVerdict("memory", Warning, share, "ratio", "memory.full", words)
 	case full && stalled > 0:
 		words["share"] = phrase.Percent(stalled)
-		j.report("memory", Warning, stalled, "ratio", "memory.pressure", words)
+		j.addVerdict("memory", Warning, stalled, "ratio", "memory.pressure", words)
 	case full && refault > 0:
 		words["refaults"] = phrase.Bytes(refault)
-		j.report("memory", Warning, refault, "bytes", "memory.refaults", words)
+		j.addVerdict("memory", Warning, refault, "bytes", "memory.refaults", words)
 	case full && cached == 0 && most > need:
-		j.report("memory", Info, share, "ratio", "memory.either", words)
+		j.addVerdict("memory", Info, share, "ratio", "memory.either", words)
 	case full:
-		j.report("memory", Info, share, "ratio", "memory.cache", words)
-	case most/given < low && given-most >= 1<<30 && u.WallSeconds >= settled && j.ranThrough():
-		j.report("memory", Warning, share, "ratio", "memory.low", words)
+		j.addVerdict("memory", Info, share, "ratio", "memory.cache", words)
+	case most/given < low && given-most >= 1<<30 && u.WallSeconds >= settled && j.ranToEnd():
+		j.addVerdict("memory", Warning, share, "ratio", "memory.low", words)
 	case most*advised > given:
-		j.report("memory", Info, share, "ratio", "memory.tight", words)
+		j.addVerdict("memory", Info, share, "ratio", "memory.tight", words)
 	case most/given >= low:
-		j.report("memory", Good, share, "ratio", "memory.good", words)
+		j.addVerdict("memory", Good, share, "ratio", "memory.good", words)
 	}
 }
 
-// andCache returns the words about page cache beside the needed memory, or in full memory; none if there is little.
-func andCache(cached, peak float64, full bool) phrase.Text {
+// cacheWords returns the words about the page cache: beside the needed memory or, if full is set, within the full memory. It
+// returns none if there is little page cache.
+func cacheWords(cached, peak float64, full bool) phrase.Text {
 	switch {
 	case cached < 64<<20 || cached < 0.1*peak:
 		return nil
@@ -86,38 +87,38 @@ func andCache(cached, peak float64, full bool) phrase.Text {
 	return phrase.Join(", with ", phrase.Bytes(cached), " of page cache in addition, which the kernel can reclaim")
 }
 
-// pressure returns two signs that memory was too small for the page cache. stalled is the share of time stalled for
+// memoryPressure returns two signs that memory was too small for the page cache. stalled is the share of time stalled for
 // memory, and refault the number of bytes read again. They are 0 if negligible or not measured.
-func (u *Usage) pressure() (stalled, refault float64) {
+func (u *Usage) memoryPressure() (stalled, refault float64) {
 	if s, _ := figure.Known(u.MemoryStalledSeconds); u.WallSeconds >= settled && s >= waiting*u.WallSeconds {
 		stalled = s / u.WallSeconds
 	}
-	if r, _ := figure.Known(u.RefaultBytes); r >= refaulted**u.Memory {
+	if r, _ := figure.Known(u.RefaultBytes); r >= minRefaults**u.Memory {
 		refault = r
 	}
 	return stalled, refault
 }
 
-// Filled reports whether memory was full, page cache included.
-func Filled(given, peak *float64) bool {
+// MemoryFull reports whether the memory was full, including the page cache.
+func MemoryFull(given, peak *float64) bool {
 	g, ok := figure.Known(given)
 	p, peaked := figure.Known(peak)
 	return ok && peaked && g > 0 && p >= near*g
 }
 
-// Squeezed reports whether memory was full and the workload stalled for it or reread reclaimed
-// pages. Less memory would slow such a workload even if it needed little of it.
-func Squeezed(u Usage) bool {
-	if !Filled(u.Memory, u.MemoryPeakBytes) {
+// ShortOfMemory reports whether the memory was full and the workload stalled for it or read reclaimed pages again. Less memory
+// would slow such a workload even if it needed little.
+func ShortOfMemory(u Usage) bool {
+	if !MemoryFull(u.Memory, u.MemoryPeakBytes) {
 		return false
 	}
-	stalled, refault := u.pressure()
+	stalled, refault := u.memoryPressure()
 	return stalled > 0 || refault > 0
 }
 
-// memoryPeak reports on a peak with an unknown amount of page cache. given is the requested memory in bytes, if ok is
-// set. The need is not more than the peak, so a low peak proves a low need. A high peak proves nothing.
-func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
+// reportMemoryPeak reports on a peak of memory that includes an unknown amount of page cache. given is the requested memory in
+// bytes, if ok is set. A low peak proves a low need, but a high peak proves nothing, because it may be page cache.
+func (j *judge) reportMemoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	if !ok || j.u.MemorySampled && j.u.WallSeconds < settled {
 		return
 	}
@@ -128,14 +129,14 @@ func (j *judge) memoryPeak(peak, given float64, ok bool, words phrase.Words) {
 	}
 	switch {
 	case share >= above && j.u.Batch && (j.u.memoryExact() == figure.Exact || j.u.memoryExact() == figure.AtLeast):
-		j.report("memory", Warning, share, "ratio", "memory.above", words)
-	case share >= low || !j.ranThrough() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
+		j.addVerdict("memory", Warning, share, "ratio", "memory.above", words)
+	case share >= low || !j.ranToEnd() || j.u.MemorySampled && (j.u.WallSeconds < Sampled || j.u.MemoryOfTask):
 		key := "memory.peak"
 		if j.u.MemorySampled {
 			key = "memory.sampled"
 		}
-		j.report("memory", Info, share, "ratio", key, words)
+		j.addVerdict("memory", Info, share, "ratio", key, words)
 	case given-peak >= 1<<30 && j.u.WallSeconds >= settled && j.u.memoryExact() == figure.Exact:
-		j.report("memory", Warning, share, "ratio", "memory.peak-low", words)
+		j.addVerdict("memory", Warning, share, "ratio", "memory.peak-low", words)
 	}
 }

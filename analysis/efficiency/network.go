@@ -23,8 +23,8 @@ const (
 	smallSegment = 1200 // bytes of payload of a TCP segment on a path with the smallest packets of IPv6; others carry 1448 or more
 )
 
-// network reports that its network was full, or lost packets.
-func (j *judge) network() {
+// reportNetwork reports that the network of the workload was full or lost packets.
+func (j *judge) reportNetwork() {
 	if j.reportCongestion() {
 		c := j.u.Congestion
 		able, _ := j.usableCores()
@@ -32,7 +32,7 @@ func (j *judge) network() {
 		if c.Own >= mostlyOwn*c.Rate {
 			key = "network.own"
 		}
-		j.report("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
+		j.addVerdict("network", Warning, c.Seconds/c.Observed, "ratio", key, phrase.Words{
 			"time": phrase.Time(c.Seconds), "share": phrase.Percent(c.Seconds / c.Observed), "its": j.observedTime(c.Observed),
 			"node":   c.Node,
 			"device": c.Device,
@@ -47,7 +47,7 @@ func (j *judge) network() {
 		return
 	}
 	if share := resent / (resent + sent/smallSegment + calls); share >= lossy { // no more segments than that
-		j.report("network", Warning, share, "ratio", "network.resent",
+		j.addVerdict("network", Warning, share, "ratio", "network.resent",
 			phrase.Words{"share": phrase.Percent(share), "count": phrase.Count(resent)})
 	}
 }

@@ -43,9 +43,9 @@ var waitReasons = []waitReason{
 	{"Cleaning", "the run before it is still being cleared away", "", false},
 }
 
-// reasonOf returns the explanation of the scheduler's reason for a pending job. Limits of an account or a quality of
+// findReason returns the explanation of the scheduler's reason for a pending job. Limits of an account or a quality of
 // service each have an explanation. A limit for a single job never resolves.
-func reasonOf(reason string) (r waitReason, known bool) {
+func findReason(reason string) (r waitReason, known bool) {
 	reason, message, _ := strings.Cut(reason, ": ")
 	word, _, _ := strings.Cut(strings.TrimSpace(reason), ",") // "ReqNodeNotAvail, UnavailableNodes:n1"
 	for _, r := range waitReasons {
@@ -76,13 +76,13 @@ func reasonOf(reason string) (r waitReason, known bool) {
 
 // Stuck returns why a job with a pending reason can never start; false if it can.
 func Stuck(reason string) (why string, stuck bool) {
-	r, _ := reasonOf(reason)
+	r, _ := findReason(reason)
 	return r.text, r.never
 }
 
 // reportQueueing reports the waiting time of a workload and its reason.
 func (j *judge) reportQueueing() {
-	r, known := reasonOf(j.u.Reason)
+	r, known := findReason(j.u.Reason)
 	if r.word == "BeginTime" && j.u.Before != nil { // job_requeue of slurmctld sets it
 		r.text = "Slurm starts a job that was queued again after two minutes at the earliest"
 	}
@@ -93,8 +93,8 @@ func (j *judge) reportQueueing() {
 	case r.do != "":
 		key, severity = "queue.do", Warning
 	}
-	j.report("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": phrase.Time(j.u.Waited), "why": r.text, "do": r.do})
+	j.addVerdict("queue", severity, j.u.Waited, "seconds", key, phrase.Words{"waited": phrase.Time(j.u.Waited), "why": r.text, "do": r.do})
 	if n := j.u.WaitingTasks; n != nil && *n > 0 {
-		j.report("queue", Info, *n, "count", "queue.tasks", phrase.Words{"tasks": quantity(*n, "task", "tasks")})
+		j.addVerdict("queue", Info, *n, "count", "queue.tasks", phrase.Words{"tasks": quantity(*n, "task", "tasks")})
 	}
 }

@@ -12,18 +12,18 @@ func (j *judge) reportWaits() {
 	if wait, has := figure.Known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
 		u.Exactness["cpu_wait_seconds"] == figure.Exact {
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
-			j.report("cpu_wait", Warning, share, "ratio", j.waitedFor(cpu),
+			j.addVerdict("cpu_wait", Warning, share, "ratio", j.waitKey(cpu),
 				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbourNames()})
 		}
 	}
 	if t, has := figure.Known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
-		j.report("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
+		j.addVerdict("throttled", Warning, t, "seconds", "throttled", phrase.Words{"time": phrase.Time(t)})
 	}
 }
 
-// waitedFor returns the text key for what threads waited for; cpu is the CPU time in seconds. A workload with idle cores, or with no more
+// waitKey returns the text key for what threads waited for; cpu is the CPU time in seconds. A workload with idle cores, or with no more
 // threads than cores, waited for other workloads. A workload that used all its cores waited for its own threads.
-func (j *judge) waitedFor(cpu float64) string {
+func (j *judge) waitKey(cpu float64) string {
 	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, j.u.CoresWantedP95, cpu, j.u.WallSeconds)
 	given, ok := figure.Known(j.u.Cores)
 	threads, counted := figure.Known(j.u.MostThreads)
@@ -37,15 +37,15 @@ func (j *judge) waitedFor(cpu float64) string {
 	return "wait." + who
 }
 
-// shownNeighbours is the number of owners named.
-const shownNeighbours = 3
+// maxNeighbours is the number of owners named.
+const maxNeighbours = 3
 
 // neighbourNames names the other owners that used the nodes meanwhile.
 func (j *judge) neighbourNames() phrase.Text {
 	var names phrase.Text
 	shown := 0
 	for _, n := range j.u.Neighbours {
-		if shown == shownNeighbours || n.Cores < 2*none {
+		if shown == maxNeighbours || n.Cores < 2*none {
 			continue
 		}
 		if shown++; shown > 1 {
@@ -70,16 +70,16 @@ func (j *judge) storageShare() float64 {
 	return 0
 }
 
-// storage reports waiting for storage. If that was not measured, it is inferred from the idle time
+// reportStorage reports waiting for storage. If that was not measured, it is inferred from the idle time
 // of a single thread that reads and writes.
-func (j *judge) storage() {
+func (j *judge) reportStorage() {
 	u := &j.u
 	if u.StorageStalledSeconds == nil && u.IOWaitSeconds != nil {
-		j.storageWait()
+		j.reportStorageWait()
 		return
 	}
 	if share := j.storageShare(); share >= waiting && share*u.WallSeconds >= worth {
-		j.report("storage", Warning, share, "ratio", "storage",
+		j.addVerdict("storage", Warning, share, "ratio", "storage",
 			phrase.Words{"time": phrase.Time(share * u.WallSeconds), "share": phrase.Percent(share)})
 		return
 	}
@@ -94,13 +94,13 @@ func (j *judge) storage() {
 	written, _ := figure.Known(u.WriteBytes)
 	off, rate := u.WallSeconds-cpu-wait, (read+written)/u.WallSeconds
 	if off >= worth && off >= waiting*u.WallSeconds && rate >= busyStorage {
-		j.report("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
+		j.addVerdict("storage", Info, off/u.WallSeconds, "ratio", "storage.likely",
 			phrase.Words{"time": phrase.Time(off), "share": phrase.Percent(off / u.WallSeconds), "rate": phrase.Bytes(rate)})
 	}
 }
 
-// storageWait reports the share of their working time that threads waited for storage.
-func (j *judge) storageWait() {
+// reportStorageWait reports the share of their working time that threads waited for storage.
+func (j *judge) reportStorageWait() {
 	waited, ok := figure.Known(j.u.IOWaitSeconds)
 	cpu, hasCPU := figure.Known(j.u.CPUSeconds)
 	if !ok || !hasCPU || waited < worth || j.u.Exactness["io_wait_seconds"] != figure.Exact ||
@@ -110,7 +110,7 @@ func (j *judge) storageWait() {
 	queued, _ := figure.Known(j.u.CPUWaitSeconds)
 	share := waited / (waited + cpu + queued)
 	if share >= waiting {
-		j.report("storage", Warning, share, "ratio", "storage.waited",
+		j.addVerdict("storage", Warning, share, "ratio", "storage.waited",
 			phrase.Words{"time": phrase.Time(waited), "share": phrase.Percent(share)})
 	}
 }

@@ -25,17 +25,17 @@ const joulesPerKWh = 3.6e6
 type Rate struct {
 	// Unit is g for carbon, and the currency for a tariff, such as EUR.
 	Unit  string
-	steps []step // by time; a constant rate has one, at the zero time
+	steps []rateStep // by time; a constant rate has one, at the zero time
 }
 
-type step struct {
+type rateStep struct {
 	at    time.Time
 	value float64
 }
 
 // Constant returns a rate that does not change.
 func Constant(value float64, unit string) *Rate {
-	return &Rate{Unit: unit, steps: []step{{value: value}}}
+	return &Rate{Unit: unit, steps: []rateStep{{value: value}}}
 }
 
 // ParseConstant parses a number with an optional unit, such as "385", "385 g/kWh", "0.28 EUR" or
@@ -47,7 +47,7 @@ func ParseConstant(text, unit string) (*Rate, error) {
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 		return nil, fmt.Errorf("%q is not an amount for each kWh; give a number and a unit, such as 385 or \"0.28 EUR\"", text)
 	}
-	if u := unitOf(s[end:]); u != "" {
+	if u := parseUnit(s[end:]); u != "" {
 		unit = u
 	}
 	if unit == "" {
@@ -56,8 +56,8 @@ func ParseConstant(text, unit string) (*Rate, error) {
 	return Constant(v, unit), nil
 }
 
-// unitOf returns the unit after a number: " EUR/kWh" is EUR.
-func unitOf(s string) string {
+// parseUnit returns the unit after a number: " EUR/kWh" is EUR.
+func parseUnit(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "/")
 	return strings.TrimSpace(s)
 }
@@ -87,7 +87,7 @@ func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 		return nil, errors.New("line 1 has one column; give lines of time,value")
 	}
 	if _, err := parseTime(head[0]); err == nil { // no heading
-		if err := out.row(head, column, 1); err != nil {
+		if err := out.addRow(head, column, 1); err != nil {
 			return nil, err
 		}
 	} else {
@@ -111,7 +111,7 @@ func ReadSteps(r io.Reader, unit string) (*Rate, error) {
 			return nil, err
 		}
 		line, _ := in.FieldPos(0)
-		if err := out.row(rec, column, line); err != nil {
+		if err := out.addRow(rec, column, line); err != nil {
 			return nil, err
 		}
 		if len(out.steps) > maxRows {
@@ -144,7 +144,7 @@ func headingUnit(h string) string {
 	return ""
 }
 
-func (r *Rate) row(rec []string, column, line int) error {
+func (r *Rate) addRow(rec []string, column, line int) error {
 	if len(rec) == 1 && rec[0] == "" {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (r *Rate) row(rec []string, column, line int) error {
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("line %d: %q is not a number", line, text)
 	}
-	r.steps = append(r.steps, step{at, v}) // prices may be negative
+	r.steps = append(r.steps, rateStep{at, v}) // prices may be negative
 	return nil
 }
 
@@ -183,7 +183,7 @@ func parseTime(s string) (time.Time, error) {
 
 // At returns the rate at a time, and false before the first value.
 func (r *Rate) At(t time.Time) (float64, bool) {
-	i, exact := slices.BinarySearchFunc(r.steps, t, func(s step, t time.Time) int { return s.at.Compare(t) })
+	i, exact := slices.BinarySearchFunc(r.steps, t, func(s rateStep, t time.Time) int { return s.at.Compare(t) })
 	if !exact {
 		i--
 	}
@@ -200,7 +200,7 @@ func (r *Rate) Mean(from, to time.Time) (float64, bool) {
 		return v, ok
 	}
 	sum, at := 0.0, from
-	i, _ := slices.BinarySearchFunc(r.steps, from, func(s step, t time.Time) int { return s.at.Compare(t) })
+	i, _ := slices.BinarySearchFunc(r.steps, from, func(s rateStep, t time.Time) int { return s.at.Compare(t) })
 	for ; i < len(r.steps) && r.steps[i].at.Before(to); i++ {
 		sum += v * r.steps[i].at.Sub(at).Seconds()
 		at, v = r.steps[i].at, r.steps[i].value

@@ -86,7 +86,7 @@ func TestMeanAddsUp(t *testing.T) {
 		r := &Rate{Unit: "g"}
 		at := noon
 		for range rapid.IntRange(1, 20).Draw(t, "n") {
-			r.steps = append(r.steps, step{at, rapid.Float64Range(0, 900).Draw(t, "v")})
+			r.steps = append(r.steps, rateStep{at, rapid.Float64Range(0, 900).Draw(t, "v")})
 			at = at.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "d")) * time.Second)
 		}
 		a := noon.Add(time.Duration(rapid.IntRange(0, 50000).Draw(t, "a")) * time.Second)

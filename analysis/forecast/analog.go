@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// nearest is the number of past times that a forecast by analogs uses.
-const nearest = 10
+// maxAnalogs is the number of past times that a forecast by analogs uses.
+const maxAnalogs = 10
 
 // analog is a past time similar to the present.
 type analog struct {
@@ -16,12 +16,11 @@ type analog struct {
 	level    float64 // mean of its window
 }
 
-// analogs forecasts n steps of y from the past times that were most similar to its last window steps. Each forecast is
-// the weighted median of the values that followed, with more weight for more similar times. If level is set, it
-// compares shapes: it subtracts the mean of each window and adds the mean of the last one. It returns nil if there are
-// too few similar times.
-func analogs(y []float64, window, n int, level bool) []float64 {
-	if window < 2 || len(y) < window+n+2*nearest {
+// forecastByAnalogs forecasts n steps of y from the past times that were most similar to its last window steps. Each forecast is the
+// weighted median of the values that followed, with more weight for more similar times. If level is set, it compares shapes: it subtracts
+// the mean of each window and adds the mean of the last one. It returns nil if there are too few similar times.
+func forecastByAnalogs(y []float64, window, n int, level bool) []float64 {
+	if window < 2 || len(y) < window+n+2*maxAnalogs {
 		return nil
 	}
 	last := y[len(y)-window:]
@@ -41,14 +40,14 @@ func analogs(y []float64, window, n int, level bool) []float64 {
 }
 
 // nearestTimes returns the times in y with the window most similar to last, the most similar first. Each must be
-// followed by n known steps. Later steps of a window count more. level is as in [analogs].
+// followed by n known steps. Later steps of a window count more. level is as in [forecastByAnalogs].
 func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 	window := len(last)
 	sum := 0.0
 	for _, v := range y[:window] {
 		sum += v
 	}
-	found, farthest := make([]analog, 0, nearest+1), math.Inf(1)
+	found, farthest := make([]analog, 0, maxAnalogs+1), math.Inf(1)
 	for at := window; at+n <= len(y); at++ {
 		a := analog{at: at}
 		if level {
@@ -66,9 +65,9 @@ func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
 		}
 		if a.distance < farthest {
 			i, _ := slices.BinarySearchFunc(found, a, func(x, y analog) int { return cmp.Compare(x.distance, y.distance) })
-			if found = slices.Insert(found, i, a); len(found) >= nearest {
-				found = found[:nearest]
-				farthest = found[nearest-1].distance
+			if found = slices.Insert(found, i, a); len(found) >= maxAnalogs {
+				found = found[:maxAnalogs]
+				farthest = found[maxAnalogs-1].distance
 			}
 		}
 		if at < len(y) {

@@ -20,7 +20,7 @@ func TestAnalogs(t *testing.T) {
 	}
 	for n, want := range map[int][]float64{1: {40, 80, 30, 5, 0, 0}, 3: {30, 5, 0, 0, 0, 0}, 6: {0, 0, 0, 0, 0, 0}} {
 		for _, level := range []bool{false, true} {
-			got := analogs(bursts(n, 100), 6, 6, level)
+			got := forecastByAnalogs(bursts(n, 100), 6, 6, level)
 			for k, v := range want {
 				if math.Abs(got[k]-100-v) > 1e-9 {
 					t.Errorf("%d hours after a burst began, by level %v: %v, want %v more than 100", n, level, got, want)
@@ -29,10 +29,10 @@ func TestAnalogs(t *testing.T) {
 			}
 		}
 	}
-	if got := analogs(made(3, daily)[:6+6+2*nearest-1], 6, 6, false); got != nil {
+	if got := forecastByAnalogs(made(3, daily)[:6+6+2*maxAnalogs-1], 6, 6, false); got != nil {
 		t.Errorf("%v from a step too few", got)
 	}
-	if got := analogs(made(3, daily)[:6+6+2*nearest], 6, 6, false); len(got) != 6 {
+	if got := forecastByAnalogs(made(3, daily)[:6+6+2*maxAnalogs], 6, 6, false); len(got) != 6 {
 		t.Errorf("%v", got)
 	}
 	if got := weightedMedian([]weighted{{3, 1}, {1, 1}, {2, 5}}); got != 2 {
@@ -51,7 +51,7 @@ func TestWithoutOrigin(t *testing.T) {
 		without int
 		equal   bool
 	}{
-		{"all", []int{50}, all, false}, {"the only one", []int{50}, 0, true},
+		{"all", []int{50}, noOrigin, false}, {"the only one", []int{50}, 0, true},
 		{"the other shares a step", []int{49, 50}, 0, true}, {"the other shares none", []int{50, 52}, 1, false},
 	} {
 		tr := &trial{methods: allMethods()[:2], origins: c.origins, steps: 2, mae: []float64{1, 2}, forecast: make([][][]float64, 2)}

@@ -8,7 +8,7 @@ import (
 
 // trial holds the forecasts of every method at the origins of a back-test.
 type trial struct {
-	methods  []method
+	methods  []forecastMethod
 	origins  []int
 	steps    int           // forecast at each origin
 	forecast [][][]float64 // by method and origin; nil if the method had too little history
@@ -43,13 +43,13 @@ func backtest(h *history, horizon int) *trial {
 		}
 	}
 	for m := range t.methods {
-		t.mae[m] = t.error(h, func(i int) []float64 { return t.forecast[m][i] })
+		t.mae[m] = t.overallError(h, func(i int) []float64 { return t.forecast[m][i] })
 	}
 	return t
 }
 
-// all means that no origin is left out.
-const all = -1
+// noOrigin means that no origin is left out.
+const noOrigin = -1
 
 // sharpness is the exponent by which the weight of a method falls with its error. A method with twice the error of the
 // best one has an eighth of its weight.
@@ -81,18 +81,18 @@ func (t *trial) methodWeights(h *history, without int) []float64 {
 	return score
 }
 
-// originsOverlap reports whether two origins share a step; false with [all].
+// originsOverlap reports whether two origins share a step; false with [noOrigin].
 func (t *trial) originsOverlap(i, other int) bool {
-	if other == all {
+	if other == noOrigin {
 		return false
 	}
 	d := t.origins[i] - t.origins[other]
 	return d < t.steps && -d < t.steps
 }
 
-// combined returns the combined forecast at an origin.
-func (t *trial) combined(weights []float64, i int) []float64 {
-	return combine(weights, func(m int) []float64 { return t.forecast[m][i] })
+// combineAt returns the combined forecast at an origin.
+func (t *trial) combineAt(weights []float64, i int) []float64 {
+	return trimmedMean(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
 // score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the excluded one.
@@ -130,8 +130,8 @@ func (t *trial) errorAt(h *history, i int, f []float64) float64 {
 	return sum / n
 }
 
-// error returns the mean absolute error over all origins, over recorded steps.
-func (t *trial) error(h *history, of func(int) []float64) float64 {
+// overallError returns the mean absolute error over all origins, over recorded steps.
+func (t *trial) overallError(h *history, of func(int) []float64) float64 {
 	sum, n := 0.0, 0.0
 	for i, o := range t.origins {
 		f := of(i)
@@ -151,23 +151,23 @@ func (t *trial) error(h *history, of func(int) []float64) float64 {
 	return sum / n
 }
 
-// combine sets the forecast of r to the weighted combination of the methods. For the error at an origin, it uses
+// combineMethods sets the forecast of r to the weighted combination of the methods. For the error at an origin, it uses
 // weights that exclude this origin. Weights fitted to the origin would make its error too small.
-func (t *trial) combine(h *history, horizon int, r *Result) {
+func (t *trial) combineMethods(h *history, horizon int, r *Result) {
 	r.Origins = len(t.origins)
 	naive := len(t.methods) - 1
-	weights := t.methodWeights(h, all)
+	weights := t.methodWeights(h, noOrigin)
 	if weights == nil {
 		r.Origins = 0
 		r.Point, r.Models = t.methods[naive].run(h, horizon), []string{t.methods[naive].name}
 		return
 	}
 	for i := range t.origins {
-		t.honest = append(t.honest, t.combined(t.methodWeights(h, i), i))
+		t.honest = append(t.honest, t.combineAt(t.methodWeights(h, i), i))
 	}
 	r.NaiveMAE = t.mae[naive]
-	r.BacktestMAE = t.error(h, func(i int) []float64 { return t.honest[i] })
-	r.Point = combine(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
+	r.BacktestMAE = t.overallError(h, func(i int) []float64 { return t.honest[i] })
+	r.Point = trimmedMean(weights, func(m int) []float64 { return t.methods[m].run(h, horizon) })
 	for _, m := range t.bestMethods(weights) {
 		r.Models = append(r.Models, t.methods[m].name)
 	}
@@ -185,21 +185,21 @@ func (t *trial) bestMethods(weights []float64) []int {
 	return out[:min(named, len(out))]
 }
 
-// light is the weight below which a method is not run for the answer.
-const light = 0.01
+// minWeight is the weight below which a method is not run for the answer.
+const minWeight = 0.01
 
-// trimmed is the share of the weight that is cut off at each side of the methods' forecasts for a step. The result is
+// trimShare is the share of the weight that is cut off at each side of the methods' forecasts for a step. The result is
 // close to their median, which a single outlier does not move, but smoother.
-const trimmed = 0.4
+const trimShare = 0.4
 
-// combine returns the weighted trimmed mean of the methods at each step.
-func combine(weights []float64, of func(int) []float64) []float64 {
+// trimmedMean returns the weighted trimmed mean of the methods at each step.
+func trimmedMean(weights []float64, of func(int) []float64) []float64 {
 	type one struct{ v, w float64 }
 	var each [][]float64
 	var w []float64
 	total := 0.0
 	for m, weight := range weights {
-		if weight < light {
+		if weight < minWeight {
 			continue
 		}
 		if f := of(m); f != nil {
@@ -214,13 +214,13 @@ func combine(weights []float64, of func(int) []float64) []float64 {
 		slices.SortFunc(at, func(a, b one) int { return cmp.Compare(a.v, b.v) })
 		sum, below := 0.0, 0.0
 		for _, x := range at {
-			from, to := max(below, trimmed*total), min(below+x.w, (1-trimmed)*total)
+			from, to := max(below, trimShare*total), min(below+x.w, (1-trimShare)*total)
 			if to > from {
 				sum += (to - from) * x.v
 			}
 			below += x.w
 		}
-		out[k] = sum / ((1 - 2*trimmed) * total)
+		out[k] = sum / ((1 - 2*trimShare) * total)
 	}
 	return out
 }

@@ -16,7 +16,7 @@ type residuals struct {
 	spans float64 // number of forecasts behind the errors, each of about a day, or of the horizon if the step is not a fraction of a day
 }
 
-func (rs *residuals) add(h *history, o int, f []float64, scale float64) {
+func (rs *residuals) addOrigin(h *history, o int, f []float64, scale float64) {
 	for k, v := range f {
 		if o+k < len(h.y) && !h.filled[o+k] {
 			e := h.y[o+k] - v
@@ -33,10 +33,10 @@ func (rs *residuals) add(h *history, o int, f []float64, scale float64) {
 	}
 }
 
-// band fills in Low and High from past errors, normalised by their size at each time of day.
-func (t *trial) band(h *history, horizon int, r *Result) {
+// setBand fills in Low and High from past errors, normalised by their size at each time of day.
+func (t *trial) setBand(h *history, horizon int, r *Result) {
 	r.Low, r.High, r.Mean = slices.Clone(r.Point), slices.Clone(r.Point), slices.Clone(r.Point)
-	rs := t.residuals(h, r)
+	rs := t.collectResiduals(h, r)
 	if len(rs.e) == 0 {
 		// Without a back-test: as wide as the range of the past.
 		spread := slices.Max(h.y) - slices.Min(h.y)
@@ -50,7 +50,7 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	if r.Flags&Seasonless != 0 {
 		day = 0 // errors have no time of day either
 	}
-	scale := rs.scales(day)
+	scale := rs.stepScales(day)
 	up, down := make([]float64, len(rs.e)), make([]float64, len(rs.e))
 	for i, e := range rs.e {
 		up[i] = e / scale[rs.at[i]%len(scale)]
@@ -59,10 +59,10 @@ func (t *trial) band(h *history, horizon int, r *Result) {
 	rs.setMean(h, scale, r)
 	// The errors of one forecast are correlated, so the effective sample size is closer to the
 	// number of forecasts. This is a first-order correction like that of Student's distribution.
-	few := (bandDrift + bandOneSided*rs.bias()) * (1 + 1/rs.spans)
+	few := (bandDrift + bandOneSided*rs.oneSidedness()) * (1 + 1/rs.spans)
 	lo, hi := upperQuantile(down)*few, upperQuantile(up)*few
 	least, most := slices.Min(h.y), slices.Max(h.y)
-	room := widest * (most - least)
+	room := maxOvershoot * (most - least)
 	for k := range r.Point {
 		grow := scale[(len(h.y)+k)%len(scale)]
 		if k >= t.steps {
@@ -106,8 +106,8 @@ func (h *history) leastForecast() float64 { return slices.Min(h.y) / 2 }
 // bandOneSided widens the band further if most errors have the same sign, as in a series that keeps rising or falling.
 const bandDrift, bandOneSided = 1.13, 0.3
 
-// bias returns the one-sidedness of the errors: 0 if they cancel out, 1 if all have one sign.
-func (rs *residuals) bias() float64 {
+// oneSidedness returns the one-sidedness of the errors: 0 if they cancel out, 1 if all have one sign.
+func (rs *residuals) oneSidedness() float64 {
 	sum, all := 0.0, 0.0
 	for _, e := range rs.e {
 		sum, all = sum+e, all+math.Abs(e)
@@ -118,15 +118,15 @@ func (rs *residuals) bias() float64 {
 // proxyDays is the number of days before the last origins from which the proxy's errors are taken.
 const proxyDays = 21
 
-// residuals returns the errors at the last origins. These are too few to estimate the tails of the distribution. It
+// collectResiduals returns the errors at the last origins. These are too few to estimate the tails of the distribution. It
 // therefore adds the errors of a simple proxy forecast on earlier days, scaled by the ratio of both errors.
-func (t *trial) residuals(h *history, r *Result) *residuals {
+func (t *trial) collectResiduals(h *history, r *Result) *residuals {
 	rs := &residuals{}
 	if r.Origins == 0 {
 		return rs
 	}
 	for i, o := range t.origins {
-		rs.add(h, o, t.honest[i], 1)
+		rs.addOrigin(h, o, t.honest[i], 1)
 	}
 	if h.day == 0 {
 		return rs
@@ -138,23 +138,23 @@ func (t *trial) residuals(h *history, r *Result) *residuals {
 	scale := clamp(r.BacktestMAE/off, leastScale, 1.5)
 	for o := t.origins[0] - h.day; o >= 3*h.day && o > t.origins[0]-proxyDays*h.day; o -= h.day {
 		if f := proxy(h.prefix(o), min(t.steps, t.origins[0]-o)); f != nil {
-			rs.add(h, o, f, scale)
+			rs.addOrigin(h, o, f, scale)
 		}
 	}
 	return rs
 }
 
-// clearly is the share of the errors of the profile of days from which the profile of weeks is taken instead.
-const clearly = 0.7
+// weekProfileShare is the ratio of errors below which the weekly profile is preferred to the daily one.
+const weekProfileShare = 0.7
 
-// leastScale is the smallest share of the proxy's errors that the forecast's are taken for.
+// leastScale is the smallest assumed ratio of the errors of the forecast to those of the proxy.
 const leastScale = 0.1
 
 // proxyForecast returns the simple forecast with the smallest error at the last origins, and that error. The candidates are the
 // median profiles of the last days and of the last weeks. It returns nil if no candidate has an error above zero.
 func (t *trial) proxyForecast(h *history) (best func(h *history, n int) []float64, off float64) {
 	for _, f := range []func(h *history, n int) []float64{
-		medianProfile, func(h *history, n int) []float64 { return medians(h.y, h.week, 3, n) },
+		medianProfile, func(h *history, n int) []float64 { return phaseMedians(h.y, h.week, 3, n) },
 	} {
 		var sum, n float64
 		for i, o := range t.origins {
@@ -167,19 +167,19 @@ func (t *trial) proxyForecast(h *history) (best func(h *history, n int) []float6
 				sum, n = sum+e, n+1
 			}
 		}
-		if sum > 0 && (best == nil || sum/n < clearly*off) {
+		if sum > 0 && (best == nil || sum/n < weekProfileShare*off) {
 			best, off = f, sum/n
 		}
 	}
 	return best, off
 }
 
-// shrink is the number of mean-sized errors that the scale of each time of day starts with.
-const shrink = 6
+// priorErrors is the number of mean-sized errors that the scale of each time of day starts with.
+const priorErrors = 6
 
-// scales returns the typical size of the error for each step of a day of day steps. It smooths each with its neighbours
+// stepScales returns the typical size of the error for each step of a day of day steps. It smooths each with its neighbours
 // and shrinks it towards the overall mean. With less than a week of errors, it is the same for all steps.
-func (rs *residuals) scales(day int) []float64 {
+func (rs *residuals) stepScales(day int) []float64 {
 	all := 0.0
 	for _, e := range rs.e {
 		all += math.Abs(e) / float64(len(rs.e))
@@ -195,7 +195,7 @@ func (rs *residuals) scales(day int) []float64 {
 	out := make([]float64, day)
 	for i := range out {
 		a, b := (i+day-1)%day, (i+1)%day
-		out[i] = (sum[i] + (sum[a]+sum[b])/2 + shrink*all) / (n[i] + (n[a]+n[b])/2 + shrink)
+		out[i] = (sum[i] + (sum[a]+sum[b])/2 + priorErrors*all) / (n[i] + (n[a]+n[b])/2 + priorErrors)
 	}
 	return out
 }

@@ -104,13 +104,13 @@ func Run(in Input) Result {
 	for _, m := range past.periods {
 		r.Seasons = append(r.Seasons, time.Duration(m)*in.Step)
 	}
-	if levelShift(p) {
+	if hasLevelShift(p) {
 		r.Flags |= LevelShift
 	}
-	need := p.horizon(in)
+	need := p.slotsAhead(in)
 	t := backtest(past, need)
-	t.combine(past, need, &r)
-	t.band(past, need, &r)
+	t.combineMethods(past, need, &r)
+	t.setBand(past, need, &r)
 	r.Point, r.Mean, r.Low, r.High = p.selectSteps(in, r.Point), p.selectSteps(in, r.Mean), p.selectSteps(in, r.Low), p.selectSteps(in,
 		r.High)
 	return r.clip(in)
@@ -137,18 +137,18 @@ func (r Result) clip(in Input) Result {
 		if r.Point[i] < low || r.Point[i] > high {
 			r.Flags |= Clipped
 		}
-		r.Point[i] = finite(clamp(r.Point[i], low, high))
-		r.Low[i] = min(finite(clamp(r.Low[i], low, high)), r.Point[i])
-		r.High[i] = max(finite(clamp(r.High[i], low, high)), r.Point[i])
-		r.Mean[i] = finite(clamp(r.Mean[i], low, high))
+		r.Point[i] = clampFinite(clamp(r.Point[i], low, high))
+		r.Low[i] = min(clampFinite(clamp(r.Low[i], low, high)), r.Point[i])
+		r.High[i] = max(clampFinite(clamp(r.High[i], low, high)), r.Point[i])
+		r.Mean[i] = clampFinite(clamp(r.Mean[i], low, high))
 	}
 	return r
 }
 
 func clamp(v, low, high float64) float64 { return min(max(v, low), high) }
 
-// finite clamps numbers to a range that can be added without overflow, and replaces NaN by 0.
-func finite(v float64) float64 {
+// clampFinite clamps numbers to a range that can be added without overflow, and replaces NaN by 0.
+func clampFinite(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
 	}

@@ -163,7 +163,7 @@ func TestBetter(t *testing.T) {
 			got := Run(in)
 			sound(t, in, got)
 			ours += MAE(truth, got.Point)
-			naive += MAE(truth, seasonal(in.Values, day, 2*day))
+			naive += MAE(truth, repeatSeason(in.Values, day, 2*day))
 			for k, v := range truth {
 				n++
 				if got.Low[k] <= v && v <= got.High[k] {

@@ -1,37 +1,38 @@
 package forecast
 
 import (
+	"cmp"
 	"slices"
 
 	"reckon/internal/quantiles"
 )
 
-// method forecasts the next steps of a history, or returns nil if the history is too short.
-type method struct {
+// forecastMethod forecasts the next steps of a history, or returns nil if the history is too short.
+type forecastMethod struct {
 	name string
 	run  func(h *history, horizon int) []float64
 }
 
 var (
-	naive     = method{"last value", lastValue}
-	naiveDay  = method{"seasonal naive of the day", seasonalDay}
-	naiveWeek = method{"seasonal naive of the week", func(h *history, n int) []float64 { return seasonal(h.y, h.week, n) }}
+	naive     = forecastMethod{"last value", lastValue}
+	naiveDay  = forecastMethod{"seasonal naive of the day", seasonalDay}
+	naiveWeek = forecastMethod{"seasonal naive of the week", func(h *history, n int) []float64 { return repeatSeason(h.y, h.week, n) }}
 )
 
 // allMethods returns all methods, the steadier first among equals; the last is the baseline that the others must beat.
-func allMethods() []method {
-	return []method{
+func allMethods() []forecastMethod {
+	return []forecastMethod{
 		{"median of the last day", medianDay},
 		{"day level and 7-day median profile", medianProfile},
 		{"7-day median profile and level of the last hours", recentProfile},
 		{"median of the last hours", medianHours},
-		{"analogs of the last hours", func(h *history, n int) []float64 { return analogs(h.y, h.day/4, n, false) }},
-		{"analogs of the last day", func(h *history, n int) []float64 { return analogs(h.y, h.day, n, false) }},
-		{"analogs of the shape of the last day", func(h *history, n int) []float64 { return analogs(h.y, h.day, n, true) }},
-		{"median of 7 days", func(h *history, n int) []float64 { return medians(h.y, h.day, 7, n) }},
-		{"median of 4 weeks", func(h *history, n int) []float64 { return medians(h.y, h.week, 4, n) }},
+		{"analogs of the last hours", func(h *history, n int) []float64 { return forecastByAnalogs(h.y, h.day/4, n, false) }},
+		{"analogs of the last day", func(h *history, n int) []float64 { return forecastByAnalogs(h.y, h.day, n, false) }},
+		{"analogs of the shape of the last day", func(h *history, n int) []float64 { return forecastByAnalogs(h.y, h.day, n, true) }},
+		{"median of 7 days", func(h *history, n int) []float64 { return phaseMedians(h.y, h.day, 7, n) }},
+		{"median of 4 weeks", func(h *history, n int) []float64 { return phaseMedians(h.y, h.week, 4, n) }},
 		{"STL and ETS", stlETS},
-		{"Theta", theta},
+		{"Theta", thetaForecast},
 		naive, naiveWeek, naiveDay,
 	}
 }
@@ -43,10 +44,10 @@ func seasonalDay(h *history, n int) []float64 {
 	if h.day == 0 {
 		return lastValue(h, n)
 	}
-	return seasonal(h.y, h.day, n)
+	return repeatSeason(h.y, h.day, n)
 }
 
-func seasonal(y []float64, m, n int) []float64 {
+func repeatSeason(y []float64, m, n int) []float64 {
 	if m == 0 {
 		return nil
 	}
@@ -59,9 +60,7 @@ func seasonal(y []float64, m, n int) []float64 {
 
 func medianDay(h *history, n int) []float64 {
 	m := h.day
-	if m == 0 {
-		m = len(h.y)
-	}
+	m = cmp.Or(m, len(h.y))
 	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
@@ -124,8 +123,8 @@ func medianProfile(h *history, n int) []float64 {
 	return out
 }
 
-// medians returns the median of the last cycles at each phase of a period.
-func medians(y []float64, m, cycles, n int) []float64 {
+// phaseMedians returns the median of the last cycles at each phase of a period.
+func phaseMedians(y []float64, m, cycles, n int) []float64 {
 	if m == 0 {
 		return nil
 	}
@@ -155,20 +154,20 @@ func stlETS(h *history, n int) []float64 {
 		*h.tuned = &p
 	}
 	p := **h.tuned
-	_, level, slope := p.run(d.adjusted, lim)
+	_, level, slope := p.smooth(d.adjusted, lim)
 	out := make([]float64, n)
 	damp := p.phi
 	for k := range out {
 		level += damp * slope
 		damp *= p.phi
-		out[k] = level + d.next(k)
+		out[k] = level + d.seasonAt(k)
 	}
 	return h.untransform(out)
 }
 
-// theta forecasts the mean of two forecasts: a straight line, and simple smoothing of the seasonally adjusted series
+// thetaForecast forecasts the mean of two forecasts: a straight line, and simple smoothing of the seasonally adjusted series
 // with twice its curvature. In effect, this is smoothing with a drift of half the slope.
-func theta(h *history, n int) []float64 {
+func thetaForecast(h *history, n int) []float64 {
 	d := h.decompose()
 	alpha, level := smoothSimply(d.adjusted, outlierLimit(d.adjusted))
 	line := detrend(d.adjusted)
@@ -179,7 +178,7 @@ func theta(h *history, n int) []float64 {
 	}
 	out := make([]float64, n)
 	for k := range out {
-		out[k] = level + slope/2*(float64(k)+1/alpha) + d.next(k)
+		out[k] = level + slope/2*(float64(k)+1/alpha) + d.seasonAt(k)
 	}
 	return h.untransform(out)
 }

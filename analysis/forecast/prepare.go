@@ -31,7 +31,7 @@ func prepare(in Input) prepared {
 		begin = len(values) - 1024
 	}
 	p.alignToClock(in, begin)
-	return p.clean(len(in.Values) > 0)
+	return p.cleanHistory(len(in.Values) > 0)
 }
 
 // alignToClock sets the values from begin on to the mean of the samples in each step of the wall clock. An hour occurs twice
@@ -40,12 +40,12 @@ func (p *prepared) alignToClock(in Input, begin int) {
 	if begin >= len(in.Values) {
 		return
 	}
-	p.first = in.slot(begin)
-	n := int(in.slot(len(in.Values)-1)-p.first) + 1
+	p.first = in.clockSlot(begin)
+	n := int(in.clockSlot(len(in.Values)-1)-p.first) + 1
 	p.y = repeat(math.NaN(), max(n, 1))
 	count := make([]float64, len(p.y))
 	for i := begin; i < len(in.Values); i++ {
-		at := int(in.slot(i) - p.first)
+		at := int(in.clockSlot(i) - p.first)
 		v := in.Values[i]
 		if at < 0 || at >= len(p.y) || math.IsNaN(v) || math.IsInf(v, 0) {
 			continue
@@ -58,37 +58,37 @@ func (p *prepared) alignToClock(in Input, begin int) {
 		}
 		count[at]++
 	}
-	if in.local() && (in.offset(begin) != in.offset(len(in.Values)+in.Horizon)) {
+	if in.hasLocalTime() && (in.utcOffset(begin) != in.utcOffset(len(in.Values)+in.Horizon)) {
 		p.flags |= ClockChange
 	}
 }
 
-func (in Input) local() bool { return in.Location != nil && in.Step > 0 && !in.Start.IsZero() }
+func (in Input) hasLocalTime() bool { return in.Location != nil && in.Step > 0 && !in.Start.IsZero() }
 
-// offset returns the offset of the wall clock from UTC at a step, in seconds.
-func (in Input) offset(i int) int {
+// utcOffset returns the offset of the wall clock from UTC at a step, in seconds.
+func (in Input) utcOffset(i int) int {
 	_, s := in.Start.Add(time.Duration(i) * in.Step).In(in.Location).Zone()
 	return s
 }
 
-// slot returns the wall-clock number of a step.
-func (in Input) slot(i int) int64 {
-	if !in.local() {
+// clockSlot returns the wall-clock number of a step.
+func (in Input) clockSlot(i int) int64 {
+	if !in.hasLocalTime() {
 		return int64(i)
 	}
-	shift := in.offset(i) - in.offset(0)
+	shift := in.utcOffset(i) - in.utcOffset(0)
 	return int64(i) + int64(math.Round(float64(shift)/in.Step.Seconds()))
 }
 
-// horizon returns the number of slots to forecast after the last value.
-func (p *prepared) horizon(in Input) int {
+// slotsAhead returns the number of slots to forecast after the last value.
+func (p *prepared) slotsAhead(in Input) int {
 	if in.Horizon <= 0 {
 		return 0
 	}
 	last := p.first + int64(len(p.y)) - 1
 	most := int64(0)
 	for _, k := range []int{0, in.Horizon - 1} {
-		most = max(most, in.slot(len(in.Values)+k)-last)
+		most = max(most, in.clockSlot(len(in.Values)+k)-last)
 	}
 	return max(int(most), in.Horizon)
 }
@@ -98,13 +98,13 @@ func (p *prepared) selectSteps(in Input, slots []float64) []float64 {
 	out := make([]float64, in.Horizon)
 	last := p.first + int64(len(p.y)) - 1
 	for k := range out {
-		at := int(in.slot(len(in.Values)+k)-last) - 1
+		at := int(in.clockSlot(len(in.Values)+k)-last) - 1
 		out[k] = slots[min(max(at, 0), len(slots)-1)]
 	}
 	return out
 }
 
-func (p prepared) clean(any bool) prepared {
+func (p prepared) cleanHistory(any bool) prepared {
 	known := 0
 	for _, v := range p.y {
 		if !math.IsNaN(v) {
@@ -119,8 +119,8 @@ func (p prepared) clean(any bool) prepared {
 		p.y, p.first = p.y[1:], p.first+1
 	}
 	p.flags |= p.dropTrailing()
-	p.afterHole()
-	if share := float64(count(p.y)) / float64(len(p.y)); share <= 0.9 {
+	p.dropBeforeHole()
+	if share := float64(countRecorded(p.y)) / float64(len(p.y)); share <= 0.9 {
 		p.flags |= Gaps
 	}
 	p.removeSpikes()
@@ -146,7 +146,7 @@ func (p *prepared) dropTrailing() Flags {
 	return 0
 }
 
-func count(y []float64) int {
+func countRecorded(y []float64) int {
 	n := 0
 	for _, v := range y {
 		if !math.IsNaN(v) {
@@ -156,8 +156,8 @@ func count(y []float64) int {
 	return n
 }
 
-// afterHole drops the data before a hole of a week, if two days follow it.
-func (p *prepared) afterHole() {
+// dropBeforeHole drops the data before a hole of a week, if two days follow it.
+func (p *prepared) dropBeforeHole() {
 	if p.day == 0 {
 		return
 	}
@@ -170,7 +170,7 @@ func (p *prepared) afterHole() {
 		if run >= p.week && len(p.y)-i >= 2*p.day {
 			p.y, p.first = p.y[i:], p.first+int64(i)
 			p.flags |= Gaps
-			p.afterHole()
+			p.dropBeforeHole()
 			return
 		}
 		run = 0
@@ -208,7 +208,7 @@ func (p *prepared) removeSpikes() {
 			p.flags |= Spike
 		}
 	}
-	if count(p.y) == 0 {
+	if countRecorded(p.y) == 0 {
 		p.y = []float64{mid}
 		return
 	}

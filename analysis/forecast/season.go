@@ -31,8 +31,8 @@ func newHistory(p prepared) *history {
 	if p.week > 0 && len(p.y) >= 2*p.week {
 		h.week = p.week
 	}
-	h.periods = seasons(p.y, h.day, h.week)
-	h.log = multiplicative(p.y, h.season())
+	h.periods = findSeasons(p.y, h.day, h.week)
+	h.log = isMultiplicative(p.y, h.mainSeason())
 	h.transform()
 	return h
 }
@@ -54,8 +54,8 @@ func (h *history) prefix(n int) *history {
 	return b
 }
 
-// season returns the shortest detected season, or the day, or 0.
-func (h *history) season() int {
+// mainSeason returns the shortest detected season, or the day, or 0.
+func (h *history) mainSeason() int {
 	if len(h.periods) > 0 {
 		return h.periods[0]
 	}
@@ -73,13 +73,13 @@ func (h *history) transform() {
 	}
 }
 
-// widest is the distance from the range of the past that a forecast or its band may have, in ranges.
-const widest = 2
+// maxOvershoot is the distance by which a forecast or its band may leave the range of past values, as a multiple of that range.
+const maxOvershoot = 2
 
 // untransform transforms a forecast back from the scale of the methods, and limits it.
 func (h *history) untransform(z []float64) []float64 {
 	low, high := slices.Min(h.y), slices.Max(h.y)
-	room := widest * (high - low)
+	room := maxOvershoot * (high - low)
 	for i := range z {
 		if h.log {
 			z[i] = math.Exp(min(z[i], 700))
@@ -92,28 +92,28 @@ func (h *history) untransform(z []float64) []float64 {
 	return z
 }
 
-// seasons returns the periods of y in steps, found by autocorrelation. It tests the day, another period shorter than
+// findSeasons returns the periods of y in steps, found by autocorrelation. It tests the day, another period shorter than
 // half of the history, and the week in the remainder.
-func seasons(y []float64, day, week int) []int {
+func findSeasons(y []float64, day, week int) []int {
 	var out []int
 	rest := detrend(y)
 	acf := autocorrelation(rest)
-	if day > 0 && significant(acf, day, len(y)) {
+	if day > 0 && isSignificant(acf, day, len(y)) {
 		out = append(out, day)
-	} else if m := peak(acf, len(y)); m > 1 {
+	} else if m := highestPeak(acf, len(y)); m > 1 {
 		out = append(out, m)
 	}
 	if week > 0 {
 		rest = deseasonalize(rest, out)
-		if significant(autocorrelation(rest), week, len(y)) {
+		if isSignificant(autocorrelation(rest), week, len(y)) {
 			out = append(out, week)
 		}
 	}
 	return out
 }
 
-// significant reports whether an autocorrelation passes Bartlett's test at 90 % and explains a minimum of variance.
-func significant(acf []float64, m, n int) bool {
+// isSignificant reports whether an autocorrelation passes Bartlett's test at 90 % and explains a minimum of variance.
+func isSignificant(acf []float64, m, n int) bool {
 	if m >= len(acf) || m < 2 {
 		return false
 	}
@@ -125,11 +125,11 @@ func significant(acf []float64, m, n int) bool {
 	return acf[m] > min(limit, 0.9) && acf[m] > 0.1
 }
 
-// peak returns the lag of the highest significant local maximum of the autocorrelation.
-func peak(acf []float64, n int) int {
+// highestPeak returns the lag of the highest significant local maximum of the autocorrelation.
+func highestPeak(acf []float64, n int) int {
 	found, height := 0, 0.3
 	for k := 4; k < min(len(acf)-1, n/3); k++ {
-		if acf[k] > acf[k-1] && acf[k] >= acf[k+1] && acf[k] > height*1.05 && significant(acf, k, n) {
+		if acf[k] > acf[k-1] && acf[k] >= acf[k+1] && acf[k] > height*1.05 && isSignificant(acf, k, n) {
 			found, height = k, acf[k]
 		}
 	}
@@ -226,10 +226,10 @@ func fft(x []complex128) {
 	}
 }
 
-// multiplicative reports whether the daily swing grows with the level, which means that the slope of log swing
+// isMultiplicative reports whether the daily swing grows with the level, which means that the slope of log swing
 // on log level exceeds one half. It returns false for series with idle times or bursts far from the median,
 // because logarithms make their forecasts worse.
-func multiplicative(y []float64, m int) bool {
+func isMultiplicative(y []float64, m int) bool {
 	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
 		return false
 	}
@@ -261,9 +261,9 @@ func multiplicative(y []float64, m int) bool {
 // shiftedDays is the maximum age in days of a new level that counts as a shift.
 const shiftedDays = 7
 
-// levelShift reports whether the level changed two to seven days ago. The medians of the days since
+// hasLevelShift reports whether the level changed two to seven days ago. The medians of the days since
 // must lie outside the medians of the two weeks before, by more than their whole range.
-func levelShift(p prepared) bool {
+func hasLevelShift(p prepared) bool {
 	if p.day == 0 {
 		return false
 	}

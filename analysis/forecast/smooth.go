@@ -9,10 +9,10 @@ import (
 // dampedTrend is exponential smoothing with an additive damped trend, ETS(A,Ad,N).
 type dampedTrend struct{ alpha, beta, phi float64 }
 
-// run returns the sum of squared one-step errors and the final level and slope. Errors are clipped at limit.
-func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64) {
+// smooth returns the sum of squared one-step errors and the final level and slope. Errors are clipped at limit.
+func (p dampedTrend) smooth(y []float64, limit float64) (sse, level, slope float64) {
 	level = y[0]
-	c := clipper{limit: limit}
+	c := errorClipper{limit: limit}
 	for _, v := range y[1:] {
 		f := level + p.phi*slope
 		e := c.clip(v - f)
@@ -23,16 +23,16 @@ func (p dampedTrend) run(y []float64, limit float64) (sse, level, slope float64)
 	return sse, level, slope
 }
 
-// clipper limits errors, so that outliers do not move a level. Several errors in a row on one side mean that the level has moved.
-type clipper struct {
+// errorClipper limits errors, so that outliers do not move a level. Several errors in a row on one side mean that the level has moved.
+type errorClipper struct {
 	limit float64
 	same  float64 // how many in a row were beyond the limit, with their sign
 }
 
-// moved is the number of errors in a row beyond the limit that are no outliers.
-const moved = 4
+// shiftedErrors is the number of consecutive errors beyond the limit from which the level counts as moved.
+const shiftedErrors = 4
 
-func (c *clipper) clip(e float64) float64 {
+func (c *errorClipper) clip(e float64) float64 {
 	switch {
 	case math.Abs(e) <= c.limit:
 		c.same = 0
@@ -40,7 +40,7 @@ func (c *clipper) clip(e float64) float64 {
 	case c.same*e < 0:
 		c.same = 0
 	}
-	if c.same += math.Copysign(1, e); math.Abs(c.same) >= moved {
+	if c.same += math.Copysign(1, e); math.Abs(c.same) >= shiftedErrors {
 		return e
 	}
 	return math.Copysign(c.limit, e)
@@ -52,7 +52,7 @@ func fitDamped(y []float64, limit float64) dampedTrend {
 		return dampedTrend{alpha: 0.01 + 0.98*toUnitInterval(x[0]), beta: 0.5 * toUnitInterval(x[1]), phi: 0.8 + 0.18*toUnitInterval(x[2])}
 	}
 	x := nelderMead([]float64{0, -2, 0}, 60, func(x []float64) float64 {
-		sse, _, _ := of(x).run(y, limit)
+		sse, _, _ := of(x).smooth(y, limit)
 		return sse
 	})
 	return of(x)
@@ -65,7 +65,7 @@ func toUnitInterval(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 func smoothSimply(y []float64, limit float64) (alpha, level float64) {
 	bestSSE := math.Inf(1)
 	for _, a := range []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 0.95} {
-		l, sse, c := y[0], 0.0, clipper{limit: limit}
+		l, sse, c := y[0], 0.0, errorClipper{limit: limit}
 		for _, v := range y[1:] {
 			e := c.clip(v - l)
 			sse += e * e

@@ -13,8 +13,8 @@ type decomposition struct {
 	periods  []int
 }
 
-// next returns the seasonal component of a step after the end, from the last cycle.
-func (d *decomposition) next(k int) float64 {
+// seasonAt returns the seasonal component of a step after the end, from the last cycle.
+func (d *decomposition) seasonAt(k int) float64 {
 	sum := 0.0
 	for i, s := range d.seasons {
 		m := d.periods[i]
@@ -42,17 +42,17 @@ func mstl(y []float64, periods []int) *decomposition {
 	for round := range rounds {
 		for i, m := range periods {
 			if round > 0 {
-				add(d.adjusted, d.seasons[i], 1)
+				addScaled(d.adjusted, d.seasons[i], 1)
 			}
 			var s stl
-			d.seasons[i] = s.run(d.adjusted, m, 7+4*(i+1))
-			add(d.adjusted, d.seasons[i], -1)
+			d.seasons[i] = s.fitSeason(d.adjusted, m, 7+4*(i+1))
+			addScaled(d.adjusted, d.seasons[i], -1)
 		}
 	}
 	return d
 }
 
-func add(y, by []float64, factor float64) {
+func addScaled(y, by []float64, factor float64) {
 	for i := range y {
 		y[i] += factor * by[i]
 	}
@@ -65,14 +65,14 @@ type stl struct {
 
 const outerLoops = 2
 
-// run returns the season of period m, smoothed over window cycles.
-func (s *stl) run(y []float64, m, window int) []float64 {
+// fitSeason returns the season of period m, smoothed over window cycles.
+func (s *stl) fitSeason(y []float64, m, window int) []float64 {
 	n := len(y)
 	trend := make([]float64, n)
 	season := make([]float64, n)
 	s.detrended, s.cycle, s.low = make([]float64, n), make([]float64, n+2*m), make([]float64, n+2*m)
 	s.buffer = make([]float64, n+2*m)
-	trendWindow := odd(1.5 * float64(m) / (1 - 1.5/float64(window)))
+	trendWindow := nextOdd(1.5 * float64(m) / (1 - 1.5/float64(window)))
 	for outer := range outerLoops {
 		for i := range y {
 			s.detrended[i] = y[i] - trend[i]
@@ -85,13 +85,13 @@ func (s *stl) run(y []float64, m, window int) []float64 {
 		}
 		loess(s.detrended, s.weights, trendWindow, max(1, trendWindow/8), trend)
 		if outer < outerLoops-1 {
-			s.robustness(y, trend, season)
+			s.setRobustness(y, trend, season)
 		}
 	}
 	return season
 }
 
-func odd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
+func nextOdd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
 
 // smoothPhases smooths the values of each phase of the period, extending one period beyond both ends.
 func (s *stl) smoothPhases(m, window int) {
@@ -147,8 +147,8 @@ func movingAverage(y []float64, n int, out []float64) []float64 {
 	return out
 }
 
-// robustness sets bisquare weights from the remainder.
-func (s *stl) robustness(y, trend, season []float64) {
+// setRobustness sets bisquare weights from the remainder.
+func (s *stl) setRobustness(y, trend, season []float64) {
 	if s.weights == nil {
 		s.weights = make([]float64, len(y))
 	}

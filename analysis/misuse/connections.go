@@ -19,7 +19,7 @@ func (c *ManyConnectionsRule) lines() (least map[string]float64, folded bool) {
 // server or a metadata server. It ignores services, because many connections are normal for them. If only the total is
 // known, it takes the mean rate over the whole run.
 func (c *ManyConnectionsRule) judge(w *Workload, _ *Policy) []Finding {
-	if !workload.Kind(w.Kind).Person() || exempt(c.Exempt, w.Owner) {
+	if !workload.Kind(w.Kind).Person() || isExempt(c.Exempt, w.Owner) {
 		return nil
 	}
 	return sustainedRule{rule: ManyConnections, part: "tcp", key: "many-connections",
@@ -45,8 +45,8 @@ func (r sustainedRule) findings(w *Workload) []Finding {
 	if !found {
 		return nil
 	}
-	return []Finding{w.finding(r.rule, highIf(Medium, s.mean >= r.high), r.part, r.key,
-		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.period()},
+	return []Finding{w.newFinding(r.rule, highIf(Medium, s.mean >= r.high), r.part, r.key,
+		phrase.Words{"rate": phrase.Number(s.mean, "1/s", format.Count(math.Round(s.mean))), "when": s.formatPeriod()},
 		Evidence{Text: r.what, Value: s.mean, Unit: "1/s", Limit: limit(r.rate)},
 		Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(r.minimum.Seconds())})}
 }

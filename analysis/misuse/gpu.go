@@ -24,7 +24,7 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			return nil
 		}
 		share := *w.CoresMean / *w.NodeCores
-		out = append(out, w.finding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": phrase.Percent(share)},
+		out = append(out, w.newFinding(GPUUnused, Medium, "cpu", "gpu-unused.cpu", phrase.Words{"share": phrase.Percent(share)},
 			Evidence{Text: "share of the node's CPUs", Value: share, Unit: "ratio", Limit: limit(m.CPUShare)},
 			Evidence{Text: "GPU time", Value: 0, Unit: "seconds"}, lasted(m.Minimum)))
 	case isKnown(w.GPUSeconds) && !w.GPUInexact && wall >= m.GPUMinimum.Seconds():
@@ -37,7 +37,7 @@ func (m *GPUUnusedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if *w.GPUSeconds == 0 {
 			key = "gpu-unused.never"
 		}
-		out = append(out, w.finding(GPUUnused, highIf(Medium, held >= m.GPUHighHours*3600), "gpu", key,
+		out = append(out, w.newFinding(GPUUnused, highIf(Medium, held >= m.GPUHighHours*3600), "gpu", key,
 			phrase.Words{"gpus": its(*w.GPUs, "GPU"), "busy": phrase.Percent(busy)},
 			Evidence{Text: "GPUs busy", Value: busy, Unit: "ratio", Limit: limit(m.GPUBusy)},
 			Evidence{Text: "GPU time allocated", Value: held, Unit: "gpu-seconds"},

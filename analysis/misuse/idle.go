@@ -14,7 +14,7 @@ func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
 			e = append(e, Evidence{Text: "GPU time allocated and not used", Value: max(w.Wall()**w.GPUs-*w.GPUSeconds, 0),
 				Unit: "gpu-seconds", Wasted: true})
 		}
-		out = append(out, w.finding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)}, e...))
+		out = append(out, w.newFinding(IdleAllocation, High, "gpu", "idle-allocation.gpu", phrase.Words{"span": Span(*w.IdleGPU)}, e...))
 	}
 	if w.State == "running" && w.Reports && (w.CPUSeconds == nil || w.Empty != nil) {
 		key, span := "idle-allocation.never", w.Wall()
@@ -28,7 +28,7 @@ func (d *IdleAllocationRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if isKnown(w.Cores) {
 			e = append(e, Evidence{Text: "allocated and not used", Value: span * *w.Cores, Unit: "core-seconds", Wasted: true})
 		}
-		out = append(out, w.finding(IdleAllocation, High, "allocation", key, phrase.Words{"span": Span(span)}, e...))
+		out = append(out, w.newFinding(IdleAllocation, High, "allocation", key, phrase.Words{"span": Span(span)}, e...))
 	}
 	return out
 }

@@ -44,7 +44,7 @@ func (b *ImbalanceRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if x := k.wasted(float64(idle), float64(len(k.by))); x.Value > 0 {
 			e = append(e, x)
 		}
-		out = append(out, w.finding(Imbalance, highIf(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
+		out = append(out, w.newFinding(Imbalance, highIf(Medium, idle*2 >= len(k.by)), k.part, "imbalance",
 			phrase.Words{"idle": phrase.Count(float64(idle)), "all": phrase.Count(float64(len(k.by))), "what": k.what}, e...))
 	}
 	return append(out, w.unevenTasks(b)...)
@@ -63,8 +63,8 @@ func (t *StepTasks) otherMean() float64 { return max(t.CPUSeconds-t.Busiest, 0) 
 // unusedCoreSeconds returns the core-seconds that the other tasks left unused, compared with the busiest one.
 func (t *StepTasks) unusedCoreSeconds() float64 { return (t.Busiest - t.otherMean()) * (t.Tasks - 1) }
 
-// mostUnused is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
-const mostUnused = 0.5
+// minExplained is the minimum share of the unused allocation that idle tasks must explain; otherwise the request is to blame.
+const minExplained = 0.5
 
 // unevenTasks finds steps that have one task with much more work than the others on its node.
 func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
@@ -82,11 +82,11 @@ func (w *Workload) unevenTasks(b *ImbalanceRule) []Finding {
 			worst = t
 		}
 	}
-	if worst == nil || isKnown(w.Cores) && isKnown(w.CPUSeconds) && unused < mostUnused*(*w.Cores*wall-*w.CPUSeconds) {
+	if worst == nil || isKnown(w.Cores) && isKnown(w.CPUSeconds) && unused < minExplained*(*w.Cores*wall-*w.CPUSeconds) {
 		return nil
 	}
 	share := worst.otherMean() / worst.Busiest
-	return []Finding{w.finding(Imbalance, highIf(Medium, share < b.Idle), "tasks", "imbalance.tasks",
+	return []Finding{w.newFinding(Imbalance, highIf(Medium, share < b.Idle), "tasks", "imbalance.tasks",
 		phrase.Words{"tasks": phrase.Count(worst.Tasks), "step": worst.Step, "node": worst.Node, "busiest": phrase.Time(worst.Busiest),
 			"rest": phrase.Time(worst.otherMean())},
 		Evidence{Text: "CPU time of the other tasks, on average, beside the busiest's", Value: share, Unit: "ratio",

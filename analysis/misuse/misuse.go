@@ -118,7 +118,7 @@ func (w *Workload) Wall() float64 {
 	return math.Max(0, wall)
 }
 
-func (w *Workload) finding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
+func (w *Workload) newFinding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
 	f := Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, First: w.Start, Last: w.Last,
 		Evidence: e}
 	f.SetText(sentence(key, words))
@@ -139,13 +139,13 @@ type Passed struct {
 // including passed. policy returns the policy for work on nodes of a partition, which may be empty.
 func Judge(list []Workload, passed []Passed, policy func(partition string, nodes []string) *Policy) []Finding {
 	var out []Finding
-	small := map[[2]string]*heap{}
+	small := map[[2]string]*smallWork{}
 	for i := range list {
 		w := &list[i]
 		p := policy(w.Partition, w.Nodes)
 		var found []Finding
-		p.judges(func(j judge, n Needs) {
-			if n.judges(w) {
+		p.eachRule(func(j judge, n Needs) {
+			if n.matches(w) {
 				found = append(found, j.judge(w, p)...)
 			}
 		})
@@ -159,16 +159,17 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 	}
 	out = append(out, smallJobs(small)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner, b.Owner),
+		return cmp.Or(cmp.Compare(severityRank(a.Severity), severityRank(b.Severity)), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Owner,
+			b.Owner),
 			cmp.Compare(a.Workload, b.Workload))
 	})
 	return out
 }
 
 // Graver reports whether severity a is higher than b.
-func Graver(a, b string) bool { return rank(Severity(a)) < rank(Severity(b)) }
+func Graver(a, b string) bool { return severityRank(Severity(a)) < severityRank(Severity(b)) }
 
-func rank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
+func severityRank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
 
 func isKnown(v *float64) bool { return v != nil && !math.IsNaN(*v) }
 

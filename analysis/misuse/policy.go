@@ -13,8 +13,8 @@ type Duration time.Duration
 // Seconds returns the duration in seconds.
 func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
-// text formats the duration in the usual notation: 1m, 1h30m, 2.5s.
-func (d Duration) text() string {
+// format formats the duration in the usual notation: 1m, 1h30m, 2.5s.
+func (d Duration) format() string {
 	x := time.Duration(d)
 	switch {
 	case x >= 10*time.Second:
@@ -51,9 +51,9 @@ type OverShareRule struct {
 }
 
 // Exempts reports whether an owner is exempt.
-func (r *OverShareRule) Exempts(owner string) bool { return exempt(r.Exempt, owner) }
+func (r *OverShareRule) Exempts(owner string) bool { return isExempt(r.Exempt, owner) }
 
-func exempt(patterns []string, owner string) bool {
+func isExempt(patterns []string, owner string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		ok, err := path.Match(p, owner)
 		return ok && err == nil

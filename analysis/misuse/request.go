@@ -8,8 +8,7 @@ import (
 )
 
 // unusedShare returns the used share of an allocation, and the unused amount times the wall time. given and used are the allocated and
-// the used
-// amount, and least is the smallest allocation that is judged. The share is NaN if it is unknown or not judged.
+// the used amount, and least is the smallest allocation that is judged. The share is NaN if it is unknown or not judged.
 func unusedShare(given, used *float64, least, wall float64, inexact bool) (share, amount float64) {
 	if inexact || !isKnown(given) || !isKnown(used) || *given < least || *given <= 0 {
 		return math.NaN(), 0
@@ -46,7 +45,7 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if *w.CoresP95 < idleCores {
 			key = "over-requested.idle"
 		}
-		out = append(out, w.finding(OverRequested, highIf(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
+		out = append(out, w.newFinding(OverRequested, highIf(Medium, wasted >= 10*g.CoreHours*3600), "cpu", key,
 			phrase.Words{"was": w.was(), "allocated": quantity(*w.Cores, "core"), "p95": phrase.AtMost(*w.CoresP95)},
 			Evidence{Text: "p95 of the cores allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "core-seconds", Limit: limit(g.CoreHours * 3600), Wasted: true}))
@@ -54,7 +53,7 @@ func (g *OverRequestedRule) judge(w *Workload, _ *Policy) (out []Finding) {
 	need := w.peakNeed()
 	if share, wasted := unusedShare(w.Memory, need, g.MinMemory, wall, w.MemoryInexact || w.Squeezed); share < g.Share &&
 		wasted >= g.GiBHours*3600*(1<<30) {
-		out = append(out, w.finding(OverRequested, Low, "memory", "over-requested.memory",
+		out = append(out, w.newFinding(OverRequested, Low, "memory", "over-requested.memory",
 			phrase.Words{"was": w.was(), "allocated": phrase.Bytes(*w.Memory), "peak": phrase.Bytes(*need)},
 			Evidence{Text: "peak of the memory allocated", Value: share, Unit: "ratio", Limit: limit(g.Share)},
 			Evidence{Text: "allocated and not used", Value: wasted, Unit: "byte-seconds", Limit: limit(g.GiBHours * 3600 * (1 << 30)),

@@ -94,15 +94,15 @@ func Shows(rule, part string) (out []Show) {
 	return out
 }
 
-// Needs are the runs that a rule judges.
+// Needs selects the runs that a rule judges.
 type Needs struct {
 	Ran     Duration // a shorter run is not judged
 	Running bool     // only running work is judged
 	Waiting bool     // jobs that can never start are judged, and nothing else
 }
 
-// judges reports whether the rule judges a run.
-func (n *Needs) judges(w *Workload) bool {
+// matches reports whether the rule judges a run.
+func (n *Needs) matches(w *Workload) bool {
 	if n.Waiting {
 		return len(w.Stuck) > 0
 	}
@@ -123,15 +123,16 @@ type judge interface {
 	judge(w *Workload, p *Policy) []Finding
 }
 
-// sustained is a rule about figures over time: rates of counters, or of a peak of memory the share of the memory of the run.
+// sustained is a rule about figures over time. A counter becomes a rate, and a peak of memory becomes a share of the memory of
+// the run.
 type sustained interface {
 	// lines returns the figures that are read over time, by key, with the minimum total of a run,
 	// and whether they are also read for sums of short work.
 	lines() (least map[string]float64, folded bool)
 }
 
-// judges calls f with the rules about single runs that are on.
-func (p *Policy) judges(f func(j judge, n Needs)) {
+// eachRule calls f with each enabled rule about single runs.
+func (p *Policy) eachRule(f func(j judge, n Needs)) {
 	for _, r := range p.rules() {
 		if j, ok := r.(judge); ok {
 			if n, on := j.needs(); on {
@@ -143,7 +144,7 @@ func (p *Policy) judges(f func(j judge, n Needs)) {
 
 // shortest returns the run time of the shortest run that a rule with matching needs judges, limited to most.
 func (p *Policy) shortest(most Duration, match func(Needs) bool) Duration {
-	p.judges(func(_ judge, n Needs) {
+	p.eachRule(func(_ judge, n Needs) {
 		if !n.Waiting && match(n) {
 			most = min(most, n.Ran)
 		}
@@ -172,14 +173,14 @@ func Lines() (out []Followed) {
 	return out
 }
 
-// firstNames are the first names of rules: the id of a finding hashes them, so that ids outlive names.
-var firstNames = map[string]string{
+// originalNames are the first names of rules: the id of a finding hashes them, so that ids outlive names.
+var originalNames = map[string]string{
 	OverShare: "hog", GPUUnused: "misfit", OverRequested: "greedy", IdleAllocation: "deadweight", ManySmallJobs: "vampire",
 	MemoryThrashing: "thrash",
 }
 
 // Key returns the part of a finding's id that identifies its rule.
-func Key(rule string) string { return cmp.Or(firstNames[rule], rule) }
+func Key(rule string) string { return cmp.Or(originalNames[rule], rule) }
 
 // perSecond returns a total divided by seconds, or NaN if the total is unknown.
 func perSecond(total *float64, seconds float64) float64 {

@@ -6,8 +6,8 @@ import (
 	"reckon/internal/phrase"
 )
 
-// heap sums up the small workloads of an owner.
-type heap struct {
+// smallWork sums up the small workloads of an owner.
+type smallWork struct {
 	policy           *Policy
 	owner, site      string
 	coreSeconds, cpu float64
@@ -17,12 +17,12 @@ type heap struct {
 }
 
 // addSmallWork adds a workload that breaks no rule by itself to its owner's.
-func addSmallWork(all map[[2]string]*heap, w *Workload, p *Policy) {
+func addSmallWork(all map[[2]string]*smallWork, w *Workload, p *Policy) {
 	v := p.ManySmallJobs
-	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || exempt(v.Exempt, w.Owner) {
+	if !v.On || w.Owner == "" || w.Running || w.State == "pending" || isExempt(v.Exempt, w.Owner) {
 		return
 	}
-	h := heapOf(all, w.Site, w.Owner, p, w.Start, w.Last)
+	h := findSmallWork(all, w.Site, w.Owner, p, w.Start, w.Last)
 	// Requests too small to matter individually add up.
 	if share, wasted := unusedShare(w.Cores, w.CoresP95, 0, w.Wall(), w.CPUInexact); share < p.OverRequested.Share {
 		h.wasted++
@@ -38,22 +38,22 @@ func addSmallWork(all map[[2]string]*heap, w *Workload, p *Policy) {
 }
 
 // gatherPassed adds short-lived workloads, all of them short, to their owner's.
-func gatherPassed(all map[[2]string]*heap, s *Passed, p *Policy) {
-	if !p.ManySmallJobs.On || s.Owner == "" || exempt(p.ManySmallJobs.Exempt, s.Owner) {
+func gatherPassed(all map[[2]string]*smallWork, s *Passed, p *Policy) {
+	if !p.ManySmallJobs.On || s.Owner == "" || isExempt(p.ManySmallJobs.Exempt, s.Owner) {
 		return
 	}
-	h := heapOf(all, s.Site, s.Owner, p, s.First, s.Last)
+	h := findSmallWork(all, s.Site, s.Owner, p, s.First, s.Last)
 	h.short += s.Count
 	h.cpu += s.CPUSeconds
 	h.shortWall += s.WallSeconds
 }
 
-// heapOf returns the sums of an owner over a time range, creating them if necessary.
-func heapOf(all map[[2]string]*heap, site, owner string, p *Policy, first, last time.Time) *heap {
+// findSmallWork returns the sums of an owner over a time range, creating them if necessary.
+func findSmallWork(all map[[2]string]*smallWork, site, owner string, p *Policy, first, last time.Time) *smallWork {
 	k := [2]string{site, owner}
 	h := all[k]
 	if h == nil {
-		h = &heap{policy: p, owner: owner, site: site, first: first}
+		h = &smallWork{policy: p, owner: owner, site: site, first: first}
 		all[k] = h
 	}
 	if first.Before(h.first) {
@@ -66,7 +66,7 @@ func heapOf(all map[[2]string]*heap, site, owner string, p *Policy, first, last 
 }
 
 // smallJobs finds many small jobs that together break a rule that none breaks alone.
-func smallJobs(all map[[2]string]*heap) (out []Finding) {
+func smallJobs(all map[[2]string]*smallWork) (out []Finding) {
 	for _, h := range all {
 		v := h.policy.ManySmallJobs
 		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
@@ -83,8 +83,8 @@ func smallJobs(all map[[2]string]*heap) (out []Finding) {
 			f.Part = "short"
 			f.SetText(sentence("many-small-jobs.short",
 				phrase.Words{"jobs": quantity(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds",
-					v.Short.text()),
-					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).text())}))
+					v.Short.format()),
+					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).format())}))
 			f.Evidence = []Evidence{{Text: "short jobs", Value: float64(h.short), Unit: "count", Limit: limit(float64(v.ShortCount))},
 				{Text: "length of one, on average", Value: mean, Unit: "seconds", Limit: limit(v.Short.Seconds())},
 				{Text: "CPU time of all of them", Value: h.cpu, Unit: "seconds"}}

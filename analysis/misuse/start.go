@@ -11,7 +11,7 @@ func (c *CannotStartRule) needs() (Needs, bool) { return Needs{Waiting: true}, c
 // also finds pods with a container that does not start.
 func (c *CannotStartRule) judge(w *Workload, _ *Policy) []Finding {
 	if wall := w.Wall(); w.Running && wall >= c.Minimum.Seconds() {
-		return []Finding{w.finding(CannotStart, Medium, "container", "cannot-start.container", phrase.Words{"why": w.Stuck},
+		return []Finding{w.newFinding(CannotStart, Medium, "container", "cannot-start.container", phrase.Words{"why": w.Stuck},
 			Evidence{Text: "since its start", Value: wall, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
 	}
 	if w.Waited < c.Minimum.Seconds() {
@@ -21,6 +21,6 @@ func (c *CannotStartRule) judge(w *Workload, _ *Policy) []Finding {
 	if workload.ID(w.ID).Kind().Pod() { // another node may come, or room on one
 		part, key = "pod", "cannot-start.pod"
 	}
-	return []Finding{w.finding(CannotStart, Medium, part, key, phrase.Words{"span": Span(w.Waited), "why": w.Stuck},
+	return []Finding{w.newFinding(CannotStart, Medium, part, key, phrase.Words{"span": Span(w.Waited), "why": w.Stuck},
 		Evidence{Text: "waiting for", Value: w.Waited, Unit: "seconds", Limit: limit(c.Minimum.Seconds())})}
 }

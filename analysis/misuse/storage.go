@@ -15,7 +15,7 @@ func (c *StoragePatternRule) lines() (least map[string]float64, folded bool) {
 // judge finds access patterns that burden the storage more than the data requires: metadata
 // operations in a loop, rereading the same data, and one node that writes for all.
 func (c *StoragePatternRule) judge(w *Workload, _ *Policy) (out []Finding) {
-	if exempt(c.Exempt, w.Owner) {
+	if isExempt(c.Exempt, w.Owner) {
 		return nil
 	}
 	return append(append(w.metadataStorm(c), w.readsAgain(c)...), w.oneWriter(c)...)
@@ -37,7 +37,7 @@ func (w *Workload) readsAgain(c *StoragePatternRule) []Finding {
 	if !(share >= c.Again) {
 		return nil
 	}
-	return []Finding{w.finding(StoragePattern, Low, "again", "storage-pattern.again",
+	return []Finding{w.newFinding(StoragePattern, Low, "again", "storage-pattern.again",
 		phrase.Words{"share": phrase.Percent(share), "read": phrase.Bytes(*w.ReadBytes)},
 		Evidence{Text: "share that had been in memory shortly before", Value: share, Unit: "ratio", Limit: limit(c.Again)})}
 }
@@ -54,7 +54,7 @@ func (w *Workload) oneWriter(c *StoragePatternRule) []Finding {
 	if !(sum >= c.Bytes) || most < c.WriterShare*sum {
 		return nil
 	}
-	return []Finding{w.finding(StoragePattern, Low, "writer", "storage-pattern.writer",
+	return []Finding{w.newFinding(StoragePattern, Low, "writer", "storage-pattern.writer",
 		phrase.Words{"nodes": phrase.Count(float64(len(w.PerNodeWritten))), "share": phrase.Percent(most / sum),
 			"written": phrase.Bytes(sum)},
 		Evidence{Text: "share of the node that writes most", Value: most / sum, Unit: "ratio", Limit: limit(c.WriterShare)})}

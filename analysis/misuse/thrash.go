@@ -65,8 +65,8 @@ func (l *Line) stretchAbove(limit float64, window time.Duration) (s interval, fo
 	return s, found
 }
 
-// period formats the time of a stretch for people, in UTC, as all times of the server.
-func (s *interval) period() phrase.Text {
+// formatPeriod formats the time of a stretch for people, in UTC, as all times of the server.
+func (s *interval) formatPeriod() phrase.Text {
 	return phrase.Join("for ", Span(s.seconds), " from ", phrase.Moment(s.first, "2006-01-02 15:04"), " UTC on")
 }
 
@@ -89,7 +89,7 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		mean               float64 // over the whole run; NaN if unknown
 	}{
 		{"faults", "major faults in that time", "1/s", Medium, w.Lines["major_faults"], t.FaultRate, perSecond(w.MajorFaults, wall)},
-		{"swap", "swapped out in that time", "ratio", Medium, w.Lines["swap_peak_bytes"], t.SwapShare, w.swapped()},
+		{"swap", "swapped out in that time", "ratio", Medium, w.Lines["swap_peak_bytes"], t.SwapShare, w.swappedBytes()},
 		{"quota", "throttled by the quota in that time", "ratio", Low, w.Lines["cpu_throttled_seconds"], t.ThrottledShare,
 			perSecond(w.ThrottledSeconds, wall)},
 	} {
@@ -101,9 +101,9 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 		if !found || k.part == "swap" && (!isKnown(w.SwapBytes) || *w.SwapBytes < leastSwap) {
 			continue
 		}
-		out = append(out, w.finding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
+		out = append(out, w.newFinding(MemoryThrashing, k.severity, k.part, "memory-thrashing."+k.part,
 			phrase.Words{"rate": phrase.Number(s.mean, k.unit, format.Count(math.Round(s.mean))), "share": phrase.Percent(s.mean),
-				"when": s.period()},
+				"when": s.formatPeriod()},
 			Evidence{Text: k.figure, Value: s.mean, Unit: k.unit, Limit: limit(k.limit)},
 			Evidence{Text: "for", Value: s.seconds, Unit: "seconds", Limit: limit(t.Minimum.Seconds())}))
 	}
@@ -113,7 +113,7 @@ func (t *MemoryThrashingRule) judge(w *Workload, _ *Policy) (out []Finding) {
 // leastSwap is the minimum swap for a finding in bytes. The pages of sleeping programs are swapped out permanently.
 const leastSwap = 64 << 20
 
-func (w *Workload) swapped() float64 {
+func (w *Workload) swappedBytes() float64 {
 	if !isKnown(w.SwapBytes) || !isKnown(w.MemoryPeakBytes) {
 		return math.NaN()
 	}

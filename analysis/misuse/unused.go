@@ -58,8 +58,8 @@ func (h *Holding) Add(o *Holding) {
 	}
 }
 
-// unit returns the unit of a resource in evidence, and its hours.
-func unit(resource int) (unit string, hour float64) {
+// resourceUnit returns the unit of a resource in evidence, and its hours.
+func resourceUnit(resource int) (unit string, hour float64) {
 	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
 }
 
@@ -72,7 +72,7 @@ func (u *UnusedOverTimeRule) leastHours(h *Holding) [resources]float64 {
 // length.
 func (u *UnusedOverTimeRule) brokenResources(h *Holding, pace float64) (out []int) {
 	for i, least := range u.leastHours(h) {
-		if _, hour := unit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
+		if _, hour := resourceUnit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
 			out = append(out, i)
 		}
 	}
@@ -87,22 +87,22 @@ type Period struct {
 	Report bool
 }
 
-// unused is an owner, or one name of an owner, under one policy.
-type unused struct {
+// ownerWork is an owner, or one name of an owner, under one policy.
+type ownerWork struct {
 	rule              *UnusedOverTimeRule
 	site, owner, name string
 }
 
-// sumsOf adds up holdings by owner and by owner and name.
-func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holding {
-	sums := map[unused]*Holding{}
+// sumByOwner adds up holdings by owner and by owner and name.
+func sumByOwner(p *Period, policy func(partition string) *Policy) map[ownerWork]*Holding {
+	sums := map[ownerWork]*Holding{}
 	for k := range p.Holdings {
 		h := &p.Holdings[k]
 		rule := &policy(h.Partition).UnusedOverTime
-		if !rule.On || h.Owner == "" || exempt(rule.Exempt, h.Owner) {
+		if !rule.On || h.Owner == "" || isExempt(rule.Exempt, h.Owner) {
 			continue
 		}
-		of := []unused{{rule, h.Site, h.Owner, ""}, {rule, h.Site, h.Owner, h.Name}}
+		of := []ownerWork{{rule, h.Site, h.Owner, ""}, {rule, h.Site, h.Owner, h.Name}}
 		for _, u := range slices.Compact(of) {
 			if sums[u] == nil {
 				sums[u] = &Holding{Site: h.Site, Owner: h.Owner, Name: u.name}
@@ -121,18 +121,18 @@ func sumsOf(p *Period, policy func(partition string) *Policy) map[unused]*Holdin
 // first has the same pace. For owners who use enough in total, it finds the names of runs that do not. Owners with
 // running work come first; then the order is by waste.
 func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
-	sums := make([]map[unused]*Holding, len(periods))
+	sums := make([]map[ownerWork]*Holding, len(periods))
 	for i := range periods {
-		sums[i] = sumsOf(&periods[i], policy)
+		sums[i] = sumByOwner(&periods[i], policy)
 	}
-	found := map[unused]bool{}
+	found := map[ownerWork]bool{}
 	var list []Finding
-	order := map[string][2]float64{}                                      // whether something runs, and the cost
-	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b unused) int { // owners before names
+	order := map[string][2]float64{}                                         // whether something runs, and the cost
+	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b ownerWork) int { // owners before names
 		return cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.owner, b.owner), cmp.Compare(a.name, b.name))
 	})
 	for _, of := range keys {
-		if found[unused{of.rule, of.site, of.owner, ""}] {
+		if found[ownerWork{of.rule, of.site, of.owner, ""}] {
 			continue // all work of the owner is found
 		}
 		week := sums[0][of]
@@ -153,12 +153,12 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		cost := 0.0
 		var amounts phrase.Text
 		for _, r := range broken {
-			name, hour := unit(r)
+			name, hour := resourceUnit(r)
 			least := of.rule.leastHours(h)[r]
 			f.Severity = highIf(f.Severity, h.Unused[r] >= 10*least*hour)
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
 				" of the ",
-				quantity(math.Round(h.Held[r]/hour), hourly[r]))
+				quantity(math.Round(h.Held[r]/hour), hourNames[r]))
 			f.Evidence = append(f.Evidence,
 				Evidence{Text: "allocated and not used " + periodText(&periods[at]), Value: h.Unused[r], Unit: name,
 					Limit:  limit(least * hour),
@@ -192,8 +192,8 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 			more, most := evidenceByName(sums[at], of, broken[0])
 			f.Evidence = append(f.Evidence, more...)
 			if len(more) > 1 {
-				_, hour := unit(broken[0])
-				amount := quantity(math.Round(most.Unused[broken[0]]/hour), hourly[broken[0]])
+				_, hour := resourceUnit(broken[0])
+				amount := quantity(math.Round(most.Unused[broken[0]]/hour), hourNames[broken[0]])
 				words["names"] = phrase.Join(", the largest part (", amount, ") in "+most.Name)
 			}
 		}
@@ -208,8 +208,8 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 	return list
 }
 
-// hourly names an hour of each resource that is held.
-var hourly = [...]string{"core-hour", "GPU-hour", "GiB-hour"}
+// hourNames names an hour of each resource that is held.
+var hourNames = [...]string{"core-hour", "GPU-hour", "GiB-hour"}
 
 // AllOfOwner is the part of a finding of [UnusedOverTime] about all work of an owner. For runs of one name, the part is that name.
 const AllOfOwner = "all"
@@ -221,15 +221,15 @@ func periodText(p *Period) string {
 	return fmt.Sprintf("in %s", quantity(math.Round(p.To.Sub(p.From).Hours()/24), "day"))
 }
 
-// mostNames is the number of names of runs that a finding lists.
-const mostNames = 5
+// maxNames is the number of names of runs that a finding lists.
+const maxNames = 5
 
 // evidenceByName lists the runs by which an owner left most of a resource unused, summed by name, with running ones first. most
 // is the name with the largest unused amount.
-func evidenceByName(sums map[unused]*Holding, of unused, resource int) (out []Evidence, most *Holding) {
+func evidenceByName(sums map[ownerWork]*Holding, of ownerWork, resource int) (out []Evidence, most *Holding) {
 	var list []*Holding
 	for u, h := range sums {
-		if u.name != "" && h.Unused[resource] > 0 && (u == unused{of.rule, of.site, of.owner, u.name}) {
+		if u.name != "" && h.Unused[resource] > 0 && (u == ownerWork{of.rule, of.site, of.owner, u.name}) {
 			list = append(list, h)
 		}
 	}
@@ -239,9 +239,9 @@ func evidenceByName(sums map[unused]*Holding, of unused, resource int) (out []Ev
 	if len(list) > 0 {
 		most = list[0]
 	}
-	list = list[:min(len(list), mostNames)]
+	list = list[:min(len(list), maxNames)]
 	slices.SortStableFunc(list, func(a, b *Holding) int { return min(b.Running, 1) - min(a.Running, 1) })
-	name, _ := unit(resource)
+	name, _ := resourceUnit(resource)
 	for _, h := range list {
 		out = append(out, Evidence{Text: "runs of " + h.Name, Value: h.Unused[resource], Unit: name})
 	}

@@ -168,7 +168,7 @@ func perNode(v *float64, nodes float64) *float64 {
 	return new(*v / max(nodes, 1))
 }
 
-func needOf(runs []Run) Need {
+func largestNeed(runs []Run) Need {
 	value := func(of func(*Run) *float64) float64 {
 		if v := weightedQuantile(runs, 0.95, of); v != nil {
 			return *v
@@ -241,13 +241,14 @@ func Judge(w *Work, shapes []Shape, waits Waits, from, until time.Time) (Result,
 	}
 	month := 30 * 24 / max(until.Sub(from).Hours(), 1)
 	j.FreedCores, j.FreedGPUs = j.FreedCores*month, j.GPUHours*month
-	j.Need, j.Here = needOf(j.here), waitHere(j.source, j.here)
+	j.Need, j.Here = largestNeed(j.here), waitHere(j.source, j.here)
 	j.JoulesHere = weightedQuantile(j.here, 0.5, func(r *Run) *float64 { return r.JoulesPerCoreHour })
 	slices.SortStableFunc(j.here, func(a, b Run) int { return cmp.Compare(b.Hours, a.Hours) })
 	for i := range min(len(j.here), 5) {
 		j.Top = append(j.Top, j.here[i].ID)
 	}
-	for _, rule := range []func() error{j.gpuOff, j.gpuUp, j.cpuUp, j.memory, j.nodes, j.judgeLength, j.judgeSmall} {
+	for _, rule := range []func() error{j.suggestWithoutGPUs, j.suggestMoreGPUs, j.suggestMoreCores, j.suggestMemory, j.suggestNetwork,
+		j.suggestForLength, j.suggestForSmall} {
 		if err := rule(); err != nil || j.Rule != "" {
 			j.keepInPlace(until)
 			return j.Result, err
@@ -332,7 +333,7 @@ func (j *judge) chooseTarget(rule string, value float64, gpus bool, suits func(*
 			list = append(list, i)
 		}
 	}
-	slices.SortFunc(list, func(a, b int) int { return j.compare(a, b) })
+	slices.SortFunc(list, func(a, b int) int { return j.compareTargets(a, b) })
 	order := []string{"no-larger", "no-fit", "account", "wait-unknown", "wait"} // the farther, the more telling
 	for _, i := range list {
 		t, why := &j.shapes[i], ""
@@ -346,8 +347,8 @@ func (j *judge) chooseTarget(rule string, value float64, gpus bool, suits func(*
 		case len(t.Who) > 0 && !slices.Contains(t.Who, j.work.Account):
 			why = "account"
 		default:
-			there := j.wait(i, size)
-			if why = j.waitReason(there); why == "" {
+			there := j.targetWait(i, size)
+			if why = j.isWaitReason(there); why == "" {
 				j.To, j.There, j.Why = i, there, ""
 				return
 			}
@@ -358,15 +359,15 @@ func (j *judge) chooseTarget(rule string, value float64, gpus bool, suits func(*
 	}
 }
 
-func (j *judge) wait(i int, gpus float64) *Wait {
+func (j *judge) targetWait(i int, gpus float64) *Wait {
 	if w := j.waits(i, j.Need.SizeCores, gpus); w != nil {
 		return w
 	}
 	return j.shapes[i].FileWait
 }
 
-// waitReason reports whether waiting there is a reason to stay.
-func (j *judge) waitReason(there *Wait) string {
+// isWaitReason reports whether waiting there is a reason to stay.
+func (j *judge) isWaitReason(there *Wait) string {
 	switch {
 	case there == nil || j.Here == nil:
 		return "wait-unknown"
@@ -376,13 +377,13 @@ func (j *judge) waitReason(there *Wait) string {
 	return ""
 }
 
-// compare orders the targets a and b; the better one comes first. It prefers, in this order, the same cluster, shared
+// compareTargets orders the targets a and b; the better one comes first. It prefers, in this order, the same cluster, shared
 // nodes, fewer GPUs, cores and memory, no unneeded fast network, and a shorter wait.
-func (j *judge) compare(a, b int) int {
+func (j *judge) compareTargets(a, b int) int {
 	number := func(v *float64) float64 { return *cmp.Or(v, &infinite) }
 	order := func(i int) []float64 {
 		s, wait := &j.shapes[i], infinite
-		if w := j.wait(i, 0); w != nil {
+		if w := j.targetWait(i, 0); w != nil {
 			wait = w.Seconds
 		}
 		return []float64{one[s.Site != j.source.Site], one[s.Whole], number(s.GPUs), number(s.Cores),

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// gpuOff suggests a shape without GPUs for work that has GPUs, or a node with GPUs, and hardly uses them.
-func (j *judge) gpuOff() error {
+// suggestWithoutGPUs suggests a shape without GPUs for work that has GPUs, or a node with GPUs, and hardly uses them.
+func (j *judge) suggestWithoutGPUs() error {
 	s := j.source
 	if !j.holdsForMost(func(r *Run) bool {
 		return (r.GPUs > 0 || satisfies(s.GPUs, greaterThan(0))) && satisfies(r.GPUBusy,
@@ -24,9 +24,9 @@ func (j *judge) gpuOff() error {
 	return nil
 }
 
-// gpuUp proposes a shape with more GPUs or GPU memory. The workload's GPUs must be busy while work waited for them, or
+// suggestMoreGPUs proposes a shape with more GPUs or GPU memory. The workload's GPUs must be busy while work waited for them, or
 // their memory must be full. The condition on waiting does not apply to nodes without a batch system.
-func (j *judge) gpuUp() error {
+func (j *judge) suggestMoreGPUs() error {
 	s := j.source
 	if !satisfies(s.GPUs, greaterThan(0)) {
 		return nil
@@ -60,8 +60,9 @@ func (j *judge) gpuUp() error {
 	return nil
 }
 
-// cpuUp applies to work that uses all cores of its node or allocation, if more would help or other owners want these.
-func (j *judge) cpuUp() error {
+// suggestMoreCores suggests a shape with more cores for work that uses all cores of its node or allocation, if more cores would
+// help or other owners want these.
+func (j *judge) suggestMoreCores() error {
 	s := j.source
 	if s.Cores == nil || !j.holdsForMost(func(r *Run) bool {
 		limit := *s.Cores * r.Nodes
@@ -78,8 +79,8 @@ func (j *judge) cpuUp() error {
 	return nil
 }
 
-// memory applies to work that needs nearly all memory of a node, or little of a large one.
-func (j *judge) memory() error {
+// suggestMemory suggests another shape for work that needs nearly all memory of a node, or little memory of a large one.
+func (j *judge) suggestMemory() error {
 	s := j.source
 	if s.Memory == nil || satisfies(s.GPUs, greaterThan(0)) {
 		return nil
@@ -101,8 +102,8 @@ func (j *judge) memory() error {
 	return nil
 }
 
-// nodes applies to work on several nodes with a slow network.
-func (j *judge) nodes() error {
+// suggestNetwork suggests a shape with a fast network for work on several nodes with a slow one.
+func (j *judge) suggestNetwork() error {
 	s := j.source
 	if s.FastNetwork == nil || *s.FastNetwork || !j.holdsForMost(func(r *Run) bool { return r.Nodes > 1 }) {
 		return nil
@@ -114,8 +115,8 @@ func (j *judge) nodes() error {
 	return nil
 }
 
-// judgeLength: runs end at the limit of the partition, or are short and would wait less elsewhere.
-func (j *judge) judgeLength() error {
+// suggestForLength suggests another partition if runs end at the time limit, or are short and would wait less elsewhere.
+func (j *judge) suggestForLength() error {
 	s := j.source
 	if s.MaxTime == nil || j.Need.Seconds == nil {
 		return nil
@@ -134,8 +135,7 @@ func (j *judge) judgeLength() error {
 	alike := func(t *Shape) bool { return gpus || !satisfies(t.GPUs, greaterThan(0)) }
 	if j.holdsForMost(func(*Run) bool { return true }) && float64(cut) > cutShare*float64(ended) {
 		j.chooseTarget(Length, float64(cut)/float64(ended), gpus, func(t *Shape) bool {
-			return satisfies(t.MaxTime,
-				greaterThan(*s.MaxTime)) && alike(t)
+			return satisfies(t.MaxTime, greaterThan(*s.MaxTime)) && alike(t)
 		})
 		return nil
 	}
@@ -145,7 +145,8 @@ func (j *judge) judgeLength() error {
 	size := j.Need.SizeGPUs
 	was := j.Result
 	j.chooseTarget(Length, *j.Need.Seconds, gpus, func(t *Shape) bool {
-		there := j.wait(slices.IndexFunc(j.shapes, func(s Shape) bool { return s.Site == t.Site && s.Partition == t.Partition }), size)
+		there := j.targetWait(slices.IndexFunc(j.shapes, func(s Shape) bool { return s.Site == t.Site && s.Partition == t.Partition }),
+			size)
 		return satisfies(t.MaxTime, func(v float64) bool { return v < *s.MaxTime }) && alike(t) && there != nil &&
 			there.Seconds <= Most*j.Here.Seconds && j.Here.Seconds-there.Seconds >= waitedLong
 	})
@@ -155,8 +156,8 @@ func (j *judge) judgeLength() error {
 	return nil
 }
 
-// judgeSmall: little work on nodes that are given whole.
-func (j *judge) judgeSmall() error {
+// suggestForSmall suggests shared nodes for little work on nodes that are allocated as a whole.
+func (j *judge) suggestForSmall() error {
 	s := j.source
 	if !s.Whole || s.Cores == nil || s.Memory == nil || satisfies(s.GPUs, greaterThan(0)) || !j.holdsForMost(func(r *Run) bool {
 		return r.Given != nil && *r.Given >= 0.95**s.Cores*r.Nodes &&

@@ -15,16 +15,15 @@ var textFile string
 var texts = phrase.MustParse(textFile)
 
 // Explanation is the explanation of a result in sentences. Why gives the reason to move or to stay, and Unknown lists what is not known
-// about
-// the target. Letter is a message to the owner, who need not know reckon. It contains no other owner's name.
+// about the target. Letter is a message to the owner, who need not know reckon. It contains no other owner's name.
 type Explanation struct {
 	Why     string
 	Unknown []string
 	Letter  string
 }
 
-// Say describes a result in words. name returns the name of a shape; from and until enclose the period.
-func (r *Result) Say(w *Work, shapes []Shape, name func(int) string, from, until time.Time) (out Explanation) {
+// Explain describes a result in words. name returns the name of a shape; from and until enclose the period.
+func (r *Result) Explain(w *Work, shapes []Shape, name func(int) string, from, until time.Time) (out Explanation) {
 	source := ""
 	if r.From >= 0 {
 		source = name(r.From)

@@ -47,7 +47,7 @@ func fitAdditive(t *table, _ *Options) (powermodel.Part, error) {
 	if len(terms) == 0 {
 		return powermodel.Part{}, errNoFeature
 	}
-	return fitRobustly(t, terms, t.weights(true)), nil
+	return fitRobustly(t, terms, t.rowWeights(true)), nil
 }
 
 // fitRobustly fits terms with iterated weights that approach least absolute residuals, so that outlying rows count less.

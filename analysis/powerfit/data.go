@@ -24,8 +24,8 @@ type table struct {
 	protocol string
 }
 
-// rows returns the subset of t with the rows for which keep is true.
-func (t *table) rows(keep func(i int) bool) *table {
+// subset returns the subset of t with the rows for which keep is true.
+func (t *table) subset(keep func(i int) bool) *table {
 	s := *t
 	idx := make([]int, 0, len(t.y))
 	for i := range t.y {
@@ -67,7 +67,7 @@ func (t *table) trainingPart(g int) *table {
 			reach = max(reach, f.Lag)
 		}
 	}
-	return t.rows(func(i int) bool {
+	return t.subset(func(i int) bool {
 		for k := max(0, i-reach); k <= i; k++ {
 			if t.group[k] == g {
 				return false
@@ -77,9 +77,9 @@ func (t *table) trainingPart(g int) *table {
 	})
 }
 
-// weights returns row weights that give every group the same total. If relative is set, errors are relative to the
+// rowWeights returns row weights that give every group the same total. If relative is set, errors are relative to the
 // measured power, so that the sum of squares corresponds to the MAPE.
-func (t *table) weights(relative bool) []float64 {
+func (t *table) rowWeights(relative bool) []float64 {
 	count := make([]float64, len(t.names))
 	groups := 0.0
 	for _, g := range t.group {
@@ -98,8 +98,8 @@ func (t *table) weights(relative bool) []float64 {
 	return w
 }
 
-// row copies row i into x.
-func (t *table) row(i int, x []float64) {
+// copyRow copies row i into x.
+func (t *table) copyRow(i int, x []float64) {
 	for f := range t.x {
 		x[f] = t.x[f][i]
 	}
@@ -111,9 +111,9 @@ const minRows = 3
 // fewRows is the maximum number of rows without workloads that count as calibration points.
 const fewRows = 40
 
-// prepare validates d, removes bad rows, sorts the rest, divides it into folds and adds lags. The warnings name the
+// prepareTable validates d, removes bad rows, sorts the rest, divides it into folds and adds lags. The warnings name the
 // dropped data and the reason.
-func prepare(d Data, o *Options) (*table, []string, error) {
+func prepareTable(d Data, o *Options) (*table, []string, error) {
 	n := len(d.Watts)
 	if err := checkShape(d); err != nil {
 		return nil, nil, err
@@ -218,7 +218,7 @@ func cleanRows(d Data) (rows []int, warn []string) {
 			rows = append(rows, i)
 		}
 	}
-	add := func(n int, what string) { warn = append(warn, leftOut(n, what)...) }
+	add := func(n int, what string) { warn = append(warn, leftOutWarning(n, what)...) }
 	add(gaps, "a gap")
 	add(zero, "a power of zero or less, which no running machine draws,")
 	add(clock, "no time")
@@ -375,8 +375,8 @@ func reorder[T any](order []int, v []T) {
 	}
 }
 
-// leftOut returns the warning that n rows are left out; none for 0.
-func leftOut(n int, what string) []string {
+// leftOutWarning returns the warning that n rows are left out; none for 0.
+func leftOutWarning(n int, what string) []string {
 	switch n {
 	case 0:
 		return nil

@@ -1,6 +1,7 @@
 package powerfit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -23,9 +24,7 @@ func (t *table) findPrimary(name string) int {
 // the oldest known sample.
 func (t *table) addLags(runs []string, when []float64, o *Options) {
 	lags := o.Lags
-	if lags == 0 {
-		lags = 2
-	}
+	lags = cmp.Or(lags, 2)
 	if when == nil || lags < 0 || t.protocol == ByLevel || len(t.y) < 2 {
 		return
 	}

@@ -5,18 +5,20 @@ import (
 	"math"
 )
 
-// gram holds the normal equations of a weighted least-squares problem: A = X'WX, b = X'Wy, c = y'Wy.
-type gram struct {
+// normalEquations holds the normal equations of a weighted least-squares problem: A = X'WX, b = X'Wy, c = y'Wy.
+type normalEquations struct {
 	n int
 	a []float64
 	b []float64
 	c float64
 }
 
-func newGram(n int) *gram { return &gram{n: n, a: make([]float64, n*n), b: make([]float64, n)} }
+func newNormalEquations(n int) *normalEquations {
+	return &normalEquations{n: n, a: make([]float64, n*n), b: make([]float64, n)}
+}
 
-// add adds one row with weight w to the upper triangle.
-func (g *gram) add(x []float64, y, w float64) {
+// addRow adds one row with weight w to the upper triangle.
+func (g *normalEquations) addRow(x []float64, y, w float64) {
 	for i, xi := range x {
 		if xi == 0 {
 			continue
@@ -32,7 +34,7 @@ func (g *gram) add(x []float64, y, w float64) {
 }
 
 // fillLower fills the lower triangle.
-func (g *gram) fillLower() {
+func (g *normalEquations) fillLower() {
 	for i := range g.n {
 		for j := range i {
 			g.a[i*g.n+j] = g.a[j*g.n+i]
@@ -44,7 +46,7 @@ var errSingular = errors.New("equations have no unique solution")
 
 // solve returns the least-squares solution for the columns in set. It uses a Cholesky decomposition with a relative
 // ridge, which keeps nearly equal columns apart.
-func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
+func (g *normalEquations) solve(set []int, ridge float64) ([]float64, error) {
 	k := len(set)
 	l := make([]float64, k*k)
 	for i := range k {
@@ -88,7 +90,7 @@ func (g *gram) solve(set []int, ridge float64) ([]float64, error) {
 const ridge = 1e-6
 
 // nnls solves g for non-negative coefficients (Lawson and Hanson, 1974, on the normal equations).
-func (g *gram) nnls() []float64 {
+func (g *normalEquations) nnls() []float64 {
 	v := make([]float64, g.n)
 	in := make([]bool, g.n)
 	for range 3 * g.n {
@@ -119,7 +121,7 @@ func (g *gram) nnls() []float64 {
 }
 
 // moveFeasible moves v to the best point on the active columns, and drops columns that would become negative on the way.
-func (g *gram) moveFeasible(v []float64, in []bool) bool {
+func (g *normalEquations) moveFeasible(v []float64, in []bool) bool {
 	for {
 		var set []int
 		for i, ok := range in {

@@ -105,12 +105,12 @@ type Result struct {
 	Warnings []string
 }
 
-// fewestParts is the minimum number of workloads, blocks or levels needed to report an error.
-const fewestParts = 5
+// minParts is the minimum number of workloads, blocks or levels needed to report an error.
+const minParts = 5
 
 // State records the joint error of selection and fit in the model of r, if there are enough folds.
 func (n *Nested) State(r *Result) {
-	if len(n.Folds) >= fewestParts {
+	if len(n.Folds) >= minParts {
 		r.Model.Training.Score, r.Model.Training.Baseline = n.Score, n.Baseline
 		r.Model.Training.Protocol = n.Protocol + ", the family chosen without it"
 	}
@@ -118,7 +118,7 @@ func (n *Nested) State(r *Result) {
 
 // Fit cleans d, validates every model family on it, and returns the best one fitted to all of d.
 func Fit(d Data, o Options) (*Result, error) {
-	t, warn, err := prepare(d, &o)
+	t, warn, err := prepareTable(d, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func Fit(d Data, o Options) (*Result, error) {
 func chooseModel(t *table, o *Options) *Result {
 	r := &Result{Protocol: t.protocol, Folds: t.names}
 	out := validate(t, o)
-	best := out.choose(t)
+	best := out.chooseCandidate(t)
 	for _, c := range out.candidates {
 		r.Candidates = append(r.Candidates, c.Candidate)
 	}
@@ -160,7 +160,7 @@ func buildModel(t *table, o *Options, parts []powermodel.Part, r *Result, pred [
 		Name: o.Name, Domain: o.Domain, Machine: o.Machine, Parts: parts,
 	}
 	in, kept, _ := innerLevels(t, pred)
-	m.Band = band(in.y, kept, in.weights(false))
+	m.Band = errorBand(in.y, kept, in.rowWeights(false))
 	if m.Name == "" {
 		m.Name = r.Chosen
 	}
@@ -182,25 +182,25 @@ func buildModel(t *table, o *Options, parts []powermodel.Part, r *Result, pred [
 	if t.protocol == ByWorkload {
 		m.Training.Workloads = slices.Clone(t.names)
 	}
-	if len(t.names) < fewestParts {
+	if len(t.names) < minParts {
 		m.Training.Score, m.Training.Baseline = powermodel.Score{}, powermodel.Score{}
 		m.Band = powermodel.Band{}
 		r.Warnings = append(r.Warnings,
-			fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), fewestParts))
+			fmt.Sprintf("%d parts are too few to state an error; %d or more workloads are needed", len(t.names), minParts))
 	}
 	return m
 }
 
-// band returns the 5th and 95th percentile of measured over modelled power on rows that the model was not fitted to. It
+// errorBand returns the 5th and 95th percentile of measured over modelled power on rows that the model was not fitted to. It
 // widens the band slightly if there are few rows. With fewer than five rows the band is empty.
-func band(y, pred, w []float64) powermodel.Band {
+func errorBand(y, pred, w []float64) powermodel.Band {
 	var ratio, weight []float64
 	for i, p := range pred {
 		if p > 0 && !math.IsNaN(p) {
 			ratio, weight = append(ratio, y[i]/p), append(weight, w[i])
 		}
 	}
-	if len(ratio) < fewestParts {
+	if len(ratio) < minParts {
 		return powermodel.Band{}
 	}
 	b := powermodel.Band{Coverage: 0.9, Points: len(ratio)}

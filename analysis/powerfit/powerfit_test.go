@@ -333,13 +333,13 @@ func TestFourPoints(t *testing.T) {
 func TestNNLSOptimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "n")
-		g := newGram(n)
+		g := newNormalEquations(n)
 		for range 12 {
 			x := make([]float64, n)
 			for j := range x {
 				x[j] = rapid.Float64Range(-1, 1).Draw(t, "x")
 			}
-			g.add(x, rapid.Float64Range(-5, 5).Draw(t, "y"), 1)
+			g.addRow(x, rapid.Float64Range(-5, 5).Draw(t, "y"), 1)
 		}
 		g.fillLower()
 		got := g.loss(g.nnls())
@@ -486,7 +486,7 @@ func TestTrendBeyondTrees(t *testing.T) {
 }
 
 // loss returns the weighted sum of squares for coefficients v.
-func (g *gram) loss(v []float64) float64 {
+func (g *normalEquations) loss(v []float64) float64 {
 	s := g.c
 	for i, vi := range v {
 		s -= 2 * vi * g.b[i]

@@ -134,7 +134,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 	for _, w := range watts {
 		level += math.Log(w) / float64(n)
 	}
-	g := newGram(n)
+	g := newNormalEquations(n)
 	set := make([]int, n)
 	for i := range n {
 		set[i] = i
@@ -243,7 +243,7 @@ func calibration(t *table) (load, watts, variance []float64) {
 		return load, watts, variance
 	}
 	const bins = 40
-	w := t.weights(false)
+	w := t.rowWeights(false)
 	var sw, su, sy, sq [bins]float64
 	for i, v := range u {
 		v = min(max(v, 0), 1)

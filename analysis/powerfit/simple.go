@@ -23,14 +23,14 @@ func fitMean(t *table, _ *Options) (powermodel.Part, error) { return meanPart(t)
 // fitTerms fits a base power and the watts of each term, all non-negative. It minimises relative errors, with the same
 // weight for every group; w holds the row weights.
 func fitTerms(t *table, terms []powermodel.Term, w []float64) powermodel.Part {
-	g := newGram(len(terms) + 1)
+	g := newNormalEquations(len(terms) + 1)
 	x := make([]float64, len(terms)+1)
 	x[0] = 1
 	for i := range t.y {
 		for k := range terms {
 			x[k+1] = terms[k].Basis(t.x[terms[k].Feature][i])
 		}
-		g.add(x, t.y[i], w[i])
+		g.addRow(x, t.y[i], w[i])
 	}
 	g.fillLower()
 	v := g.nnls()
@@ -54,7 +54,7 @@ func fitRoot(t *table, _ *Options) (powermodel.Part, error) {
 		return powermodel.Part{}, errNoFeature
 	}
 	root := powermodel.Term{Feature: t.primary, Shape: powermodel.ShapePower, Exponent: 0.5, Scale: scaleOf(t, t.primary)}
-	return fitRobustly(t, []powermodel.Term{linearTerm(t, t.primary), root}, t.weights(true)), nil
+	return fitRobustly(t, []powermodel.Term{linearTerm(t, t.primary), root}, t.rowWeights(true)), nil
 }
 
 // termsAt evaluates a part of terms for row i.

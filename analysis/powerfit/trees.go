@@ -62,7 +62,7 @@ func fitBoosted(t *table, features int, fit func(*table, *Options) (powermodel.P
 	if len(t.y) < treeMinRows || len(present) < treeMinRuns-1 {
 		return nil, errFewRows
 	}
-	f := &forest{t: t, rnd: rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)), w: t.weights(true),
+	f := &forest{t: t, rnd: rand.New(rand.NewPCG(o.Seed, 0x9e3779b97f4a7c15)), w: t.rowWeights(true),
 		res: make([]float64, len(t.y)), out: &powermodel.Trees{},
 		sw: make([]float64, treeBins), sr: make([]float64, treeBins), cn: make([]int, treeBins)}
 	for j := range features {
@@ -87,7 +87,7 @@ func fitBoosted(t *table, features int, fit func(*table, *Options) (powermodel.P
 	}
 	f.unit = sumW / float64(len(t.y))
 	for range treeBags {
-		f.ensemble(left)
+		f.growEnsemble(left)
 	}
 	for i := range f.out.Value {
 		f.out.Value[i] /= treeBags
@@ -119,8 +119,8 @@ func extrapolation(t *table, trend *powermodel.Part) powermodel.Part {
 	return out
 }
 
-// ensemble grows one series of trees, each on the residuals of the previous ones.
-func (f *forest) ensemble(left []float64) {
+// growEnsemble grows one series of trees, each on the residuals of the previous ones.
+func (f *forest) growEnsemble(left []float64) {
 	t := f.t
 	copy(f.res, left)
 	share := min(treeRows, treeMaxRows/float64(len(t.y)))
@@ -176,7 +176,7 @@ func (f *forest) growTree(rows []int, depth int) int {
 		return n
 	}
 	code := f.code[feat]
-	at := partition(rows, func(i int) bool { return int(code[i]) <= cut })
+	at := partitionRows(rows, func(i int) bool { return int(code[i]) <= cut })
 	o.Feature[n], o.Split[n] = feat, f.edge[feat][cut]
 	left := f.growTree(rows[:at], depth-1)
 	right := f.growTree(rows[at:], depth-1)
@@ -220,8 +220,8 @@ func (f *forest) bestSplit(rows []int, sw, sr, pull float64) (feat, cut int) {
 	return feat, cut
 }
 
-// partition moves the rows of the left branch to the front, keeping order.
-func partition(rows []int, left func(int) bool) int {
+// partitionRows moves the rows of the left branch to the front, keeping order.
+func partitionRows(rows []int, left func(int) bool) int {
 	var right []int
 	at := 0
 	for _, i := range rows {

@@ -77,10 +77,10 @@ func (c *candidate) fitAll(t *table, o *Options) ([]powermodel.Part, error) {
 
 type validation struct{ candidates []candidate }
 
-// choose returns the candidate to use. The best candidate over the folds may be the best by chance. The simplest
+// chooseCandidate returns the candidate to use. The best candidate over the folds may be the best by chance. The simplest
 // candidate within one standard error of it (Breiman et al. 1984, section 3.4.3) may miss an effect that few folds
 // cannot show. If these two differ, choose averages them and appends the average to v.candidates.
-func (v *validation) choose(t *table) *candidate {
+func (v *validation) chooseCandidate(t *table) *candidate {
 	best, simple := v.selectBest(t.protocol)
 	if best == simple || v.candidates[simple].Family == Root {
 		return &v.candidates[simple] // servers at a wall meter follow the root: nothing is added by chance
@@ -127,16 +127,16 @@ func (v *validation) selectBest(protocol string) (best, simple int) {
 		}
 	}
 	for i := 1; i < len(v.candidates); i++ {
-		if c := &v.candidates[i]; ok(c) && noWorse(c.Folds, v.candidates[best].Folds) {
+		if c := &v.candidates[i]; ok(c) && isNoWorse(c.Folds, v.candidates[best].Folds) {
 			return best, i
 		}
 	}
 	return best, best
 }
 
-// noWorse reports whether the errors a are on average at most one standard error above b on the
+// isNoWorse reports whether the errors a are on average at most one standard error above b on the
 // same folds. It compares differences, because hard folds are hard for all.
-func noWorse(a, b []float64) bool {
+func isNoWorse(a, b []float64) bool {
 	d, mean := make([]float64, len(a)), 0.0
 	for i := range a {
 		d[i] = a[i] - b[i]
@@ -200,7 +200,7 @@ func outOfFold(t *table, train []*table, f family, o *Options) ([]float64, error
 		m := modelOfParts(t, parts...)
 		for i := range t.y {
 			if t.group[i] == g {
-				t.row(i, x)
+				t.copyRow(i, x)
 				pred[i] = m.Predict(x).Watts
 			}
 		}
@@ -215,7 +215,7 @@ func modelOfParts(t *table, parts ...powermodel.Part) *powermodel.Model {
 
 // foldScore scores predictions. The MAPE is the mean over folds; the other figures are over all rows.
 func foldScore(t *table, pred []float64) (powermodel.Score, []float64) {
-	s := score(t.y, pred)
+	s := scoreRows(t.y, pred)
 	folds := make([]float64, len(t.names))
 	n := make([]float64, len(t.names))
 	for i, g := range t.group {
@@ -242,7 +242,7 @@ func reportedScore(t *table, pred []float64) powermodel.Score {
 // innerLevels returns t and pred without the lowest and the highest level of a calibration. outside is the mean error at
 // these two levels, as a ratio. A model fitted without such a level extrapolates there, but the final model does not.
 func innerLevels(t *table, pred []float64) (in *table, kept []float64, outside float64) {
-	if t.protocol != ByLevel || len(t.names) < fewestParts {
+	if t.protocol != ByLevel || len(t.names) < minParts {
 		return t, pred, 0
 	}
 	_, folds := foldScore(t, pred)
@@ -262,14 +262,14 @@ func innerLevels(t *table, pred []float64) (in *table, kept []float64, outside f
 			some.y, some.group, kept = append(some.y, t.y[i]), append(some.group, g), append(kept, pred[i])
 		}
 	}
-	if in = some.renumber(); len(in.names) == 0 {
+	if in = some.dropEmptyGroups(); len(in.names) == 0 {
 		return t, pred, 0
 	}
 	return in, kept, (folds[t.group[low]] + folds[t.group[high]]) / 2
 }
 
-// score compares predictions with measured power, row by row.
-func score(y, pred []float64) powermodel.Score {
+// scoreRows compares predictions with measured power, row by row.
+func scoreRows(y, pred []float64) powermodel.Score {
 	s := powermodel.Score{Points: len(y)}
 	n := float64(len(y))
 	if len(y) == 0 {
@@ -311,7 +311,7 @@ type Nested struct {
 
 // Validate estimates the error of Fit on unseen work.
 func Validate(d Data, o Options) (*Nested, error) {
-	t, warn, err := prepare(d, &o)
+	t, warn, err := prepareTable(d, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -319,12 +319,12 @@ func Validate(d Data, o Options) (*Nested, error) {
 	pred, base := make([]float64, len(t.y)), make([]float64, len(t.y))
 	x := make([]float64, len(t.feats))
 	for g := range t.names {
-		train := t.trainingPart(g).renumber()
+		train := t.trainingPart(g).dropEmptyGroups()
 		if len(train.y) < minRows || len(train.names) < 2 {
 			return nil, fmt.Errorf("without %s too little is left to choose a model: %w", t.names[g], ErrData)
 		}
 		v := validate(train, &o)
-		c := v.choose(train)
+		c := v.chooseCandidate(train)
 		parts, err := c.fitAll(train, &o)
 		if err != nil {
 			return nil, fmt.Errorf("fit %s without %s: %w", c.Family, t.names[g], err)
@@ -333,7 +333,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 		m, b := modelOfParts(t, parts...), meanPart(train).Base
 		for i := range t.y {
 			if t.group[i] == g {
-				t.row(i, x)
+				t.copyRow(i, x)
 				pred[i], base[i] = m.Predict(x).Watts, b
 			}
 		}
@@ -344,8 +344,8 @@ func Validate(d Data, o Options) (*Nested, error) {
 	return r, nil
 }
 
-// renumber drops groups that have no rows.
-func (t *table) renumber() *table {
+// dropEmptyGroups drops groups that have no rows.
+func (t *table) dropEmptyGroups() *table {
 	s := *t
 	to := make(map[int]int)
 	s.group, s.names = make([]int, len(t.group)), nil
@@ -372,7 +372,7 @@ func Evaluate(m *powermodel.Model, d Data) (powermodel.Score, error) {
 	if len(y) == 0 {
 		return powermodel.Score{}, fmt.Errorf("no row has power and all features of %s: %w", m.Name, ErrData)
 	}
-	return score(y, pred), nil
+	return scoreRows(y, pred), nil
 }
 
 // Replay predicts the power of each row of a data set in order. It returns the predicted and the measured power of the

@@ -83,32 +83,32 @@ func usableLoads(loads []Load) []Load {
 	})
 }
 
-// bin is a set of merged loads.
-type bin struct {
+// loadBin is a set of merged loads.
+type loadBin struct {
 	Load
 	n float64
 }
 
 // poolLoads averages loads by twentieths of use and merges neighbours until power rises with use.
-func poolLoads(loads []Load) []bin {
-	var bins []bin
+func poolLoads(loads []Load) []loadBin {
+	var bins []loadBin
 	for i := 0; i < len(loads); {
 		end := (math.Floor(loads[i].Share*20) + 1) / 20
-		b := bin{}
+		b := loadBin{}
 		for ; i < len(loads) && loads[i].Share < end; i++ {
 			b.n++
 			b.Share += (loads[i].Share - b.Share) / b.n
 			b.Watts += (loads[i].Watts - b.Watts) / b.n
 		}
 		if b.n == 0 { // a share at the upper edge of its bin, by rounding
-			b = bin{loads[i], 1}
+			b = loadBin{loads[i], 1}
 			i++
 		}
 		bins = append(bins, b)
 		for k := len(bins) - 1; k > 0 && bins[k-1].Watts > bins[k].Watts; k-- {
 			a, b := bins[k-1], bins[k]
 			n := a.n + b.n
-			bins[k-1] = bin{Load{Share: (a.Share*a.n + b.Share*b.n) / n, Watts: (a.Watts*a.n + b.Watts*b.n) / n}, n}
+			bins[k-1] = loadBin{Load{Share: (a.Share*a.n + b.Share*b.n) / n, Watts: (a.Watts*a.n + b.Watts*b.n) / n}, n}
 			bins = bins[:k]
 		}
 	}
@@ -117,7 +117,7 @@ func poolLoads(loads []Load) []bin {
 
 // powerAt returns the power in watts at a share of busy cores. It interpolates between bins. Outside, it extends the
 // line through the first or the last bin.
-func powerAt(bins []bin, share float64) float64 {
+func powerAt(bins []loadBin, share float64) float64 {
 	first, last := bins[0], bins[len(bins)-1]
 	slope := (last.Watts - first.Watts) / (last.Share - first.Share)
 	switch {

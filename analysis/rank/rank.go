@@ -219,8 +219,8 @@ func comparePlaces(a, b *Place, nodes []Node) int {
 
 func judgeNode(c *Config, w *Work, n *Node) Place {
 	p := Place{Watts: math.NaN(), Headroom: math.NaN()}
-	p.fit(w, n)
-	p.load(c, w, n)
+	p.checkRequests(w, n)
+	p.checkLoad(c, w, n)
 	used := n.UsedCores
 	if n.ExpectedCores >= 0 {
 		used = n.ExpectedCores
@@ -244,11 +244,11 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// slack is the relative rounding error of sums.
-const slack = 1e-9
+// roundingSlack is the relative rounding error of sums.
+const roundingSlack = 1e-9
 
-// fit compares the requests with the free capacity. The capacity of a requested resource must be known.
-func (p *Place) fit(w *Work, n *Node) {
+// checkRequests compares the requests with the free capacity. The capacity of a requested resource must be known.
+func (p *Place) checkRequests(w *Work, n *Node) {
 	if n.Closed {
 		p.Why |= Closed
 	}
@@ -257,7 +257,7 @@ func (p *Place) fit(w *Work, n *Node) {
 	}
 	need := func(want, held, has float64, lacks Reason) {
 		switch {
-		case want <= 0 || orZero(held)+want <= has*(1+slack):
+		case want <= 0 || orZero(held)+want <= has*(1+roundingSlack):
 		case math.IsNaN(has) && lacks != TooFewGPUs: // which is unmeasured instead of lacking; unreported GPUs count as none
 			p.Tier = NoRoom
 		default:
@@ -272,8 +272,8 @@ func (p *Place) fit(w *Work, n *Node) {
 	}
 }
 
-// load compares the expected load with the capacity.
-func (p *Place) load(c *Config, w *Work, n *Node) {
+// checkLoad compares the expected load with the capacity.
+func (p *Place) checkLoad(c *Config, w *Work, n *Node) {
 	// Data from the future comes from a wrong clock: its age is unknown.
 	if !(n.Age <= c.MaxAge && n.Age >= -c.MaxAge) {
 		p.Why |= Stale
@@ -288,10 +288,10 @@ func (p *Place) load(c *Config, w *Work, n *Node) {
 	cores := max(n.UsedCores, orZero(n.UpperCores)) + orZero(n.PlacedCores) + w.expectedCores()
 	memory := max(n.UsedMemory+n.MemoryPerHour*w.Hours, orZero(n.UpperMemory)) + orZero(n.PlacedMemory) + w.Memory
 	p.Headroom = 1 - cores/n.Cores
-	if cores > c.Full*n.Cores*(1+slack) {
+	if cores > c.Full*n.Cores*(1+roundingSlack) {
 		p.Why |= CoresTight
 	}
-	if memory > c.Full*n.Memory*(1+slack) {
+	if memory > c.Full*n.Memory*(1+roundingSlack) {
 		p.Why |= MemoryTight
 	}
 	if n.Pressure >= c.Pressure {

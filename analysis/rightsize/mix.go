@@ -7,8 +7,8 @@ import (
 	"reckon/metric"
 )
 
-// mix is the distribution of one-second use over days, with weights that fall with age.
-type mix struct {
+// weightedUse is the distribution of one-second use over days, with weights that fall with age.
+type weightedUse struct {
 	days    int
 	total   float64 // weight of all seconds
 	mean    float64 // cores
@@ -17,9 +17,9 @@ type mix struct {
 	buckets []float64
 }
 
-// mixOf merges the last days. The weight of a day halves with each week of age.
-func mixOf(days []Day) *mix {
-	m := &mix{}
+// mergeDays merges the last days. The weight of a day halves with each week of age.
+func mergeDays(days []Day) *weightedUse {
+	m := &weightedUse{}
 	for i, d := range lastDays(days, CoreDays) {
 		if d.Cores == nil || d.Cores.Count == 0 {
 			continue
@@ -34,7 +34,7 @@ func mixOf(days []Day) *mix {
 	return m
 }
 
-func (m *mix) add(h *metric.Histogram, weight float64) {
+func (m *weightedUse) add(h *metric.Histogram, weight float64) {
 	m.total += weight * float64(h.Count)
 	m.mean += weight * h.Sum
 	m.zero += weight * float64(h.ZeroCount)
@@ -58,7 +58,7 @@ func (m *mix) add(h *metric.Histogram, weight float64) {
 }
 
 // quantile returns the use that is not exceeded in a share of the time, interpolated geometrically inside a bucket.
-func (m *mix) quantile(q float64) float64 {
+func (m *weightedUse) quantile(q float64) float64 {
 	rank, seen := q*m.total, m.zero
 	if rank <= seen {
 		return 0
@@ -79,7 +79,7 @@ func (m *mix) quantile(q float64) float64 {
 }
 
 // ceiling returns the upper bound of the bucket of a quantile: nothing in the bucket is above it.
-func (m *mix) ceiling(q float64) float64 {
+func (m *weightedUse) ceiling(q float64) float64 {
 	v := m.quantile(q)
 	if v == 0 {
 		return 0
@@ -88,7 +88,7 @@ func (m *mix) ceiling(q float64) float64 {
 }
 
 // weightAbove returns the weight of the seconds with more use than v.
-func (m *mix) weightAbove(v float64) float64 {
+func (m *weightedUse) weightAbove(v float64) float64 {
 	left := 0.0
 	at := 8 * math.Log2(v) // in buckets
 	for i := len(m.buckets) - 1; i >= 0; i-- {
@@ -106,7 +106,7 @@ func (m *mix) weightAbove(v float64) float64 {
 }
 
 // cappedSum returns the sum of the use of all seconds, each capped at v.
-func (m *mix) cappedSum(v float64) float64 {
+func (m *weightedUse) cappedSum(v float64) float64 {
 	sum := 0.0
 	for i, n := range m.buckets {
 		sum += n * min(math.Exp2((float64(m.first)+float64(i)-0.5)/8), v)
@@ -116,7 +116,7 @@ func (m *mix) cappedSum(v float64) float64 {
 
 // bestRequest returns the request that minimises its size plus price times the share of time with more use. The result is the
 // upper bound of a bucket, for which that share is exact.
-func (m *mix) bestRequest(price float64) float64 {
+func (m *weightedUse) bestRequest(price float64) float64 {
 	best, least := 0.0, price*(m.total-m.zero)/m.total
 	left := 0.0
 	for i := len(m.buckets) - 1; i >= 0; i-- {
@@ -145,7 +145,7 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 		if !ok {
 			continue
 		}
-		m := &mix{}
+		m := &weightedUse{}
 		m.add(h, 1)
 		t.Days++
 		seconds += m.total

@@ -15,8 +15,8 @@ type Container struct {
 	*ServiceAdvice
 }
 
-// template returns the Kubernetes API kind of services with a pod template; empty for other kinds.
-func template(kind string) string {
+// templateKind returns the Kubernetes API kind of services with a pod template; empty for other kinds.
+func templateKind(kind string) string {
 	object, _ := workload.Kind(kind).Controller()
 	if !workload.Kind(kind).Service() {
 		return ""
@@ -52,7 +52,7 @@ type object map[string]any
 
 // Patch formats the advice as a strategic merge patch, which matches containers by name; empty for kinds without a pod template.
 func Patch(kind string, list []Container) string {
-	if template(kind) == "" {
+	if templateKind(kind) == "" {
 		return ""
 	}
 	var containers []object
@@ -74,7 +74,7 @@ func Patch(kind string, list []Container) string {
 // allows only the advice. A recommender then recommends it. kubectl can apply the object, but drops its status. id is
 // kind/namespace/name. The result is empty for kinds without a pod template.
 func VPA(kind, id string, list []Container) string {
-	target := template(kind)
+	target := templateKind(kind)
 	words := strings.Split(id, "/")
 	if target == "" || len(words) != 3 {
 		return ""

@@ -80,11 +80,11 @@ func Recommend(runs []Run, fraction bool) *Advice {
 		}
 	}
 	a := &Advice{Runs: len(same)}
-	a.memory(same)
-	a.cores(same, fraction)
-	a.gpus(same)
+	a.recommendMemory(same)
+	a.recommendCores(same, fraction)
+	a.recommendGPUs(same)
 	if !runs[0].Service {
-		a.time(same)
+		a.recommendTime(same)
 	}
 	if a.Cores == nil && a.Memory == nil && a.Seconds == nil && a.GPUs == nil {
 		return nil
@@ -104,7 +104,7 @@ func sentenceKey(key string, runs int) string {
 	return key
 }
 
-func (a *Advice) memory(runs []Run) {
+func (a *Advice) recommendMemory(runs []Run) {
 	peak, n, cached, whole, apart := 0.0, 0, false, false, false
 	bound := 0.0            // of runs with no exactly known need
 	floor, slow := 0.0, 0.0 // amount that was not enough, and amount that was barely enough
@@ -163,7 +163,7 @@ func (a *Advice) memory(runs []Run) {
 	}
 }
 
-func (a *Advice) cores(runs []Run, fraction bool) {
+func (a *Advice) recommendCores(runs []Run, fraction bool) {
 	unit := 1.0
 	if fraction {
 		unit = 0.1
@@ -210,7 +210,7 @@ func (a *Advice) cores(runs []Run, fraction bool) {
 	a.addReason(sentenceKey("cores.fewer"+waited, n), words)
 }
 
-func (a *Advice) gpus(runs []Run) {
+func (a *Advice) recommendGPUs(runs []Run) {
 	most, had, whole := 0.0, 0.0, false
 	for _, r := range runs {
 		used, ok := figure.Known(r.GPUSeconds)
@@ -276,7 +276,7 @@ func (r *Run) markOtherRun(i int, said phrase.Text) phrase.Text {
 	return said.Of(r.ID)
 }
 
-func (a *Advice) time(runs []Run) {
+func (a *Advice) recommendTime(runs []Run) {
 	longest, n, floor, limited, slowest := 0.0, 0, 0.0, 0, 0
 	going, over := 0.0, 0 // of runs that have not ended, or were ended before they were done
 	for i, r := range runs {

@@ -74,9 +74,9 @@ type Test struct {
 // Service returns the recommended request of a replica after the given days, the latest last; nil if there are too few.
 func Service(days []Day, now Request, c ServiceConfig) *ServiceAdvice {
 	a := &ServiceAdvice{}
-	a.cores(days, now, &c)
-	a.memory(days, now, &c)
-	a.gpus(days)
+	a.recommendCores(days, now, &c)
+	a.recommendMemory(days, now, &c)
+	a.recommendGPUs(days)
 	if a.Cores == nil && a.Memory == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (a *ServiceAdvice) addReason(key string, words phrase.Words) {
 	a.Why = append(a.Why, texts.Sentence(key, words))
 }
 
-func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
+func (a *ServiceAdvice) recommendCores(days []Day, now Request, c *ServiceConfig) {
 	n := 0
 	for _, d := range lastDays(days, CoreDays) {
 		if d.Cores != nil && d.Cores.Count > 0 {
@@ -102,7 +102,7 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	if !ok {
 		return
 	}
-	use := mixOf(days)
+	use := mergeDays(days)
 	p95, p99 := use.quantile(0.95), use.quantile(0.99)
 	a.Days, a.Cores, a.P95, a.P99 = n, &v, &p95, &p99
 	a.TestedCores = testCores(days, request)
@@ -121,11 +121,11 @@ func (a *ServiceAdvice) cores(days []Day, now Request, c *ServiceConfig) {
 	}
 }
 
-func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
+func (a *ServiceAdvice) recommendMemory(days []Day, now Request, c *ServiceConfig) {
 	has, _ := figure.Known(now.Memory)
 	request := func(past []Day) (float64, bool) {
 		v, ok := Memory(past, *c)
-		if peaks, killed := peaksOf(past); killed && ok {
+		if peaks, killed := dailyPeaks(past); killed && ok {
 			v = max(v, raised*max(has, slices.Max(peaks))) // the peak was limited by the memory it had: the need is higher
 		}
 		return roundService(v), ok
@@ -134,7 +134,7 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 	if !ok {
 		return
 	}
-	peaks, killed := peaksOf(days)
+	peaks, killed := dailyPeaks(days)
 	most, n := 0.0, len(peaks)
 	for _, p := range peaks {
 		most = max(most, p)
@@ -156,7 +156,7 @@ func (a *ServiceAdvice) memory(days []Day, now Request, c *ServiceConfig) {
 	}
 }
 
-func (a *ServiceAdvice) gpus(days []Day) {
+func (a *ServiceAdvice) recommendGPUs(days []Day) {
 	most, n := 0.0, 0
 	for _, d := range lastDays(days, CoreDays) {
 		if v, ok := figure.Known(d.GPUs); ok {
@@ -175,7 +175,7 @@ func (a *ServiceAdvice) gpus(days []Day) {
 // Cores returns the number of cores to request, based on the given days. A higher request would cover more seconds, but
 // not enough to be worth c.Price. ok is false for fewer than [LeastDays].
 func Cores(days []Day, c ServiceConfig) (float64, bool) {
-	use := mixOf(days)
+	use := mergeDays(days)
 	if use.days < LeastDays || use.total <= 0 {
 		return 0, false
 	}
@@ -186,7 +186,7 @@ func Cores(days []Day, c ServiceConfig) (float64, bool) {
 // Memory returns the memory to request in bytes: the mean of the daily peaks plus a number of standard deviations. It
 // is limited to 15 % above the highest peak, and is exactly that for few days. ok is false for fewer than [LeastDays].
 func Memory(days []Day, c ServiceConfig) (float64, bool) {
-	peaks, _ := peaksOf(days)
+	peaks, _ := dailyPeaks(days)
 	n := float64(len(peaks))
 	if len(peaks) < LeastDays {
 		return 0, false
@@ -205,8 +205,8 @@ func Memory(days []Day, c ServiceConfig) (float64, bool) {
 	return min(sum/n+c.Deviations*math.Sqrt(squares/n), mostMemory*most), most > 0
 }
 
-// peaksOf returns the daily peaks, and whether memory was insufficient on one of the days.
-func peaksOf(days []Day) (peaks []float64, killed bool) {
+// dailyPeaks returns the daily peaks, and whether memory was insufficient on one of the days.
+func dailyPeaks(days []Day) (peaks []float64, killed bool) {
 	for _, d := range lastDays(days, MemoryDays) {
 		if v, ok := figure.Known(d.MemoryPeak); ok && v > 0 {
 			peaks = append(peaks, v)

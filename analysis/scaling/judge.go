@@ -42,20 +42,20 @@ type Use struct {
 	Array                                       string   // the array that it represents; empty for a job of its own
 }
 
-// settled is the minimum length of a run to be judged, seconds.
-const settled = 30.0
+// minJudgedSeconds is the minimum length of a run to be judged, seconds.
+const minJudgedSeconds = 30.0
 
 type judge struct {
 	u   Use
 	out []Verdict
 }
 
-func (j *judge) report(kind, severity string, value float64, unit, key string, words phrase.Words) {
+func (j *judge) addVerdict(kind, severity string, value float64, unit, key string, words phrase.Words) {
 	of := texts.Sentence(key, words)
 	j.out = append(j.out, Verdict{kind, severity, of.String(), of, value, unit})
 }
 
-func (j *judge) sorted() []Verdict {
+func (j *judge) sortedVerdicts() []Verdict {
 	order := []string{"warning", "good", "info"}
 	slices.SortStableFunc(j.out, func(a, b Verdict) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) })
 	return j.out
@@ -65,9 +65,9 @@ func (j *judge) sorted() []Verdict {
 func (j *judge) judgeSingle() (spare bool) {
 	switch {
 	case j.u.Array != "":
-		j.report("cores", "info", 0, "cores", "array", phrase.Words{"task": j.u.Array})
+		j.addVerdict("cores", "info", 0, "cores", "array", phrase.Words{"task": j.u.Array})
 	case j.u.Waits:
-		j.report("cores", "info", 0, "cores", "waiting", nil)
+		j.addVerdict("cores", "info", 0, "cores", "waiting", nil)
 	default:
 		spare = j.hasSpareCores()
 		j.reportCauses(spare)
@@ -82,11 +82,11 @@ func (j *judge) hasSpareCores() (spare bool) {
 	p95, sustained := figure.Known(u.CoresP95)
 	mean, summed := figure.Known(u.CoresMean)
 	if !ok || given <= 0 || !sustained && !summed {
-		j.report("cores", "info", 0, "cores", "cores.unknown", nil)
+		j.addVerdict("cores", "info", 0, "cores", "cores.unknown", nil)
 		return false
 	}
-	if u.WallSeconds < settled {
-		j.report("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": secondsText(u.WallSeconds)})
+	if u.WallSeconds < minJudgedSeconds {
+		j.addVerdict("cores", "info", u.WallSeconds, "seconds", "cores.short", phrase.Words{"wall": formatSeconds(u.WallSeconds)})
 		return false
 	}
 	of := withNoun(given, "core")
@@ -95,23 +95,23 @@ func (j *judge) hasSpareCores() (spare bool) {
 	}
 	cpu, _ := figure.Known(u.CPUSeconds)
 	wait, _ := figure.Known(u.WaitSeconds)
-	w := phrase.Words{"p95": amount(p95, "cores"), "given": of, "mean": amount(mean, "cores")}
+	w := phrase.Words{"p95": formatAmount(p95, "cores"), "given": of, "mean": formatAmount(mean, "cores")}
 	switch {
 	case !sustained: // accounting reports only the sum
-		j.report("cores", "info", mean/given, "ratio", "cores.mean", w)
+		j.addVerdict("cores", "info", mean/given, "ratio", "cores.mean", w)
 	case u.AtLeast:
-		j.report("cores", "info", p95/given, "ratio", "cores.at-least", w)
+		j.addVerdict("cores", "info", p95/given, "ratio", "cores.at-least", w)
 	case wait >= 0.1*(cpu+wait) && wait > 0 && p95 < 0.8*given:
-		j.report("cores", "info", p95/given, "ratio", "cores.starved", w)
+		j.addVerdict("cores", "info", p95/given, "ratio", "cores.starved", w)
 	case p95 <= 0.6*given && given >= 2:
-		j.report("cores", "warning", p95/given, "ratio", "cores.spare", w)
+		j.addVerdict("cores", "warning", p95/given, "ratio", "cores.spare", w)
 		return true
 	case p95 >= 0.8*given && mean >= 0.8*p95:
-		j.report("cores", "good", p95/given, "ratio", "cores.used", w)
+		j.addVerdict("cores", "good", p95/given, "ratio", "cores.used", w)
 	case p95 >= 0.8*given:
-		j.report("cores", "info", mean/given, "ratio", "cores.phases", w)
+		j.addVerdict("cores", "info", mean/given, "ratio", "cores.phases", w)
 	default:
-		j.report("cores", "info", p95/given, "ratio", "cores.nearly", w)
+		j.addVerdict("cores", "info", p95/given, "ratio", "cores.nearly", w)
 		return true
 	}
 	return false
@@ -121,9 +121,9 @@ func (j *judge) hasSpareCores() (spare bool) {
 func (j *judge) reportCauses(spare bool) {
 	u := j.u
 	if u.Killed {
-		j.report("cause", "warning", 1, "count", "cause.killed", nil)
+		j.addVerdict("cause", "warning", 1, "count", "cause.killed", nil)
 	}
-	if u.WallSeconds < settled {
+	if u.WallSeconds < minJudgedSeconds {
 		return
 	}
 	before := len(j.out)
@@ -139,7 +139,7 @@ func (j *judge) reportCauses(spare bool) {
 			words = phrase.Words{}
 		}
 		words["share"] = phrase.Percent(share)
-		j.report("cause", severity, share, "ratio", key, words)
+		j.addVerdict("cause", severity, share, "ratio", key, words)
 	}
 	if s := over(u.ThrottledSeconds, u.WallSeconds); s >= 0.05 {
 		because("warning", s, "cause.quota", nil)
@@ -168,7 +168,7 @@ func (j *judge) reportCauses(spare bool) {
 		because("warning", full, "cause.memory-full", nil)
 	}
 	if spare && len(j.out) == before {
-		j.report("cause", "info", 0, "count", "cause.own", nil)
+		j.addVerdict("cause", "info", 0, "count", "cause.own", nil)
 	}
 }
 
@@ -181,8 +181,8 @@ func withNoun(n float64, noun string) phrase.Text {
 	return phrase.Number(n, "count", text)
 }
 
-// amount formats a figure without its unit.
-func amount(v float64, unit string) phrase.Text { return phrase.Number(v, unit, format.Count(v)) }
+// formatAmount formats a figure without its unit.
+func formatAmount(v float64, unit string) phrase.Text { return phrase.Number(v, unit, format.Count(v)) }
 
-// secondsText formats a time as seconds.
-func secondsText(v float64) phrase.Text { return phrase.Number(v, "seconds", format.Count(v)+" s") }
+// formatSeconds formats a time as seconds.
+func formatSeconds(v float64) phrase.Text { return phrase.Number(v, "seconds", format.Count(v)+" s") }

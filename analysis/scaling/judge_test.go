@@ -177,5 +177,5 @@ func TestTexts(t *testing.T) {
 func Judge(u Use) []Verdict {
 	j := judge{u: u}
 	j.judgeSingle()
-	return j.sorted()
+	return j.sortedVerdicts()
 }

@@ -70,8 +70,8 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 	if u.Array != "" {
 		return Result{Verdicts: j.out}
 	}
-	c := comparison{judge: &j, runs: runs, unit: unit, sizes: sizesOf(runs)}
-	r := c.laws()
+	c := comparison{judge: &j, runs: runs, unit: unit, sizes: distinctSizes(runs)}
+	r := c.fitLaws()
 	if r.Law != nil {
 		c.reportLaw(r.Law)
 		if !spare && unit == Cores { // more of an unused resource cannot help, whatever the law
@@ -79,13 +79,13 @@ func Compare(u Use, runs []Run, unit Unit) Result {
 		}
 	}
 	if r.Law == nil && r.Weak == nil && unit == Cores {
-		j.serial()
+		j.reportSerial()
 	}
-	if n := c.waited(); n > 0 && (r.Law != nil || r.Weak != nil) {
-		j.report("waited", "warning", float64(n), "count", "waited",
+	if n := c.countWaited(); n > 0 && (r.Law != nil || r.Weak != nil) {
+		j.addVerdict("waited", "warning", float64(n), "count", "waited",
 			phrase.Words{"runs": phrase.Number(float64(n), "count", strconv.Itoa(n)+" of the runs")})
 	}
-	r.Verdicts = j.sorted()
+	r.Verdicts = j.sortedVerdicts()
 	return r
 }
 
@@ -96,32 +96,32 @@ type comparison struct {
 	sizes []float64
 }
 
-// laws returns the law of the runs, or reports why there is none.
-func (c *comparison) laws() (r Result) {
+// fitLaws returns the law of the runs, or reports why there is none.
+func (c *comparison) fitLaws() (r Result) {
 	if len(c.sizes) < 2 {
 		c.reportTooFew()
 		return r
 	}
 	words := phrase.Words{"behind": c.basisText(), "unit": string(c.unit), "used": c.unit.timeName()}
 	if c.dropUnmeasured(); len(c.sizes) < 2 {
-		c.report("work", "info", 0, "ratio", "refuse.unknown", words)
+		c.addVerdict("work", "info", 0, "ratio", "refuse.unknown", words)
 		return r
 	}
 	words["behind"], words["few"], words["most"] = c.basisText(), withNoun(c.sizes[0], string(c.unit)),
 		withNoun(c.sizes[len(c.sizes)-1], string(c.unit))
 	if weak, ok := detectWeak(c.runs); ok {
-		c.weak(weak, words)
+		c.reportWeak(weak, words)
 		return Result{Weak: &weak}
 	}
 	if ratio := c.useRatio(); ratio > sameWork {
-		words["ratio"], words["limit"] = amount(ratio, "ratio"), amount(sameWork, "ratio")
-		c.report("work", "warning", ratio, "ratio", "refuse.work", words)
+		words["ratio"], words["limit"] = formatAmount(ratio, "ratio"), formatAmount(sameWork, "ratio")
+		c.addVerdict("work", "warning", ratio, "ratio", "refuse.work", words)
 		return r
 	}
 	if len(c.sizes) < sizesOfLaw {
-		a, b := c.seconds(c.sizes[0]), c.seconds(c.sizes[1])
-		words["seconds_few"], words["seconds"], words["speed"] = secondsText(a), secondsText(b), amount(a/b, "ratio")
-		c.report("runs", "info", a/b, "ratio", "runs.two", words)
+		a, b := c.timeAt(c.sizes[0]), c.timeAt(c.sizes[1])
+		words["seconds_few"], words["seconds"], words["speed"] = formatSeconds(a), formatSeconds(b), formatAmount(a/b, "ratio")
+		c.addVerdict("runs", "info", a/b, "ratio", "runs.two", words)
 		return r
 	}
 	amdahl, err := Amdahl(c.runs)
@@ -134,12 +134,13 @@ func (c *comparison) laws() (r Result) {
 	}
 	if r.Law.Error > loose {
 		words["error"] = phrase.Percent(r.Law.Error)
-		c.report("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
+		c.addVerdict("law", "warning", r.Law.Error, "ratio", "refuse.law", words)
 		return Result{}
 	}
 	if n, claim, busy := c.unsupportedClaim(r.Law); n > 0 {
-		words["size"], words["claim"], words["busy"] = withNoun(n, string(c.unit)), amount(claim, "ratio"), amount(busy, "ratio")
-		c.report("law", "warning", claim/busy, "ratio", "refuse.seen", words)
+		words["size"], words["claim"], words["busy"] = withNoun(n, string(c.unit)), formatAmount(claim, "ratio"), formatAmount(busy,
+			"ratio")
+		c.addVerdict("law", "warning", claim/busy, "ratio", "refuse.seen", words)
 		return Result{}
 	}
 	return r
@@ -151,7 +152,7 @@ func (c *comparison) reportTooFew() {
 	if len(c.sizes) == 1 {
 		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": withNoun(c.sizes[0], string(c.unit))})
 	} else if c.u.Waits {
-		c.report("runs", "info", 0, "count", "runs.none", nil)
+		c.addVerdict("runs", "info", 0, "count", "runs.none", nil)
 		return
 	}
 	try := 2.0
@@ -165,20 +166,19 @@ func (c *comparison) reportTooFew() {
 	if one < 1 {
 		one, two = 2*try, 4*try
 	}
-	c.report("runs", "info", float64(len(c.sizes)), "count", "runs.try",
+	c.addVerdict("runs", "info", float64(len(c.sizes)), "count", "runs.try",
 		phrase.Words{"seen": what, "one": withNoun(one, string(c.unit)), "two": withNoun(two, string(c.unit))})
 }
 
 // unsupportedClaim returns a size at which the law claims more speed-up than the number of busy cores shows, the claim, and that number.
-// It returns
-// 0 if there is no such size. If the work also ran on one core, the speed-up is relative to the utilisation of that core.
+// It returns 0 if there is no such size. If the work also ran on one core, the speed-up is relative to the utilisation of that core.
 func (c *comparison) unsupportedClaim(law *Fit) (size, claim, busy float64) {
-	one := min(c.busy(1), 1)
+	one := min(c.busyAt(1), 1)
 	if !(one > 0) {
 		one = 1
 	}
 	for _, n := range c.sizes {
-		claim, busy := law.Speedup(n), c.busy(n)
+		claim, busy := law.Speedup(n), c.busyAt(n)
 		if n > 1 && claim > seen*busy/one {
 			return n, claim, busy
 		}
@@ -191,24 +191,24 @@ func (c *comparison) reportLaw(law *Fit) {
 	most := c.sizes[len(c.sizes)-1]
 	words := phrase.Words{"behind": c.basisText(), "unit": string(c.unit), "most": withNoun(most, string(c.unit)),
 		"serial": phrase.Percent(law.Serial), "error": phrase.Percent(law.Error),
-		"speed": amount(law.Speedup(most), "ratio"), "between": "", "beyond": ""}
+		"speed": formatAmount(law.Speedup(most), "ratio"), "between": "", "beyond": ""}
 	limit, best := law.Limit()
 	switch {
 	case law.Crosstalk > 0:
 		if best > most {
 			words["beyond"] = texts.Sentence("law.beyond", nil)
 		}
-		words["best"], words["speed"] = withNoun(math.Max(1, math.Round(best)), string(c.unit)), amount(limit, "ratio")
-		c.report("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
+		words["best"], words["speed"] = withNoun(math.Max(1, math.Round(best)), string(c.unit)), formatAmount(limit, "ratio")
+		c.addVerdict("crosstalk", "info", best, c.unit.plural(), "law.usl", words)
 	case law.Serial == 0:
-		c.report("law", "good", 0, "ratio", "law.parallel", words)
+		c.addVerdict("law", "good", 0, "ratio", "law.parallel", words)
 	default:
 		if !math.IsNaN(law.SerialLow) {
 			words["between"] = phrase.Join(" ", texts.Sentence("law.between",
 				phrase.Words{"low": phrase.Percent(law.SerialLow), "high": phrase.Percent(law.SerialHigh)}))
 		}
-		words["limit"] = amount(limit, "ratio")
-		c.report("law", "info", law.Serial, "ratio", "law.amdahl", words)
+		words["limit"] = formatAmount(limit, "ratio")
+		c.addVerdict("law", "info", law.Serial, "ratio", "law.amdahl", words)
 	}
 }
 
@@ -219,19 +219,19 @@ func (c *comparison) reportDoubling(law *Fit) {
 		return
 	}
 	gain := law.Speedup(2*given)/law.Speedup(given) - 1
-	words := phrase.Words{"given": withNoun(given, "core"), "gain": faster(gain)}
+	words := phrase.Words{"given": withNoun(given, "core"), "gain": describeGain(gain)}
 	if gain >= 0.1 {
-		c.report("limit", "info", gain, "ratio", "double.yes", words)
+		c.addVerdict("limit", "info", gain, "ratio", "double.yes", words)
 		return
 	}
 	half := math.Max(1, math.Floor(given/2))
 	words["loss"] = phrase.Percent(max(0, law.Speedup(given)/law.Speedup(half)-1))
-	c.report("limit", "warning", gain, "ratio", "double.no", words)
+	c.addVerdict("limit", "warning", gain, "ratio", "double.no", words)
 }
 
-// serial reports the Karp-Flatt metric of one run: a lower bound of the serial fraction of the work. It computes the
+// reportSerial reports the Karp-Flatt metric of one run: a lower bound of the serial fraction of the work. It computes the
 // metric from the busy cores, because the speed-up cannot exceed their number.
-func (j *judge) serial() {
+func (j *judge) reportSerial() {
 	u := j.u
 	given, ok := figure.Known(u.Given)
 	mean, measured := figure.Known(u.CoresMean)
@@ -240,12 +240,12 @@ func (j *judge) serial() {
 	stalled, _ := figure.Known(u.StorageStalledSeconds)
 	throttled, _ := figure.Known(u.ThrottledSeconds)
 	held := wait >= 0.1*(cpu+wait) && wait > 0 || max(stalled, throttled) >= 0.05*u.WallSeconds
-	if !ok || !measured || u.AtLeast || u.Waits || held || u.WallSeconds < settled || given < 2 || mean < 1 || mean >= 0.8*given {
+	if !ok || !measured || u.AtLeast || u.Waits || held || u.WallSeconds < minJudgedSeconds || given < 2 || mean < 1 || mean >= 0.8*given {
 		return
 	}
 	share := (1/mean - 1/given) / (1 - 1/given)
-	j.report("serial", "info", share, "ratio", "serial",
-		phrase.Words{"mean": amount(mean, "cores"), "given": withNoun(given, "core"), "serial": phrase.Percent(share)})
+	j.addVerdict("serial", "info", share, "ratio", "serial",
+		phrase.Words{"mean": formatAmount(mean, "cores"), "given": withNoun(given, "core"), "serial": phrase.Percent(share)})
 }
 
 // dropUnmeasured drops the runs without measured use.
@@ -256,7 +256,7 @@ func (c *comparison) dropUnmeasured() {
 			runs = append(runs, r)
 		}
 	}
-	c.runs, c.sizes = runs, sizesOf(runs)
+	c.runs, c.sizes = runs, distinctSizes(runs)
 }
 
 // useRatio returns the ratio between the largest and the smallest use of the runs.
@@ -268,8 +268,8 @@ func (c *comparison) useRatio() float64 {
 	return most / least
 }
 
-// busy returns the mean number of busy cores or GPUs of the runs at a size; 0 without any.
-func (c *comparison) busy(size float64) float64 {
+// busyAt returns the mean number of busy cores or GPUs of the runs at a size; 0 without any.
+func (c *comparison) busyAt(size float64) float64 {
 	var list []float64
 	for _, r := range c.runs {
 		if r.Size == size {
@@ -282,8 +282,8 @@ func (c *comparison) busy(size float64) float64 {
 	return quantiles.Median(list)
 }
 
-// seconds returns the median time of the runs at a size.
-func (c *comparison) seconds(size float64) float64 {
+// timeAt returns the median time of the runs at a size.
+func (c *comparison) timeAt(size float64) float64 {
 	var list []float64
 	for _, r := range c.runs {
 		if r.Size == size {
@@ -293,7 +293,7 @@ func (c *comparison) seconds(size float64) float64 {
 	return quantiles.Median(list)
 }
 
-func (c *comparison) waited() (n int) {
+func (c *comparison) countWaited() (n int) {
 	for _, r := range c.runs {
 		if r.Waited {
 			n++
@@ -305,18 +305,19 @@ func (c *comparison) waited() (n int) {
 // basisText describes the runs that a sentence is based on.
 func (c *comparison) basisText() phrase.Text {
 	first, last := c.sizes[0], c.sizes[len(c.sizes)-1]
-	return phrase.Join(plural(len(c.runs)), " at ", amount(float64(len(c.sizes)), "count"), " sizes, ", amount(first, "count"), " to ",
+	return phrase.Join(plural(len(c.runs)), " at ", formatAmount(float64(len(c.sizes)), "count"), " sizes, ", formatAmount(first, "count"),
+		" to ",
 		withNoun(last, string(c.unit)))
 }
 
-func faster(gain float64) phrase.Text {
+func describeGain(gain float64) phrase.Text {
 	if gain < 0 {
 		return phrase.Join(phrase.Percent(-gain), " slower")
 	}
 	return phrase.Join(phrase.Percent(gain), " faster")
 }
 
-func sizesOf(runs []Run) []float64 {
+func distinctSizes(runs []Run) []float64 {
 	var out []float64
 	for _, r := range runs {
 		out = append(out, r.Size)

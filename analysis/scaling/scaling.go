@@ -41,10 +41,10 @@ type Fit struct {
 }
 
 // Amdahl fits the serial fraction; it needs two sizes, and three for the error.
-func Amdahl(runs []Run) (Fit, error) { return fit(runs, 2) }
+func Amdahl(runs []Run) (Fit, error) { return fitLaw(runs, 2) }
 
 // USL fits serial fraction and crosstalk; it needs three sizes, and four for the error.
-func USL(runs []Run) (Fit, error) { return fit(runs, 3) }
+func USL(runs []Run) (Fit, error) { return fitLaw(runs, 3) }
 
 // Speedup returns the ratio of the speeds on n cores and on one.
 func (f Fit) Speedup(n float64) float64 {
@@ -61,7 +61,7 @@ func (f Fit) Limit() (speedup, cores float64) {
 	return 1 / f.Serial, math.Inf(1)
 }
 
-func fit(runs []Run, parameters int) (Fit, error) {
+func fitLaw(runs []Run, parameters int) (Fit, error) {
 	sizes := map[float64]bool{}
 	for i, r := range runs {
 		if !(r.Size >= 1) || !(r.Seconds > 0) || math.IsInf(r.Size, 0) || math.IsInf(r.Seconds, 0) {
@@ -72,7 +72,7 @@ func fit(runs []Run, parameters int) (Fit, error) {
 	if len(sizes) < parameters {
 		return Fit{}, fmt.Errorf("%w: %d of the %d numbers of cores that it takes to see how it scales", ErrTooFew, len(sizes), parameters)
 	}
-	f := solve(runs, parameters)
+	f := solveLaw(runs, parameters)
 	f.Sizes, f.SerialLow, f.SerialHigh = len(sizes), math.NaN(), math.NaN()
 	if len(sizes) == parameters {
 		f.Error = math.NaN()
@@ -86,14 +86,14 @@ func fit(runs []Run, parameters int) (Fit, error) {
 				rest = append(rest, r)
 			}
 		}
-		s := solve(rest, parameters).Serial
+		s := solveLaw(rest, parameters).Serial
 		f.SerialLow, f.SerialHigh = min(f.SerialLow, s), max(f.SerialHigh, s)
 	}
 	return f, nil
 }
 
-// solve returns the best law with non-negative parameters: the best of all fits with some parameters set to zero.
-func solve(runs []Run, parameters int) Fit {
+// solveLaw returns the best law with non-negative parameters: the best of all fits with some parameters set to zero.
+func solveLaw(runs []Run, parameters int) Fit {
 	best, least := Fit{}, math.Inf(1)
 	for _, use := range [][]int{{0}, {0, 1}, {0, 2}, {0, 1, 2}} {
 		if use[len(use)-1] >= parameters {

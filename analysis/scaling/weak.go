@@ -1,6 +1,7 @@
 package scaling
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -45,9 +46,7 @@ func detectWeak(runs []Run) (w Weak, ok bool) {
 		return Weak{}, false
 	}
 	var n, seconds, cpu []float64
-	for c := range by {
-		n = append(n, c)
-	}
+	n = slices.AppendSeq(n, maps.Keys(by))
 	slices.Sort(n)
 	for _, c := range n {
 		seconds, cpu = append(seconds, quantiles.Median(by[c][0])), append(cpu, quantiles.Median(by[c][1]))
@@ -72,14 +71,14 @@ func slope(x, y []float64) float64 {
 	return up / down
 }
 
-// weak reports runs that look like weak scaling. It claims no law of fixed work, because by their
+// reportWeak reports runs that look like weak scaling. It claims no law of fixed work, because by their
 // times alone they would seem entirely serial.
-func (c *comparison) weak(w Weak, words phrase.Words) {
+func (c *comparison) reportWeak(w Weak, words phrase.Words) {
 	severity := "info"
 	if w.Efficiency >= 0.8 {
 		severity = "good"
 	}
-	words["growth"], words["slower"], words["efficiency"] = amount(w.Growth, "ratio"), amount(1/w.Efficiency, "ratio"),
+	words["growth"], words["slower"], words["efficiency"] = formatAmount(w.Growth, "ratio"), formatAmount(1/w.Efficiency, "ratio"),
 		phrase.Percent(w.Efficiency)
-	c.report("weak", severity, w.Efficiency, "ratio", "weak", words)
+	c.addVerdict("weak", severity, w.Efficiency, "ratio", "weak", words)
 }

@@ -122,8 +122,8 @@ func (f *Frame) check() error {
 	return nil
 }
 
-// key returns the labels of row i as a string, which identifies the recording of the row.
-func (f *Frame) key(i int) string {
+// recordingKey returns the labels of row i as a string, which identifies the recording of the row.
+func (f *Frame) recordingKey(i int) string {
 	var b strings.Builder
 	for _, l := range f.Labels {
 		b.WriteString(l.Values[i])
@@ -138,7 +138,7 @@ func (f *Frame) Tidy() (warnings []string) {
 	order := make([]int, f.Rows())
 	keys := make([]string, f.Rows())
 	for i := range order {
-		order[i], keys[i] = i, f.key(i)
+		order[i], keys[i] = i, f.recordingKey(i)
 	}
 	cmp := func(a, b int) int {
 		if c := strings.Compare(keys[a], keys[b]); c != 0 {
@@ -196,7 +196,7 @@ func selectValues[T any](v []T, rows []int) []T {
 // contentWarnings returns warnings about the contents of the columns.
 func (f *Frame) contentWarnings() (warnings []string) {
 	for _, c := range f.Columns {
-		n, lo, hi := c.span()
+		n, lo, hi := c.valueRange()
 		switch {
 		case n == 0:
 			warnings = append(warnings, fmt.Sprintf("column %s is empty", c.Name))
@@ -211,8 +211,8 @@ func (f *Frame) contentWarnings() (warnings []string) {
 	return warnings
 }
 
-// span returns the number of points of c and their range.
-func (c *Column) span() (n int, lo, hi float64) {
+// valueRange returns the number of points of c and their range.
+func (c *Column) valueRange() (n int, lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, v := range c.Values {
 		if !math.IsNaN(v) {

@@ -57,7 +57,7 @@ func (f *Frame) Dictionary() *Dictionary {
 		d.Columns = append(d.Columns, Definition{Name: l.Name, Type: "label", Points: len(l.Values), Distinct: len(distinct)})
 	}
 	for _, c := range f.Columns {
-		n, lo, hi := c.span()
+		n, lo, hi := c.valueRange()
 		def := Definition{Name: c.Name, Type: "number", Unit: c.Unit, Help: c.Help, Source: c.Source, Rate: c.Rate,
 			Points: n, Gaps: len(c.Values) - n}
 		if n > 0 {

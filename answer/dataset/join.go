@@ -48,14 +48,14 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 	for i := range series {
 		s := &series[i]
 		if len(s.Points) == 0 {
-			warnings = append(warnings, fmt.Sprintf("series %s has no samples", s.describe(nil)))
+			warnings = append(warnings, fmt.Sprintf("series %s has no samples", s.formatLabels(nil)))
 			continue
 		}
 		if s.Kind == metric.NativeHistogram {
-			warnings = append(warnings, fmt.Sprintf("series %s is a distribution and is left out", s.describe(nil)))
+			warnings = append(warnings, fmt.Sprintf("series %s is a distribution and is left out", s.formatLabels(nil)))
 			continue
 		}
-		set := s.values(g.By)
+		set := s.labelValues(g.By)
 		block := strings.Join(set, "\x00")
 		if _, ok := rows[block]; !ok {
 			rows[block] = -1
@@ -86,7 +86,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 	index := make(map[string]int)
 	used := make(map[string]bool)
 	for _, p := range all {
-		name := p.s.column(g.By)
+		name := p.s.columnName(g.By)
 		c, ok := index[name]
 		if !ok {
 			c = len(f.Columns)
@@ -94,12 +94,12 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 			f.Columns = append(f.Columns, p.s.newColumn(name, g.By, f.Rows()))
 		}
 		if key := fmt.Sprint(c, p.block); used[key] {
-			warnings = append(warnings, fmt.Sprintf("series %s occurs twice; the first is kept", p.s.describe(nil)))
+			warnings = append(warnings, fmt.Sprintf("series %s occurs twice; the first is kept", p.s.formatLabels(nil)))
 			continue
 		} else {
 			used[key] = true
 		}
-		points, w := p.s.clean()
+		points, w := p.s.cleanPoints()
 		warnings = append(warnings, w...)
 		at := rows[p.block]
 		fillColumn(f.Columns[c].Values[at:at+steps], points, p.s.Kind, g)
@@ -108,8 +108,8 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 	return f, warnings, f.check()
 }
 
-// values returns the values of the row labels, or "" if the series lacks a label.
-func (s *Series) values(by []string) []string {
+// labelValues returns the values of the row labels, or "" if the series lacks a label.
+func (s *Series) labelValues(by []string) []string {
 	out := make([]string, len(by))
 	for i, n := range by {
 		for _, l := range s.Labels {
@@ -121,8 +121,8 @@ func (s *Series) values(by []string) []string {
 	return out
 }
 
-// describe formats the series as Prometheus does, without the labels in but.
-func (s *Series) describe(but []string) string {
+// formatLabels formats the series as Prometheus does, without the labels in but.
+func (s *Series) formatLabels(but []string) string {
 	ls := slices.Clone(s.Labels)
 	slices.SortFunc(ls, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
 	var parts []string
@@ -137,9 +137,9 @@ func (s *Series) describe(but []string) string {
 	return s.Name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// column returns the name of the series' column. A counter becomes a rate, so its column is named after the rate.
-func (s *Series) column(by []string) string {
-	d := s.describe(by)
+// columnName returns the name of the series' column. A counter becomes a rate, so its column is named after the rate.
+func (s *Series) columnName(by []string) string {
+	d := s.formatLabels(by)
 	if s.Kind != metric.Counter {
 		return d
 	}
@@ -151,7 +151,7 @@ func (s *Series) column(by []string) string {
 }
 
 func (s *Series) newColumn(name string, by []string, rows int) Column {
-	c := Column{Name: name, Unit: string(s.Unit), Help: s.Help, Source: s.describe(by), Values: make([]float64, rows)}
+	c := Column{Name: name, Unit: string(s.Unit), Help: s.Help, Source: s.formatLabels(by), Values: make([]float64, rows)}
 	for i := range c.Values {
 		c.Values[i] = math.NaN()
 	}
@@ -162,8 +162,8 @@ func (s *Series) newColumn(name string, by []string, rows int) Column {
 	return c
 }
 
-// clean returns the finite samples in order of time, one per time.
-func (s *Series) clean() (out []Point, warnings []string) {
+// cleanPoints returns the finite samples in order of time, one per time.
+func (s *Series) cleanPoints() (out []Point, warnings []string) {
 	blank := 0
 	for _, p := range s.Points {
 		if math.IsNaN(p.V) || math.IsInf(p.V, 0) {
@@ -182,16 +182,16 @@ func (s *Series) clean() (out []Point, warnings []string) {
 		return 0
 	}
 	if !slices.IsSortedFunc(out, byTime) {
-		warnings = append(warnings, fmt.Sprintf("series %s is not in order of time and was sorted", s.describe(nil)))
+		warnings = append(warnings, fmt.Sprintf("series %s is not in order of time and was sorted", s.formatLabels(nil)))
 		slices.SortStableFunc(out, byTime)
 	}
 	n := len(out)
 	out = slices.CompactFunc(out, func(a, b Point) bool { return a.T == b.T })
 	if len(out) < n {
-		warnings = append(warnings, fmt.Sprintf("series %s has %d samples at a time that it had already", s.describe(nil), n-len(out)))
+		warnings = append(warnings, fmt.Sprintf("series %s has %d samples at a time that it had already", s.formatLabels(nil), n-len(out)))
 	}
 	if blank > 0 {
-		warnings = append(warnings, fmt.Sprintf("series %s has %d samples that are not numbers: gaps", s.describe(nil), blank))
+		warnings = append(warnings, fmt.Sprintf("series %s has %d samples that are not numbers: gaps", s.formatLabels(nil), blank))
 	}
 	return out, warnings
 }
@@ -203,7 +203,7 @@ func fillColumn(out []float64, points []Point, kind metric.Kind, g Grid) {
 	}
 	gap := g.Gap
 	if gap <= 0 {
-		gap = max(5*g.Step, 5*spacing(points))
+		gap = max(5*g.Step, 5*medianSpacing(points))
 	}
 	if kind == metric.Counter {
 		fillRate(out, points, g, gap)
@@ -274,8 +274,8 @@ func fillRate(out []float64, points []Point, g Grid, gap int64) {
 	}
 }
 
-// spacing returns the median time between samples.
-func spacing(points []Point) int64 {
+// medianSpacing returns the median time between samples.
+func medianSpacing(points []Point) int64 {
 	var d []int64
 	for i := 1; i < len(points); i++ {
 		d = append(d, points[i].T-points[i-1].T)

@@ -101,7 +101,7 @@ func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read data set: %w: %w", ErrData, err)
 	}
-	leaves, err := flatLeaves(file)
+	leaves, err := flatColumns(file)
 	if err != nil {
 		return nil, err
 	}
@@ -132,13 +132,13 @@ func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 		}
 	}
 	if s, ok := file.Lookup(dictionaryKey); ok {
-		f.describe([]byte(s))
+		f.applyDictionary([]byte(s))
 	}
 	return f, f.check()
 }
 
-// leaf is a column of a Parquet file while it is read.
-type leaf struct {
+// fileColumn is a column of a Parquet file while it is read.
+type fileColumn struct {
 	name   string
 	label  bool
 	perMs  float64 // units of the time column per millisecond, 0 if unspecified
@@ -146,13 +146,13 @@ type leaf struct {
 	values []float64
 }
 
-func flatLeaves(file *parquet.File) ([]*leaf, error) {
-	var out []*leaf
+func flatColumns(file *parquet.File) ([]*fileColumn, error) {
+	var out []*fileColumn
 	for _, field := range file.Schema().Fields() {
 		if !field.Leaf() || field.Repeated() {
 			return nil, fmt.Errorf("read data set: column %s is nested; want a flat table: %w", field.Name(), ErrData)
 		}
-		l := &leaf{name: field.Name()}
+		l := &fileColumn{name: field.Name()}
 		switch kind := field.Type().Kind(); kind {
 		case parquet.ByteArray, parquet.FixedLenByteArray, parquet.Boolean:
 			l.label = true
@@ -180,7 +180,7 @@ func perMillisecond(u format.TimeUnit) float64 {
 	return 1
 }
 
-func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
+func readGroup(f *Frame, g parquet.RowGroup, leaves []*fileColumn, at int) error {
 	rows := g.Rows()
 	defer rows.Close()
 	buf := make([]parquet.Row, batchRows)
@@ -194,15 +194,15 @@ func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
 				v := row[i]
 				switch {
 				case i == at:
-					t, err := l.time(v, len(f.Time)+1)
+					t, err := l.parseTime(v, len(f.Time)+1)
 					if err != nil {
 						return err
 					}
 					f.Time = append(f.Time, t)
 				case l.label:
-					l.words = append(l.words, textOf(v))
+					l.words = append(l.words, toText(v))
 				default:
-					l.values = append(l.values, numberOf(v))
+					l.values = append(l.values, toNumber(v))
 				}
 			}
 		}
@@ -218,15 +218,15 @@ func readGroup(f *Frame, g parquet.RowGroup, leaves []*leaf, at int) error {
 	}
 }
 
-func (l *leaf) time(v parquet.Value, row int) (int64, error) {
+func (l *fileColumn) parseTime(v parquet.Value, row int) (int64, error) {
 	if l.label {
-		t, err := parseTimes([]string{textOf(v)})
+		t, err := parseTimes([]string{toText(v)})
 		if err != nil {
 			return 0, fmt.Errorf("read data set: row %d: %w", row, err)
 		}
 		return t[0], nil
 	}
-	n := numberOf(v)
+	n := toNumber(v)
 	if math.IsNaN(n) {
 		return 0, fmt.Errorf("read data set: row %d has no time: %w", row, ErrData)
 	}
@@ -241,7 +241,7 @@ func (l *leaf) time(v parquet.Value, row int) (int64, error) {
 	return int64(math.Round(n)), nil
 }
 
-func textOf(v parquet.Value) string {
+func toText(v parquet.Value) string {
 	switch {
 	case v.IsNull():
 		return ""
@@ -251,7 +251,7 @@ func textOf(v parquet.Value) string {
 	return string(bytes.Clone(v.ByteArray()))
 }
 
-func numberOf(v parquet.Value) float64 {
+func toNumber(v parquet.Value) float64 {
 	n := math.NaN()
 	if v.IsNull() {
 		return n
@@ -272,9 +272,9 @@ func numberOf(v parquet.Value) float64 {
 	return n
 }
 
-// describe sets units, help and column order from a dictionary. It ignores a dictionary that does
+// applyDictionary sets units, help and column order from a dictionary. It ignores a dictionary that does
 // not match, because the numbers are usable without it.
-func (f *Frame) describe(dict []byte) {
+func (f *Frame) applyDictionary(dict []byte) {
 	var d Dictionary
 	if json.Unmarshal(dict, &d) != nil {
 		return

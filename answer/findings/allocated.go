@@ -19,8 +19,8 @@ const (
 	scheduledNode   = "reckon_slurm_node_cores"
 )
 
-// resourceOf returns the resource of an allocation metric; empty for other metrics.
-func resourceOf(name string) string {
+// allocatedResource returns the resource of an allocation metric; empty for other metrics.
+func allocatedResource(name string) string {
 	switch name {
 	case allocatedCores, requestedCores:
 		return "cpu"
@@ -47,8 +47,8 @@ func (l *line) raiseTo(steps, i int, v float64) {
 	}
 }
 
-// allocatedTo adds up the allocations of an owner on the node, step by step; nil for none.
-func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
+// sumAllocations adds up the allocations of an owner on the node, step by step; nil for none.
+func (m *machine) sumAllocations(owner, resource string, steps int) (sum line) {
 	for k, l := range m.allocations {
 		if k.owner != owner || k.resource != resource {
 			continue
@@ -62,11 +62,11 @@ func (m *machine) allocatedTo(owner, resource string, steps int) (sum line) {
 	return sum
 }
 
-// allocationsOf returns the allocations of jobs from their catalogue rows, split evenly over the nodes of each job. It
+// rowAllocations returns the allocations of jobs from their catalogue rows, split evenly over the nodes of each job. It
 // is used for nodes with agents that do not report allocations.
-func allocationsOf(r *reading, rows []store.Workload) map[nodeKey]map[allocation]line {
+func rowAllocations(r *rangeReading, rows []store.Workload) map[nodeKey]map[allocation]line {
 	out := map[nodeKey]map[allocation]line{}
-	steps := r.steps()
+	steps := r.stepCount()
 	for i := range rows {
 		w := &rows[i]
 		if !workload.Kind(w.Kind).Scheduled() || w.Waits() || len(w.Nodes) == 0 {

@@ -36,7 +36,7 @@ const (
 
 // addDetails adds figures over time to suspect workloads. For running ones, it adds the time since their last process
 // ended.
-func (e *Evaluator) addDetails(ctx context.Context, r *reading) error {
+func (e *Evaluator) addDetails(ctx context.Context, r *rangeReading) error {
 	q, err := e.Series.Querier(r.from.Add(-before).UnixMilli(), r.to.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("query single workloads: %w", err)
@@ -69,24 +69,24 @@ func (e *Evaluator) addDetails(ctx context.Context, r *reading) error {
 			return err
 		}
 	}
-	if err := e.findSqueezed(ctx, r); err != nil {
+	if err := e.addMemoryPressure(ctx, r); err != nil {
 		return err
 	}
-	if err := e.tasks(ctx, r); err != nil {
+	if err := e.addTasks(ctx, r); err != nil {
 		return err
 	}
 	return e.findEmpty(ctx, r)
 }
 
-// findSqueezed reads more series of workloads that filled their memory, and finds the ones that lacked memory although they
-// might seem to have too much. It also adds refaults to workloads that read much.
-func (e *Evaluator) findSqueezed(ctx context.Context, r *reading) error {
+// addMemoryPressure reads the memory pressure of workloads that filled their memory, because such a workload may lack memory
+// although it seems to have too much. It also adds refaults to workloads that read much.
+func (e *Evaluator) addMemoryPressure(ctx context.Context, r *rangeReading) error {
 	views := query.New(e.Series, query.Options{})
 	asked := 0
 	for i := range r.list {
 		w := &r.list[i]
-		filled := w.MemoryNeededPeakBytes != nil && efficiency.Filled(w.Memory, w.MemoryPeakBytes) &&
-			!efficiency.Filled(w.Memory, w.MemoryNeededPeakBytes)
+		filled := w.MemoryNeededPeakBytes != nil && efficiency.MemoryFull(w.Memory, w.MemoryPeakBytes) &&
+			!efficiency.MemoryFull(w.Memory, w.MemoryNeededPeakBytes)
 		if asked == suspects || len(w.Nodes) == 0 || !filled && (w.ReadBytes == nil || *w.ReadBytes < suspectRead) {
 			continue
 		}
@@ -100,14 +100,15 @@ func (e *Evaluator) findSqueezed(ctx context.Context, r *reading) error {
 			return err
 		}
 		w.Refaulted = strain.Refaults
-		w.Squeezed = filled && efficiency.Squeezed(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: w.MemoryPeakBytes}},
-			WallSeconds: w.Wall(), Memory: w.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
+		w.Squeezed = filled &&
+			efficiency.ShortOfMemory(efficiency.Usage{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: w.MemoryPeakBytes}},
+				WallSeconds: w.Wall(), Memory: w.Memory, MemoryStalledSeconds: strain.MemoryStalled, RefaultBytes: strain.Refaults})
 	}
 	return nil
 }
 
 // readFollowed reads figures over time for a workload that may break a rule about them.
-func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.Workload, lines []misuse.Followed) error {
+func readFollowed(ctx context.Context, q storage.Querier, r *rangeReading, w *misuse.Workload, lines []misuse.Followed) error {
 	from, to := w.Start, w.Last
 	if from.Before(r.from) {
 		from = r.from
@@ -120,12 +121,12 @@ func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.
 	if steps < 1 {
 		return nil
 	}
-	p := pass{reading: r, grid: from.UnixMilli(), width: fine.Milliseconds(), steps: steps}
+	p := nodePass{rangeReading: r, grid: from.UnixMilli(), width: fine.Milliseconds(), steps: steps}
 	hints := &storage.SelectHints{Start: from.Add(-before).UnixMilli(), End: to.UnixMilli()}
 	folded := workload.Kind(w.Kind).Folded()
 	metrics := []string{figure.Memory}
 	for _, l := range lines {
-		metrics = append(metrics, sourceOf(l.Key).Metric)
+		metrics = append(metrics, figureSource(l.Key).Metric)
 	}
 	set := q.Select(ctx, false, hints, labels.MustNewMatcher(labels.MatchEqual, "workload", w.ID),
 		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(metrics, "|")))
@@ -144,14 +145,14 @@ func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.
 			to := &read[i]
 			it = s.Iterator(it)
 			if i > 0 {
-				if source := sourceOf(lines[i-1].Key); source.Label != "" && l.Get(source.Label) != source.Value {
+				if source := figureSource(lines[i-1].Key); source.Label != "" && l.Get(source.Label) != source.Value {
 					continue
 				}
 			}
 			if i == 0 || isGauge(lines[i-1].Key) {
-				p.gauge(it, func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }, nil)
+				p.spreadGauge(it, func(i int, v, seconds float64) { to.add(steps, i, v*seconds) }, nil)
 			} else {
-				p.counter(it, func(i int, v, _ float64) { to.add(steps, i, v) }, nil)
+				p.spreadCounter(it, func(i int, v, _ float64) { to.add(steps, i, v) }, nil)
 			}
 		}
 		if err := it.Err(); err != nil {
@@ -175,8 +176,8 @@ func readFollowed(ctx context.Context, q storage.Querier, r *reading, w *misuse.
 	return nil
 }
 
-// sourceOf returns the series of a figure of runs.
-func sourceOf(key string) figure.Source {
+// figureSource returns the series of a figure of runs.
+func figureSource(key string) figure.Source {
 	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].From[0]
 }
 
@@ -185,11 +186,11 @@ func isGauge(key string) bool {
 	return figure.InScope(figure.Runs)[figure.Index(figure.Runs, key)].How.Value != figure.Total
 }
 
-// longest is the time over which the last process of an allocation is searched.
-const longest = 6 * time.Hour
+// emptyLookback is the time over which the last process of an allocation is searched.
+const emptyLookback = 6 * time.Hour
 
 // findEmpty finds allocations that are reported as running but had no process recently.
-func (e *Evaluator) findEmpty(ctx context.Context, r *reading) error {
+func (e *Evaluator) findEmpty(ctx context.Context, r *rangeReading) error {
 	running := map[workloadKey]int{}
 	for i := range r.list {
 		if w := &r.list[i]; w.Running && w.State == "running" && w.Reports && w.CPUSeconds != nil {
@@ -199,7 +200,7 @@ func (e *Evaluator) findEmpty(ctx context.Context, r *reading) error {
 	if len(running) == 0 {
 		return nil
 	}
-	from := r.to.Add(-min(longest, r.to.Sub(r.from)))
+	from := r.to.Add(-min(emptyLookback, r.to.Sub(r.from)))
 	q, err := e.Series.Querier(from.UnixMilli(), r.to.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("query the processes of workloads: %w", err)
@@ -245,11 +246,11 @@ func (e *Evaluator) findEmpty(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// shape is the need of a request on one node.
-type shape struct{ cores, memory, gpus float64 }
+// nodeRequest is the part of a request that one node has to meet.
+type nodeRequest struct{ cores, memory, gpus float64 }
 
-// shapeOf returns the request of a workload per node. An unspecified amount is 0.
-func shapeOf(w *store.Workload) shape {
+// toNodeRequest returns the request of a workload per node. An unspecified amount is 0.
+func toNodeRequest(w *store.Workload) nodeRequest {
 	n := 1.0
 	if w.RequestNodes != nil && *w.RequestNodes > 1 {
 		n = *w.RequestNodes
@@ -260,10 +261,10 @@ func shapeOf(w *store.Workload) shape {
 		}
 		return *v / n
 	}
-	return shape{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
+	return nodeRequest{part(w.RequestCores), part(w.RequestMemoryBytes), part(w.RequestGPUs)}
 }
 
 // couldRun reports whether a machine could ever meet the need. An unknown machine size excludes nothing.
-func (s shape) couldRun(cores, memory, gpus float64) bool {
+func (s nodeRequest) couldRun(cores, memory, gpus float64) bool {
 	return (cores == 0 || s.cores <= cores) && (memory == 0 || s.memory <= memory*1.02) && s.gpus <= gpus
 }

@@ -49,8 +49,8 @@ type Facts interface {
 // nodeKey is a node of a site.
 type nodeKey struct{ site, node string }
 
-// reading holds the data read for a time range.
-type reading struct {
+// rangeReading holds the data read for a time range.
+type rangeReading struct {
 	from, to time.Time
 	step     time.Duration
 	list     []misuse.Workload
@@ -58,24 +58,24 @@ type reading struct {
 
 // Evaluate applies a policy to the measurements between two times.
 func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
-	rows, err := e.workloads(ctx, from, to, p)
+	rows, err := e.readRuns(ctx, from, to, p)
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.evaluate(ctx, from, to, rows, p)
+	found, err := e.applyPolicies(ctx, from, to, rows, p)
 	if err != nil {
 		return nil, err
 	}
 	return found[0], nil
 }
 
-// workloads are the catalogue's that policies are applied to.
-type workloads struct {
+// judgedRuns are the catalogue rows that policies are applied to.
+type judgedRuns struct {
 	rows   []store.Workload
 	passed []misuse.Passed
 }
 
-func (e *Evaluator) workloads(ctx context.Context, from, to time.Time, policies ...*Policy) (w workloads, err error) {
+func (e *Evaluator) readRuns(ctx context.Context, from, to time.Time, policies ...*Policy) (w judgedRuns, err error) {
 	least, alone, short := time.Minute, time.Hour, time.Duration(0)
 	for _, p := range policies {
 		least, alone, short = min(least, p.briefest), min(alone, p.alone), max(short, p.short)
@@ -98,32 +98,33 @@ func (e *Evaluator) workloads(ctx context.Context, from, to time.Time, policies 
 	return w, nil
 }
 
-// evaluate reads the series of some workloads once and applies several policies.
-func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workloads, policies ...*Policy) ([][]misuse.Finding, error) {
+// applyPolicies reads the series of some workloads once and applies several policies.
+func (e *Evaluator) applyPolicies(ctx context.Context, from, to time.Time, work judgedRuns, policies ...*Policy) ([][]misuse.Finding,
+	error) {
 	rows := work.rows
 	out := make([][]misuse.Finding, len(policies))
 	if e.Hold != nil {
 		e.Hold(ctx, rows)
 	}
-	names, err := nodesOf(ctx, e.Series, from, to)
+	names, err := listNodes(ctx, e.Series, from, to)
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{from: from, to: to, step: resolution(to.Sub(from), len(names))}
-	if r.steps() < 1 {
+	r := &rangeReading{from: from, to: to, step: traceStep(to.Sub(from), len(names))}
+	if r.stepCount() < 1 {
 		return out, nil
 	}
 	all := newMachines()
-	waits, wide, given := waitingOf(r, rows), wideOf(rows), allocationsOf(r, rows)
+	waits, wide, given := collectWaiting(r, rows), multiNodeRuns(rows), rowAllocations(r, rows)
 	took := make([]ownerScores, len(policies))
 	dead := make([][]misuse.Finding, len(policies))
 	for i := range took {
 		took[i].sums = map[ownerPart]*ownerScore{}
 	}
 	var mu sync.Mutex // machines are read and judged two at a time
-	err = e.machines(ctx, r, names, wide, func(m *machine) {
-		m.addAllocations(given[m.nodeKey], r.steps())
-		traces := m.traces(r, waits.waitersFor(m))
+	err = e.readMachines(ctx, r, names, wide, func(m *machine) {
+		m.addAllocations(given[m.nodeKey], r.stepCount())
+		traces := m.resourceTraces(r, waits.waitersFor(m))
 		for i, p := range policies {
 			mu.Lock()
 			policy := p.For("", []string{m.node})
@@ -131,30 +132,30 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 			zombies := m.deadProcesses(r, policy)
 			found := make([][]fairshare.Score, len(traces))
 			for k := range traces {
-				found[k] = scores(&traces[k], &policy.OverShare)
+				found[k] = nodeScores(&traces[k], &policy.OverShare)
 			}
 			mu.Lock()
 			dead[i] = append(dead[i], zombies...)
 			for k := range traces {
-				took[i].add(&traces[k], found[k], &policy.OverShare)
+				took[i].addScores(&traces[k], found[k], &policy.OverShare)
 			}
 			mu.Unlock()
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		all.add(m)
+		all.addMachine(m)
 	})
 	if err != nil {
 		return nil, err
 	}
 	r.list = make([]misuse.Workload, 0, len(rows))
 	for i := range rows {
-		r.list = append(r.list, all.workload(r, &rows[i], wide))
+		r.list = append(r.list, all.toWorkload(r, &rows[i], wide))
 	}
 	if err := e.addDetails(ctx, r); err != nil {
 		return nil, err
 	}
-	over, err := e.overTime(ctx, to, policies)
+	over, err := e.findOverTime(ctx, to, policies)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +164,7 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 		slices.SortFunc(dead[i], func(a, b misuse.Finding) int {
 			return cmp.Or(strings.Compare(a.Site, b.Site), strings.Compare(a.Node, b.Node), strings.Compare(a.Owner, b.Owner))
 		})
-		out[i] = slices.Concat(out[i], dead[i], took[i].findings(r, func(_ string, nodes []nodeScore) *misuse.OverShareRule {
+		out[i] = slices.Concat(out[i], dead[i], took[i].aboveLimit(r, func(_ string, nodes []nodeScore) *misuse.OverShareRule {
 			on := make([]string, len(nodes))
 			for k := range nodes {
 				on[k] = nodes[k].node
@@ -173,13 +174,13 @@ func (e *Evaluator) evaluate(ctx context.Context, from, to time.Time, work workl
 	}
 	for i := range out {
 		out[i] = e.mergeSingles(out[i], over[i], r.list, to)
-		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.consistent(&f, to) })
+		out[i] = slices.DeleteFunc(out[i], func(f misuse.Finding) bool { return !e.isConsistent(&f, to) })
 	}
 	return out, ctx.Err()
 }
 
-// consistent reports whether no share in the evidence of a finding exceeds 1.
-func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
+// isConsistent reports whether no share in the evidence of a finding exceeds 1.
+func (e *Evaluator) isConsistent(f *misuse.Finding, at time.Time) bool {
 	held := 0
 	for _, x := range f.Evidence {
 		if value := new(x.Value); x.Unit == "ratio" {
@@ -191,7 +192,7 @@ func (e *Evaluator) consistent(f *misuse.Finding, at time.Time) bool {
 }
 
 // deadProcesses returns findings for owners with lasting zombies.
-func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse.Finding) {
+func (m *machine) deadProcesses(r *rangeReading, policy *misuse.Policy) (out []misuse.Finding) {
 	for _, z := range m.zombies {
 		if f, ok := misuse.DeadProcesses(misuse.Zombies{Site: m.site, Node: m.node, Owner: z.owner, Times: z.times, Counts: z.counts,
 			Now: r.to}, policy); ok {
@@ -201,8 +202,8 @@ func (m *machine) deadProcesses(r *reading, policy *misuse.Policy) (out []misuse
 	return out
 }
 
-// wideOf returns the workloads with use that is needed per node and GPU.
-func wideOf(rows []store.Workload) map[workloadKey]bool {
+// multiNodeRuns returns the workloads for which the use by node and by GPU is needed.
+func multiNodeRuns(rows []store.Workload) map[workloadKey]bool {
 	out := map[workloadKey]bool{}
 	for i := range rows {
 		w := &rows[i]
@@ -218,7 +219,7 @@ func wideOf(rows []store.Workload) map[workloadKey]bool {
 type machines struct {
 	cores, gpus    map[nodeKey]int
 	latest         map[nodeKey]int64
-	inexact        map[inexact]inexactSpans
+	inexact        map[inexactKey]inexactSpans
 	measured       map[nodeKey]map[string]int64 // GPUs with measured use, and the time of the last report
 	perNode        map[workloadKey]map[string]float64
 	perGPU         map[workloadKey]map[string]float64
@@ -229,13 +230,13 @@ type machines struct {
 func newMachines() *machines {
 	return &machines{cores: map[nodeKey]int{}, gpus: map[nodeKey]int{}, latest: map[nodeKey]int64{},
 		measured: map[nodeKey]map[string]int64{},
-		inexact:  map[inexact]inexactSpans{},
+		inexact:  map[inexactKey]inexactSpans{},
 		perNode:  map[workloadKey]map[string]float64{}, perGPU: map[workloadKey]map[string]float64{},
 		perNodeWritten: map[workloadKey]map[string]float64{},
 		gpu:            map[workloadKey]*nodeUse{}}
 }
 
-func (a *machines) add(m *machine) {
+func (a *machines) addMachine(m *machine) {
 	a.cores[m.nodeKey], a.gpus[m.nodeKey], a.latest[m.nodeKey], a.measured[m.nodeKey] = len(m.cpus), len(m.gpus), m.latest, m.measured
 	for k, list := range m.inexact {
 		a.inexact[k] = list
@@ -269,8 +270,8 @@ func (a *machines) add(m *machine) {
 	}
 }
 
-// workload returns a row of the catalogue with the measurements of its nodes.
-func (a *machines) workload(r *reading, w *store.Workload, wide map[workloadKey]bool) misuse.Workload {
+// toWorkload returns a row of the catalogue with the measurements of its nodes.
+func (a *machines) toWorkload(r *rangeReading, w *store.Workload, wide map[workloadKey]bool) misuse.Workload {
 	m := misuse.Workload{Run: *w, Last: w.Seen, Running: w.End.IsZero() && w.State != "pending", Lines: map[string]*misuse.Line{}}
 	m.Cores, _ = w.GivenCores()
 	m.Memory, _ = w.GivenMemory()

@@ -6,8 +6,8 @@ import (
 	"reckon/analysis/misuse"
 )
 
-// exactness is the metric of the exactness of figures, by kind of workload and node.
-const exactness = "reckon_figure_exactness"
+// exactnessMetric is the metric of the exactness of figures, by kind of workload and node.
+const exactnessMetric = "reckon_figure_exactness"
 
 // Figures that rules depend on, as named in the series.
 const (
@@ -20,8 +20,8 @@ const (
 	exactMemory  = "memory_bytes"
 )
 
-// inexact identifies a figure of a kind of workload on a node, or of one workload.
-type inexact struct {
+// inexactKey identifies a figure of a kind of workload on a node, or of one workload.
+type inexactKey struct {
 	nodeKey
 	kind, workload, figure string
 }
@@ -29,8 +29,8 @@ type inexact struct {
 // inexactSpans are time ranges of an inexact figure, in Unix ms.
 type inexactSpans [][2]int64
 
-// add extends the ranges by the time of a sample. Add one series after the other.
-func (s *inexactSpans) add(t int64) {
+// addTime extends the ranges by the time of a sample. Add one series after the other.
+func (s *inexactSpans) addTime(t int64) {
 	if n := len(*s); n > 0 {
 		if last := &(*s)[n-1]; t >= last[0]-gap.Milliseconds() && t <= last[1]+gap.Milliseconds() {
 			last[0], last[1] = min(last[0], t), max(last[1], t)
@@ -52,16 +52,16 @@ func (s inexactSpans) overlaps(from, to int64) bool {
 
 // inexactUse returns, for each step, whether the figure was inexact for one of the owner's workloads on the machine. It
 // returns nil if it was exact throughout.
-func (m *machine) inexactUse(o *owner, figure string, r *reading) (out []bool) {
+func (m *machine) inexactUse(o *ownerUse, figure string, r *rangeReading) (out []bool) {
 	for k, list := range m.inexact {
 		if k.figure != figure || k.workload == "" && !o.kinds[k.kind] || k.workload != "" && !o.ids[k.workload] {
 			continue
 		}
-		for i := range r.steps() {
+		for i := range r.stepCount() {
 			from := r.from.Add(time.Duration(i) * r.step)
 			if list.overlaps(from.UnixMilli(), from.Add(r.step).UnixMilli()) {
 				if out == nil {
-					out = make([]bool, r.steps())
+					out = make([]bool, r.stepCount())
 				}
 				out[i] = true
 			}
@@ -76,7 +76,7 @@ func (a *machines) markInexact(w *misuse.Workload) {
 	is := func(figure string) bool {
 		for _, n := range w.Nodes {
 			for _, of := range [...]string{"", w.ID} {
-				if a.inexact[inexact{nodeKey{w.Site, n}, w.Kind, of, figure}].overlaps(from, to) {
+				if a.inexact[inexactKey{nodeKey{w.Site, n}, w.Kind, of, figure}].overlaps(from, to) {
 					return true
 				}
 			}

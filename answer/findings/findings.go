@@ -46,8 +46,8 @@ var ErrUnknown = errors.New("no such finding")
 
 func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
-// back is the time within which a finding that disappeared and recurs is the same finding.
-const back = 24 * time.Hour
+// recurrenceWindow is the time within which a finding that disappeared and recurs is the same finding.
+const recurrenceWindow = 24 * time.Hour
 
 // Look evaluates the window up to now and stores the findings.
 func (k *Keeper) Look(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	}
 	now := k.Clock()
 	from := now.Add(-k.window())
-	work, err := k.Evaluator.workloads(ctx, from, now, policy)
+	work, err := k.Evaluator.readRuns(ctx, from, now, policy)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	k.Evaluator.setMuted(muted)
-	byPolicy, err := k.Evaluator.evaluate(ctx, from, now, work, policy)
+	byPolicy, err := k.Evaluator.applyPolicies(ctx, from, now, work, policy)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		}
 		found = append(found, odd...)
 	}
-	if err := k.store(ctx, found, latest, now); err != nil {
+	if err := k.storeFindings(ctx, found, latest, now); err != nil {
 		return err
 	}
 	k.last = now
@@ -118,10 +118,10 @@ func ID(f *misuse.Finding) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// stored returns the findings of the last days, and open ones of any age, by id.
-func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
+// readStored returns the findings of the last days, and open ones of any age, by id.
+func (k *Keeper) readStored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
 	out := map[string]*store.Finding{}
-	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*back)},
+	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*recurrenceWindow)},
 		{States: []string{store.FindingNew, store.FindingOpen}}} {
 		list, _, err := k.Store.Findings(ctx, f)
 		if err != nil {
@@ -134,11 +134,11 @@ func (k *Keeper) stored(ctx context.Context, now time.Time) (map[string]*store.F
 	return out, nil
 }
 
-// store merges the findings found into the stored ones. latest is the last sample time of each site. Findings of a site
+// storeFindings merges the findings found into the stored ones. latest is the last sample time of each site. Findings of a site
 // without new samples stay unchanged, including muted ones. A disconnected site or server does not show that the cause
 // of a finding has ended.
-func (k *Keeper) store(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
-	old, err := k.stored(ctx, now)
+func (k *Keeper) storeFindings(ctx context.Context, found []misuse.Finding, latest map[string]time.Time, now time.Time) error {
+	old, err := k.readStored(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -158,12 +158,12 @@ func (k *Keeper) store(ctx context.Context, found []misuse.Finding, latest map[s
 			continue
 		}
 		seen[id] = true
-		row, err := asRow(f, now)
+		row, err := toRow(f, now)
 		if err != nil {
 			return err
 		}
 		row.ID, row.State, row.Found = id, store.FindingNew, now
-		if was := old[id]; was != nil && (was.State != store.FindingGone || now.Sub(was.Seen) < back) {
+		if was := old[id]; was != nil && (was.State != store.FindingGone || now.Sub(was.Seen) < recurrenceWindow) {
 			row.State, row.Found = store.FindingOpen, was.Found
 			row.AckBy, row.AckAt, row.MutedUntil, row.MuteReason = was.AckBy, was.AckAt, was.MutedUntil, was.MuteReason
 			if was.First.Before(row.First) && f.Workload == "" {
@@ -208,7 +208,7 @@ func Figures(f *store.Finding) (evidence []misuse.Evidence, values []wire.Value,
 	return k.Evidence, k.Values, err
 }
 
-func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
+func toRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
 	evidence, err := json.Marshal(storedFinding{f.Evidence, Values(f.Values)})
 	if err != nil {
 		return store.Finding{}, fmt.Errorf("evidence of %s: %w", f.Rule, err)
@@ -221,15 +221,15 @@ func asRow(f *misuse.Finding, now time.Time) (store.Finding, error) {
 
 // Acknowledge records that a user handles a finding.
 func (k *Keeper) Acknowledge(ctx context.Context, id, by string) (store.Finding, error) {
-	return k.change(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
+	return k.updateFinding(ctx, id, func(f *store.Finding) { f.AckBy, f.AckAt = by, k.Clock() })
 }
 
 // Mute excludes a finding from lists and alerts until a time. A time in the past ends the muting.
 func (k *Keeper) Mute(ctx context.Context, id, reason string, until time.Time) (store.Finding, error) {
-	return k.change(ctx, id, func(f *store.Finding) { f.MutedUntil, f.MuteReason = until, reason })
+	return k.updateFinding(ctx, id, func(f *store.Finding) { f.MutedUntil, f.MuteReason = until, reason })
 }
 
-func (k *Keeper) change(ctx context.Context, id string, set func(*store.Finding)) (store.Finding, error) {
+func (k *Keeper) updateFinding(ctx context.Context, id string, set func(*store.Finding)) (store.Finding, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	list, _, err := k.Store.Findings(ctx, store.FindingFilter{ID: id})
@@ -271,21 +271,21 @@ func (k *Keeper) WhatIf(ctx context.Context, text []byte, since time.Time) (Diff
 		return d, err
 	}
 	now := k.Clock()
-	work, err := k.Evaluator.workloads(ctx, since, now, present, other)
+	work, err := k.Evaluator.readRuns(ctx, since, now, present, other)
 	if err != nil {
 		return d, err
 	}
-	found, err := k.Evaluator.evaluate(ctx, since, now, work, present, other)
+	found, err := k.Evaluator.applyPolicies(ctx, since, now, work, present, other)
 	if err != nil {
 		return d, err
 	}
 	d.Now, d.Then = found[0], found[1]
-	d.Added, d.Removed = difference(d.Then, d.Now), difference(d.Now, d.Then)
+	d.Added, d.Removed = subtractFindings(d.Then, d.Now), subtractFindings(d.Now, d.Then)
 	return d, nil
 }
 
-// difference returns the findings of a that are not in b.
-func difference(a, b []misuse.Finding) (out []misuse.Finding) {
+// subtractFindings returns the findings of a that are not in b.
+func subtractFindings(a, b []misuse.Finding) (out []misuse.Finding) {
 	have := map[string]bool{}
 	for i := range b {
 		have[ID(&b[i])] = true

@@ -350,7 +350,7 @@ func TestInconsistent(t *testing.T) {
 		kept  bool
 		count int
 	}{{1.01, true, 0}, {1.02, false, 1}, {1.02, false, 1}} {
-		if kept := e.consistent(of(c.share), time.Now()); kept != c.kept {
+		if kept := e.isConsistent(of(c.share), time.Now()); kept != c.kept {
 			t.Errorf("a share of %g: kept is %v", c.share, kept)
 		}
 		if got := ledger.Broken(); len(got) != c.count || len(got) > 0 && (got[0].Count != 1 || got[0].Figure != misuse.OverShare || got[0].Of != "mean share of the capacity in that time") {

@@ -25,23 +25,24 @@ const (
 	month = 30 * 24 * time.Hour
 )
 
-var heldFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "allocated_memory_bytes", "allocated_gpus", "request_cores",
+var allocatedFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores", "allocated_memory_bytes", "allocated_gpus",
+	"request_cores",
 	"request_memory_bytes", "request_gpus", "suspended_seconds", "memory_needed_peak_bytes", "memory_needed_most_bytes",
 	"memory_peak_bytes"}
 
 // holdings sums allocated and unused amounts of runs in periods with a common end.
 type holdings struct {
 	periods  []misuse.Period
-	sums     []map[heldKey]*misuse.Holding
-	pools    map[[2]string]*pool // by site and partition
+	sums     []map[holdingKey]*misuse.Holding
+	pools    map[[2]string]*partitionPool // by site and partition
 	nodes    map[nodeKey]*nodeDays
 	imported bool    // of the time in which nodes were not measured, else of that in which they were
 	watts    float64 // that machines drew for each of their cores
 	spared   map[sparedRun]bool
 }
 
-// pool is a partition with the sizes of its runs, and its nodes.
-type pool struct {
+// partitionPool is a partition with the sizes of its runs, and its nodes.
+type partitionPool struct {
 	whole wholeNodes
 	nodes map[nodeKey]*nodeDays
 	// perCore is the memory of its nodes for each core, bytes, if it runs out before the cores do; else 0.
@@ -57,7 +58,7 @@ type nodeDays struct {
 // setLimit determines whether jobs run out of memory before they run out of cores, and sets p.perCore in that case. At
 // least a quarter of the memory must be allocated, and its share must exceed that of the cores by a tenth. A batch
 // system that allocates more memory than exists does not track memory.
-func (p *pool) setLimit() {
+func (p *partitionPool) setLimit() {
 	var sum nodeDays
 	for _, n := range p.nodes {
 		sum.cores, sum.memory = sum.cores+n.cores, sum.memory+n.memory
@@ -106,7 +107,7 @@ func (e *Evaluator) findMuted(ctx context.Context, past Past) (map[sparedRun]boo
 	for i := range rows {
 		w := &rows[i]
 		for _, f := range about[workloadKey{w.Site, w.ID}] {
-			resource, ok := replaced[[2]string{f.Rule, f.Part}]
+			resource, ok := replacedParts[[2]string{f.Rule, f.Part}]
 			if ok && !f.Last.Before(w.Start) && !f.First.After(cmp.Or(w.End, w.Seen)) { // of this run, not of another run with the same id
 				out[sparedRun{w.Site, w.Owner, w.Name, w.Start.UnixMilli(), resource}] = true
 			}
@@ -115,7 +116,7 @@ func (e *Evaluator) findMuted(ctx context.Context, past Past) (map[sparedRun]boo
 	return out, nil
 }
 
-type heldKey struct{ site, owner, name, partition string }
+type holdingKey struct{ site, owner, name, partition string }
 
 // wholeNodes counts the runs of a partition by their cores per node.
 type wholeNodes map[float64]float64
@@ -135,35 +136,35 @@ func (w wholeNodes) isWhole() bool {
 	return runs >= 3 && full >= 0.95*runs
 }
 
-// overTime finds owners with unused allocations over the last days.
-func (e *Evaluator) overTime(ctx context.Context, to time.Time, policies []*Policy) ([][]misuse.Finding, error) {
+// findOverTime finds owners with unused allocations over the last days.
+func (e *Evaluator) findOverTime(ctx context.Context, to time.Time, policies []*Policy) ([][]misuse.Finding, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if age := to.Sub(e.heldAt); e.held == nil || age < 0 || age >= heldFor {
+	if age := to.Sub(e.heldAt); e.held == nil || age < 0 || age >= overTimeCacheAge {
 		periods := []misuse.Period{{From: to.Add(-week), To: to}, {From: to.Add(-month), To: to}}
-		h, err := e.holdings(ctx, periods, false)
+		h, err := e.sumHoldings(ctx, periods, false)
 		if err != nil {
 			return nil, err
 		}
 		e.held, e.heldAt = h, to
 	}
-	return e.unused(e.held, policies), nil
+	return e.findUnused(e.held, policies), nil
 }
 
-// heldFor is the time that the sums of days are taken for the sums of now.
-const heldFor = 15 * time.Minute
+// overTimeCacheAge is the time for which sums over days are reused.
+const overTimeCacheAge = 15 * time.Minute
 
 // Imported finds unused allocations from accounting, for time without node measurements.
 func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time) ([]misuse.Finding, error) {
-	h, err := e.holdings(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true)
+	h, err := e.sumHoldings(ctx, []misuse.Period{{From: from, To: to, Report: true}}, true)
 	if err != nil {
 		return nil, err
 	}
-	return e.unused(h, []*Policy{p})[0], nil
+	return e.findUnused(h, []*Policy{p})[0], nil
 }
 
-// unused applies the rule.
-func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
+// findUnused applies the rule.
+func (e *Evaluator) findUnused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	out := make([][]misuse.Finding, len(policies))
 	for i, p := range policies {
 		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
@@ -174,9 +175,9 @@ func (e *Evaluator) unused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	return out
 }
 
-// holdings sums up periods; the last is the longest.
-func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
-	h := &holdings{periods: periods, imported: imported, nodes: map[nodeKey]*nodeDays{}, pools: map[[2]string]*pool{}}
+// sumHoldings sums up periods; the last is the longest.
+func (e *Evaluator) sumHoldings(ctx context.Context, periods []misuse.Period, imported bool) (*holdings, error) {
+	h := &holdings{periods: periods, imported: imported, nodes: map[nodeKey]*nodeDays{}, pools: map[[2]string]*partitionPool{}}
 	past, ok := e.Facts.(Past)
 	if !ok {
 		return h, nil
@@ -200,15 +201,15 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 			d.cores, d.memory = d.cores+*n.CoreSeconds, d.memory+*n.NodeMemoryByteSeconds
 		}
 	}
-	h.watts = power(nodes)
+	h.watts = wattsPerCore(nodes)
 	if h.spared, err = e.findMuted(ctx, past); err != nil {
 		return nil, err
 	}
 	for range periods {
-		h.sums = append(h.sums, map[heldKey]*misuse.Holding{})
+		h.sums = append(h.sums, map[holdingKey]*misuse.Holding{})
 	}
-	runs := store.RunQuery{Filter: store.Filter{Since: longest.From, Until: longest.To}, Figures: heldFigures, Held: true}
-	for _, next := range []func(*store.Workload){h.countNodes, h.add} {
+	runs := store.RunQuery{Filter: store.Filter{Since: longest.From, Until: longest.To}, Figures: allocatedFigures, Held: true}
+	for _, next := range []func(*store.Workload){h.countNodes, h.addRun} {
 		if err := past.EachRun(ctx, runs, next); err != nil {
 			return nil, fmt.Errorf("read the runs: %w", err)
 		}
@@ -225,8 +226,8 @@ func (e *Evaluator) holdings(ctx context.Context, periods []misuse.Period, impor
 	return h, nil
 }
 
-// power returns the watts per core that machines drew, or 0 if that was not measured.
-func power(nodes []store.NodeUse) float64 {
+// wattsPerCore returns the watts per core that machines drew, or 0 if that was not measured.
+func wattsPerCore(nodes []store.NodeUse) float64 {
 	joules, seconds := 0.0, 0.0
 	for i := range nodes {
 		if n := &nodes[i]; n.NodeJoules != nil && n.CoreSeconds != nil {
@@ -262,11 +263,11 @@ func (h *holdings) countNodes(w *store.Workload) {
 	}
 	k := [2]string{w.Site, w.Partition}
 	if h.pools[k] == nil {
-		h.pools[k] = &pool{whole: wholeNodes{}, nodes: map[nodeKey]*nodeDays{}}
+		h.pools[k] = &partitionPool{whole: wholeNodes{}, nodes: map[nodeKey]*nodeDays{}}
 	}
 	p, of, last := h.pools[k], float64(len(w.Nodes)), h.periods[len(h.periods)-1]
 	p.whole[*w.AllocatedCores/of]++
-	from, to, ok := h.span(w)
+	from, to, ok := h.countedSpan(w)
 	seconds := store.Earlier(to, last.To).Sub(store.Later(from, last.From)).Seconds()
 	for _, name := range w.Nodes {
 		at := nodeKey{w.Site, name}
@@ -278,11 +279,11 @@ func (h *holdings) countNodes(w *store.Workload) {
 	}
 }
 
-// memoryFills is the share of its memory from which on a run needs the whole node for its memory.
-const memoryFills = 0.7
+// fullMemoryShare is the share of the memory of a node above which a run needs the whole node.
+const fullMemoryShare = 0.7
 
-// span returns the part of a run's time that counts, or false if there is none.
-func (h *holdings) span(w *store.Workload) (from, to time.Time, ok bool) {
+// countedSpan returns the part of a run's time that counts, or false if there is none.
+func (h *holdings) countedSpan(w *store.Workload) (from, to time.Time, ok bool) {
 	from, to = w.Start, cmp.Or(w.End, w.Seen)
 	since, measured := time.Time{}, len(w.Nodes) > 0
 	for _, n := range w.Nodes { // the day on which the last of its nodes was first measured
@@ -300,9 +301,9 @@ func (h *holdings) span(w *store.Workload) (from, to time.Time, ok bool) {
 	return from, to, w.Began() && (measured || h.imported)
 }
 
-// add adds a run to the periods.
-func (h *holdings) add(w *store.Workload) {
-	from, to, ok := h.span(w)
+// addRun adds a run to the periods.
+func (h *holdings) addRun(w *store.Workload) {
+	from, to, ok := h.countedSpan(w)
 	if !ok {
 		return
 	}
@@ -317,10 +318,10 @@ func (h *holdings) add(w *store.Workload) {
 		if w.End.IsZero() && h.periods[i].To.Sub(w.Seen) < 2*gap {
 			one.Running = 1
 		}
-		if !h.measure(w, &one, seconds, seconds/wall) {
+		if !h.measureRun(w, &one, seconds, seconds/wall) {
 			continue
 		}
-		k := heldKey{w.Site, w.Owner, w.Name, w.Partition}
+		k := holdingKey{w.Site, w.Owner, w.Name, w.Partition}
 		if have := h.sums[i][k]; have != nil {
 			have.Add(&one)
 		} else {
@@ -329,8 +330,8 @@ func (h *holdings) add(w *store.Workload) {
 	}
 }
 
-// measure sets the allocated and unused amounts of a run over seconds, a share of its time. It returns false if nothing is known.
-func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, share float64) (known bool) {
+// measureRun sets the allocated and unused amounts of a run over seconds, a share of its time. It returns false if nothing is known.
+func (h *holdings) measureRun(w *store.Workload, one *misuse.Holding, seconds, share float64) (known bool) {
 	if w.SuspendedSeconds != nil {
 		seconds = max(seconds-*w.SuspendedSeconds*share, 0)
 	}
@@ -345,7 +346,7 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 		unused := max(*cores*seconds-*w.CPUSeconds*share, 0)
 		if in != nil && in.whole.isWhole() {
 			switch {
-			case need != nil && memory != nil && *need >= memoryFills**memory:
+			case need != nil && memory != nil && *need >= fullMemoryShare**memory:
 				one.Whole, unused = unused, 0
 			case w.RequestCores != nil && *w.RequestCores < *cores:
 				asked := max(*w.RequestCores*seconds-*w.CPUSeconds*share, 0)
@@ -373,15 +374,15 @@ func (h *holdings) measure(w *store.Workload, one *misuse.Holding, seconds, shar
 	return known
 }
 
-// replaced are the findings about single runs that a finding over days replaces, by rule and part, and their resources.
-var replaced = map[[2]string]int{
+// replacedParts are the findings about single runs that a finding over days replaces, by rule and part, and their resources.
+var replacedParts = map[[2]string]int{
 	{misuse.OverRequested, "cpu"}: misuse.HeldCores, {misuse.ManySmallJobs, "cpu"}: misuse.HeldCores,
 	{misuse.IdleAllocation, "allocation"}: misuse.HeldCores, {misuse.OverRequested, "memory"}: misuse.HeldMemory,
 	{misuse.GPUUnused, "gpu"}: misuse.HeldGPUs, {misuse.IdleAllocation, "gpu"}: misuse.HeldGPUs,
 }
 
-// mostSingles is the maximum number of findings about single runs that a finding over days lists.
-const mostSingles = 10
+// maxSingles is the maximum number of findings about single runs that a finding over days lists.
+const maxSingles = 10
 
 // mergeSingles adds findings about single runs as evidence to findings over several days, and returns all remaining findings.
 // Findings about running work come first, then by cost. Muted findings stay separate.
@@ -410,7 +411,7 @@ func (e *Evaluator) mergeSingles(single, over []misuse.Finding, list []misuse.Wo
 				f.Workload}]) &&
 				slices.ContainsFunc(o.Evidence, func(e misuse.Evidence) bool { return e.Wasted && e.Unit == unit })
 		})
-		_, ok := replaced[[2]string{f.Rule, f.Part}]
+		_, ok := replacedParts[[2]string{f.Rule, f.Part}]
 		if i < 0 || !ok || slices.ContainsFunc(muted, func(m store.Finding) bool { return m.ID == ID(&f) }) {
 			continue
 		}
@@ -418,15 +419,15 @@ func (e *Evaluator) mergeSingles(single, over []misuse.Finding, list []misuse.Wo
 		if misuse.Graver(string(f.Severity), string(over[i].Severity)) {
 			over[i].Severity = f.Severity
 		}
-		if taken[i]++; taken[i] <= mostSingles {
+		if taken[i]++; taken[i] <= maxSingles {
 			over[i].Evidence = append(over[i].Evidence,
 				misuse.Evidence{Text: strings.TrimSpace(f.Workload+" "+f.Rule) + ": " + f.Text, Value: v, Unit: unit})
 		}
 	}
 	for i, n := range taken {
-		if n > mostSingles {
+		if n > maxSingles {
 			over[i].Evidence = append(over[i].Evidence,
-				misuse.Evidence{Text: "more findings about single runs", Value: float64(n - mostSingles), Unit: "count"})
+				misuse.Evidence{Text: "more findings about single runs", Value: float64(n - maxSingles), Unit: "count"})
 		}
 	}
 	return slices.Concat(over, slices.DeleteFunc(single, func(f misuse.Finding) bool { return gone[ID(&f)] }))

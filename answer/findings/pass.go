@@ -39,8 +39,9 @@ const (
 	zombieCount    = "reckon_zombie_processes"
 )
 
-var read = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, workloadIO, workloadIOWait, gpuMemory, nodeCPU, nodeMemory,
-	nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, ioPressure, gpuInfo, nodeGPU, zombieCount, exactness,
+var seriesToRead = []string{workloadCPU, workloadWait, workloadMemory, workloadGPU, workloadIO, workloadIOWait, gpuMemory, nodeCPU,
+	nodeMemory,
+	nodeAvailable, nodeRunnable, cpuPressure, memoryPressure, ioPressure, gpuInfo, nodeGPU, zombieCount, exactnessMetric,
 	allocatedCores, allocatedMemory, allocatedGPUs, requestedCores, requestedMemory, requestedGPUs, scheduledNode}
 
 const (
@@ -63,7 +64,7 @@ type machine struct {
 	measured    map[string]int64 // GPUs with measured use, and the time of the last report
 	scheduled   bool             // scheduled by a batch system
 	allocations map[allocation]line
-	inexact     map[inexact]inexactSpans
+	inexact     map[inexactKey]inexactSpans
 
 	used, all                              line // CPU seconds
 	cpuWaits, cpuWatched, memWaits, memAll line // seconds with a waiting task, and seconds in which that was measured
@@ -71,19 +72,19 @@ type machine struct {
 	tasks, tasksWatched                    line // tasks times seconds
 	free, total                            line // bytes times seconds
 	size                                   float64
-	owners                                 map[string]*owner
+	owners                                 map[string]*ownerUse
 	zombies                                []zombieRun
 	work                                   map[workloadKey]*nodeUse
 }
 
-// owner is the use of all work of one owner on a node, by step.
-type owner struct {
+// ownerUse is the use of all work of one owner on a node, by step.
+type ownerUse struct {
 	cpu, wait, memory, gpu, io, ioWait line
 	kinds, ids                         map[string]bool // of its workloads
 }
 
-// system is the owner of root's services, which are not judged. Processes of root's shells belong to root.
-const system = "the services of root"
+// systemOwner is the owner of root's services, which are not judged. Processes of root's shells belong to root.
+const systemOwner = "the services of root"
 
 // workloadKey identifies a workload.
 type workloadKey struct{ site, workload string }
@@ -115,8 +116,8 @@ type zombieRun struct {
 	counts []float64
 }
 
-// nodesOf lists the names of nodes with series in a time range.
-func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where ...*labels.Matcher) ([]string, error) {
+// listNodes lists the names of nodes with series in a time range.
+func listNodes(ctx context.Context, s storage.Queryable, from, to time.Time, where ...*labels.Matcher) ([]string, error) {
 	q, err := s.Querier(from.UnixMilli(), to.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("query the nodes: %w", err)
@@ -129,17 +130,18 @@ func nodesOf(ctx context.Context, s storage.Queryable, from, to time.Time, where
 	return names, nil
 }
 
-// workers is the number of nodes that read at once.
-const workers = 2
+// maxReaders is the number of nodes that read at once.
+const maxReaders = 2
 
-// machines reads the nodes one by one and calls take for each from two goroutines, so that only two nodes are in memory
+// readMachines reads the nodes one by one and calls take for each from two goroutines, so that only two nodes are in memory
 // at a time. It keeps the workloads in wide separately, and all others only as the sum of their owner.
-func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wide map[workloadKey]bool, take func(*machine)) error {
+func (e *Evaluator) readMachines(ctx context.Context, r *rangeReading, names []string, wide map[workloadKey]bool,
+	take func(*machine)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(workers)
+	g.SetLimit(maxReaders)
 	for _, name := range names {
 		g.Go(func() error {
-			found, err := e.machine(ctx, r, name, wide)
+			found, err := e.readMachine(ctx, r, name, wide)
 			if err != nil {
 				return err
 			}
@@ -152,8 +154,8 @@ func (e *Evaluator) machines(ctx context.Context, r *reading, names []string, wi
 	return g.Wait()
 }
 
-// machine reads the nodes with one name, which several sites may have.
-func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide map[workloadKey]bool) ([]*machine, error) {
+// readMachine reads the nodes with one name, which several sites may have.
+func (e *Evaluator) readMachine(ctx context.Context, r *rangeReading, name string, wide map[workloadKey]bool) ([]*machine, error) {
 	from := r.from.Add(-before).UnixMilli()
 	q, err := e.Series.Querier(from, r.to.UnixMilli())
 	if err != nil {
@@ -162,10 +164,10 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 	defer q.Close()
 	set := q.Select(ctx, false, &storage.SelectHints{Start: from, End: r.to.UnixMilli()},
 		labels.MustNewMatcher(labels.MatchEqual, "node", name),
-		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(read, "|")))
+		labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, strings.Join(seriesToRead, "|")))
 	found := map[string]*machine{}
 	var it chunkenc.Iterator
-	p := pass{reading: r, grid: r.from.UnixMilli(), width: r.step.Milliseconds(), steps: r.steps(), wide: wide}
+	p := nodePass{rangeReading: r, grid: r.from.UnixMilli(), width: r.step.Milliseconds(), steps: r.stepCount(), wide: wide}
 	for set.Next() {
 		s := set.At()
 		l := s.Labels()
@@ -173,12 +175,12 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 		m := found[site]
 		if m == nil {
 			m = &machine{nodeKey: nodeKey{site, name}, cpus: map[string]bool{}, gpus: map[string]bool{}, measured: map[string]int64{},
-				allocations: map[allocation]line{}, inexact: map[inexact]inexactSpans{}, owners: map[string]*owner{},
+				allocations: map[allocation]line{}, inexact: map[inexactKey]inexactSpans{}, owners: map[string]*ownerUse{},
 				work: map[workloadKey]*nodeUse{}}
 			found[site] = m
 		}
 		it = s.Iterator(it)
-		p.series(m, l, it)
+		p.addSeries(m, l, it)
 		if err := it.Err(); err != nil {
 			return nil, fmt.Errorf("read %s: %w", l, err)
 		}
@@ -194,16 +196,16 @@ func (e *Evaluator) machine(ctx context.Context, r *reading, name string, wide m
 	return out, nil
 }
 
-// pass is the reading of one node's series.
-type pass struct {
-	*reading
+// nodePass is the reading of one node's series.
+type nodePass struct {
+	*rangeReading
 	grid, width int64
 	steps       int
 	wide        map[workloadKey]bool
 }
 
-// series adds one series to its node.
-func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
+// addSeries adds one series to its node.
+func (p *nodePass) addSeries(m *machine, l labels.Labels, it chunkenc.Iterator) {
 	name := l.Get(model.MetricNameLabel)
 	switch name {
 	case nodeCPU:
@@ -212,7 +214,7 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 			return
 		}
 		m.cpus[l.Get("cpu")] = true
-		last := p.counter(it, func(i int, amount, _ float64) {
+		last := p.spreadCounter(it, func(i int, amount, _ float64) {
 			m.all.add(p.steps, i, amount)
 			if mode != "idle" && mode != "iowait" {
 				m.used.add(p.steps, i, amount)
@@ -227,32 +229,32 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 		case ioPressure:
 			amount, watched = &m.ioWaits, &m.ioWatched
 		}
-		p.counter(it, func(i int, v, seconds float64) {
+		p.spreadCounter(it, func(i int, v, seconds float64) {
 			amount.add(p.steps, i, v)
 			watched.add(p.steps, i, seconds)
 		}, nil)
 	case nodeRunnable:
-		p.gauge(it, func(i int, v, seconds float64) {
+		p.spreadGauge(it, func(i int, v, seconds float64) {
 			m.tasks.add(p.steps, i, v*seconds)
 			m.tasksWatched.add(p.steps, i, seconds)
 		}, nil)
 	case nodeMemory:
-		p.gauge(it, func(i int, v, seconds float64) { m.total.add(p.steps, i, v*seconds) }, func(_ int64, v float64) { m.size = v })
+		p.spreadGauge(it, func(i int, v, seconds float64) { m.total.add(p.steps, i, v*seconds) }, func(_ int64, v float64) { m.size = v })
 	case nodeAvailable:
-		p.gauge(it, func(i int, v, seconds float64) { m.free.add(p.steps, i, v*seconds) }, nil)
+		p.spreadGauge(it, func(i int, v, seconds float64) { m.free.add(p.steps, i, v*seconds) }, nil)
 	case gpuInfo:
 		if l.Get("parent") == "" { // a partition is part of its device
 			m.gpus[l.Get("device")] = true
 		}
 	case nodeGPU:
 		device := l.Get("device")
-		m.measured[device] = max(m.measured[device], p.gauge(it, func(int, float64, float64) {}, nil))
-	case exactness:
-		k := inexact{m.nodeKey, l.Get("kind"), l.Get("workload"), l.Get("figure")}
+		m.measured[device] = max(m.measured[device], p.spreadGauge(it, func(int, float64, float64) {}, nil))
+	case exactnessMetric:
+		k := inexactKey{m.nodeKey, l.Get("kind"), l.Get("workload"), l.Get("figure")}
 		list := m.inexact[k]
-		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+		p.spreadGauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			if v > 0 {
-				list.add(t)
+				list.addTime(t)
 			}
 		})
 		if list != nil {
@@ -262,33 +264,33 @@ func (p *pass) series(m *machine, l labels.Labels, it chunkenc.Iterator) {
 		m.scheduled = true
 	case zombieCount:
 		run := zombieRun{owner: l.Get("owner")}
-		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+		p.spreadGauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			run.times, run.counts = append(run.times, t), append(run.counts, v)
 		})
 		m.zombies = append(m.zombies, run)
 	default:
-		p.workload(m, name, l, it)
+		p.addWorkload(m, name, l, it)
 	}
 }
 
-// workload adds a series of a workload to its owner.
-func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.Iterator) {
+// addWorkload adds a series of a workload to its owner.
+func (p *nodePass) addWorkload(m *machine, name string, l labels.Labels, it chunkenc.Iterator) {
 	of := l.Get("owner")
 	kind := workload.Kind(l.Get("kind"))
 	if kind.System() && name != workloadGPU || of == "" {
 		return // kernel activity has no owner
 	}
-	if resource := resourceOf(name); resource != "" {
+	if resource := allocatedResource(name); resource != "" {
 		if !kind.Scheduled() {
 			return
 		}
 		k := allocation{l.Get("workload"), of, resource}
 		given := m.allocations[k]
-		p.gauge(it, func(i int, v, _ float64) { given.raiseTo(p.steps, i, v) }, nil)
+		p.spreadGauge(it, func(i int, v, _ float64) { given.raiseTo(p.steps, i, v) }, nil)
 		m.allocations[k] = given
 		return
 	}
-	o := m.owner(of, kind)
+	o := m.ownerOf(of, kind)
 	o.kinds[string(kind)], o.ids[l.Get("workload")] = true, true
 	var w *nodeUse
 	k := workloadKey{m.site, l.Get("workload")}
@@ -300,26 +302,26 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 	switch name {
 	case workloadCPU:
-		counted := p.counterWithTime(it, func(i int, v, _ float64) { o.cpu.add(p.steps, i, v) })
+		counted := p.spreadCounterTotal(it, func(i int, v, _ float64) { o.cpu.add(p.steps, i, v) })
 		if w != nil {
 			w.cpu += counted.last
 		}
 	case workloadWait:
-		p.counter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
+		p.spreadCounter(it, func(i int, v, _ float64) { o.wait.add(p.steps, i, v) }, nil)
 	case workloadIO:
-		w.addWritten(l.Get("direction"), p.counterWithTime(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
+		w.addWritten(l.Get("direction"), p.spreadCounterTotal(it, func(i int, v, _ float64) { o.io.add(p.steps, i, v) }).last)
 	case workloadIOWait:
-		p.counter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
+		p.spreadCounter(it, func(i int, v, _ float64) { o.ioWait.add(p.steps, i, v) }, nil)
 	case workloadMemory:
-		p.gauge(it, func(i int, v, seconds float64) { o.memory.add(p.steps, i, v*seconds) }, nil)
+		p.spreadGauge(it, func(i int, v, seconds float64) { o.memory.add(p.steps, i, v*seconds) }, nil)
 	case workloadGPU:
-		counted := p.counterWithTime(it, func(i int, v, _ float64) { o.gpu.add(p.steps, i, v) })
+		counted := p.spreadCounterTotal(it, func(i int, v, _ float64) { o.gpu.add(p.steps, i, v) })
 		w.gpus[l.Get("device")] += counted.last
 		w.used, w.seen = max(w.used, counted.used), max(w.seen, counted.at)
 	case gpuMemory:
 		held, device := int64(0), l.Get("device")
 		w.devices[device] = true
-		p.gauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
+		p.spreadGauge(it, func(int, float64, float64) {}, func(t int64, v float64) {
 			switch {
 			case v <= 0:
 				held = 0
@@ -333,28 +335,28 @@ func (p *pass) workload(m *machine, name string, l labels.Labels, it chunkenc.It
 	}
 }
 
-// owner returns the owner whom work of a kind is charged to: root's services are not root's.
-func (m *machine) owner(of string, kind workload.Kind) *owner {
+// ownerOf returns the owner whom work of a kind is charged to: root's services are not root's.
+func (m *machine) ownerOf(of string, kind workload.Kind) *ownerUse {
 	if of == "root" && !kind.Person() {
-		of = system
+		of = systemOwner
 	}
 	o := m.owners[of]
 	if o == nil {
-		o = &owner{kinds: map[string]bool{}, ids: map[string]bool{}}
+		o = &ownerUse{kinds: map[string]bool{}, ids: map[string]bool{}}
 		m.owners[of] = o
 	}
 	return o
 }
 
-// total is the state of a counter: the last value, its time, and the time of the last noticeable increase.
-type total struct {
+// counterTotal is the state of a counter: the last value, its time, and the time of the last noticeable increase.
+type counterTotal struct {
 	last     float64
 	at, used int64
 }
 
-// counter spreads each increase of a counter over the steps between its two samples and returns the time of the last
+// spreadCounter spreads each increase of a counter over the steps between its two samples and returns the time of the last
 // sample. It handles resets. The time of an increase over a long gap is unknown, so it is not spread.
-func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
+func (p *nodePass) spreadCounter(it chunkenc.Iterator, take func(i int, amount, seconds float64), grew func(t int64, rate float64)) int64 {
 	var t0 int64
 	var v0 float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -381,10 +383,10 @@ func (p *pass) counter(it chunkenc.Iterator, take func(i int, amount, seconds fl
 	return t0
 }
 
-// counterWithTime is like counter and also returns the total increase.
-func (p *pass) counterWithTime(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c total) {
-	w := &watched{Iterator: it}
-	c.at = p.counter(w, take, func(t int64, rate float64) {
+// spreadCounterTotal is like counter and also returns the total increase.
+func (p *nodePass) spreadCounterTotal(it chunkenc.Iterator, take func(i int, amount, seconds float64)) (c counterTotal) {
+	w := &totalTracker{Iterator: it}
+	c.at = p.spreadCounter(w, take, func(t int64, rate float64) {
 		if rate > idleGPU {
 			c.used = t
 		}
@@ -393,14 +395,14 @@ func (p *pass) counterWithTime(it chunkenc.Iterator, take func(i int, amount, se
 	return c
 }
 
-// watched tracks the total of a counter.
-type watched struct {
+// totalTracker tracks the total of a counter.
+type totalTracker struct {
 	chunkenc.Iterator
 	base, last float64
 }
 
 // At implements chunkenc.Iterator.
-func (w *watched) At() (int64, float64) {
+func (w *totalTracker) At() (int64, float64) {
 	t, v := w.Iterator.At()
 	if !math.IsNaN(v) {
 		if v < w.last {
@@ -411,8 +413,8 @@ func (w *watched) At() (int64, float64) {
 	return t, v
 }
 
-// gauge spreads a gauge over the time that each value held, and returns the time of the last sample.
-func (p *pass) gauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) int64 {
+// spreadGauge spreads a gauge over the time that each value held, and returns the time of the last sample.
+func (p *nodePass) spreadGauge(it chunkenc.Iterator, take func(i int, v, seconds float64), sample func(t int64, v float64)) int64 {
 	var t0 int64
 	var v0 float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {

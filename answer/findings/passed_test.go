@@ -99,7 +99,7 @@ func TestGroupsThatAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := e.workloads(t.Context(), start, start.Add(time.Hour), p)
+		got, err := e.readRuns(t.Context(), start, start.Add(time.Hour), p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,8 +54,8 @@ type override struct {
 	rules           yaml.Node
 }
 
-// file is the policy file. The rules are decoded later, because their durations use the usual notation.
-type file struct {
+// policyFile is the policy file. The rules are decoded later, because their durations use the usual notation.
+type policyFile struct {
 	Rules     yaml.Node `yaml:"rules"`
 	Overrides []struct {
 		Partition string    `yaml:"partition"`
@@ -67,11 +67,11 @@ type file struct {
 // ReadPolicy parses a policy. Omitted values have their defaults; an empty text is the default policy.
 func ReadPolicy(text []byte) (*Policy, error) {
 	base := new(misuse.Policy)
-	var f file
+	var f policyFile
 	if err := decodeStrictly(DefaultPolicy(), &f); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
-	if err := merge(base, &f.Rules); err != nil {
+	if err := overrideValues(base, &f.Rules); err != nil {
 		return nil, fmt.Errorf("the policy of the program: %w", err)
 	}
 	p := &Policy{base: base, memo: map[string]*misuse.Policy{}, briefest: base.ShortRunTime(), alone: base.HarmlessRunTime()}
@@ -79,11 +79,11 @@ func ReadPolicy(text []byte) (*Policy, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return p, nil
 	}
-	f = file{}
+	f = policyFile{}
 	if err := decodeStrictly(text, &f); err != nil {
 		return nil, err
 	}
-	if err := merge(base, &f.Rules); err != nil {
+	if err := overrideValues(base, &f.Rules); err != nil {
 		return nil, err
 	}
 	if err := checkThresholds(base); err != nil {
@@ -100,12 +100,12 @@ func ReadPolicy(text []byte) (*Policy, error) {
 				return nil, fmt.Errorf("override %d: %q is no pattern", i+1, pattern)
 			}
 		}
-		if word := ofNodes(&o.Rules); word != "" && o.Partition != "" {
+		if word := nodeRule(&o.Rules); word != "" && o.Partition != "" {
 			return nil, fmt.Errorf(
 				"override %d: %s is of a node as a whole, whatever the partition of the work on it; give it with node: alone", i+1, word)
 		}
 		probe := *base
-		if err := merge(&probe, &o.Rules); err != nil {
+		if err := overrideValues(&probe, &o.Rules); err != nil {
 			return nil, fmt.Errorf("override %d: %w", i+1, err)
 		}
 		if err := checkThresholds(&probe); err != nil {
@@ -141,9 +141,9 @@ func thresholds(p *misuse.Policy) (out []threshold) {
 	return out
 }
 
-// ofNodes returns the first of the rules that applies to nodes instead of workloads, or "". Such a rule cannot be set
+// nodeRule returns the first of the rules that applies to nodes instead of workloads, or "". Such a rule cannot be set
 // for a partition.
-func ofNodes(rules *yaml.Node) string {
+func nodeRule(rules *yaml.Node) string {
 	for i := 0; i+1 < len(rules.Content) && rules.Kind == yaml.MappingNode; i += 2 {
 		key, value := rules.Content[i].Value, rules.Content[i+1]
 		if key == misuse.OverShare {
@@ -169,12 +169,12 @@ func decodeStrictly(text []byte, into any) error {
 	return nil
 }
 
-// merge overrides values of a policy.
-func merge(p *misuse.Policy, n *yaml.Node) error {
+// overrideValues overrides values of a policy.
+func overrideValues(p *misuse.Policy, n *yaml.Node) error {
 	if n.IsZero() {
 		return nil
 	}
-	if err := durations(n); err != nil {
+	if err := convertDurations(n); err != nil {
 		return err
 	}
 	text, err := yaml.Marshal(n)
@@ -184,23 +184,23 @@ func merge(p *misuse.Policy, n *yaml.Node) error {
 	return decodeStrictly(text, p)
 }
 
-// done marks durations that are already converted.
-const done = yaml.TaggedStyle
+// convertedTag marks durations that are already converted.
+const convertedTag = yaml.TaggedStyle
 
-// durations converts values such as 10m in a YAML node to nanoseconds, the unit of misuse.Duration. Package misuse
+// convertDurations converts values such as 10m in a YAML node to nanoseconds, the unit of misuse.Duration. Package misuse
 // cannot do this, because it does not depend on YAML.
-func durations(n *yaml.Node) error {
+func convertDurations(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if value.Kind == yaml.ScalarNode && value.Style != done && isDuration(key.Value) {
+		if value.Kind == yaml.ScalarNode && value.Style != convertedTag && isDuration(key.Value) {
 			d, err := time.ParseDuration(value.Value)
 			if err != nil || d < 0 {
 				return fmt.Errorf("line %d: %s: %q is no duration; write 10m or 2h", value.Line, key.Value, value.Value)
 			}
-			value.Value, value.Tag, value.Style = fmt.Sprint(d.Nanoseconds()), "!!int", done
+			value.Value, value.Tag, value.Style = fmt.Sprint(d.Nanoseconds()), "!!int", convertedTag
 			continue
 		}
-		if err := durations(value); err != nil {
+		if err := convertDurations(value); err != nil {
 			return err
 		}
 	}
@@ -263,7 +263,7 @@ func (p *Policy) For(partition string, nodes []string) *misuse.Policy {
 	for i := range p.rules {
 		if p.rules[i].appliesTo(partition, nodes) {
 			// It was merged successfully when it was read, so there is no error.
-			_ = merge(&m, &p.rules[i].rules)
+			_ = overrideValues(&m, &p.rules[i].rules)
 		}
 	}
 	p.memo[key] = &m

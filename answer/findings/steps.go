@@ -30,8 +30,8 @@ type Step struct {
 	Seconds                     float64
 }
 
-// together is the maximum length of merged steps.
-const together = time.Hour
+// maxStepLength is the maximum length of merged steps.
+const maxStepLength = time.Hour
 
 // Steps recomputes the score of an owner over the window that confirmed the finding.
 func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps []Step, err error) {
@@ -50,8 +50,8 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	if err != nil {
 		return f, nil, err
 	}
-	steps, err = k.Evaluator.steps(ctx, policy, f.Seen.Add(-k.window()), f.Seen, f.Site, f.Owner, f.Part)
-	if err == nil && !addUp(&f, steps) {
+	steps, err = k.Evaluator.scoreSteps(ctx, policy, f.Seen.Add(-k.window()), f.Seen, f.Site, f.Owner, f.Part)
+	if err == nil && !sumsToScore(&f, steps) {
 		return f, nil, fmt.Errorf("%s: %w", id, ErrChanged)
 	}
 	return f, steps, err
@@ -68,8 +68,8 @@ const (
 	changedSeconds = 1
 )
 
-// addUp reports whether the steps add up to the stored score of the finding.
-func addUp(f *store.Finding, steps []Step) bool {
+// sumsToScore reports whether the steps add up to the stored score of the finding.
+func sumsToScore(f *store.Finding, steps []Step) bool {
 	evidence, _, err := Figures(f)
 	if err != nil || len(evidence) == 0 || len(steps) == 0 {
 		return true // nothing to compare with, or no longer stored
@@ -81,38 +81,38 @@ func addUp(f *store.Finding, steps []Step) bool {
 	return math.Abs(sum-score) <= changedShare*score+changedSeconds
 }
 
-func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, site, owner, part string) ([]Step, error) {
+func (e *Evaluator) scoreSteps(ctx context.Context, p *Policy, from, to time.Time, site, owner, part string) ([]Step, error) {
 	rows, err := e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: time.Minute}) // of allocations
 	if err != nil {
 		return nil, fmt.Errorf("read the workloads: %w", err)
 	}
-	all, err := nodesOf(ctx, e.Series, from, to)
+	all, err := listNodes(ctx, e.Series, from, to)
 	if err != nil {
 		return nil, err
 	}
-	mine, err := nodesOf(ctx, e.Series, from, to, labels.MustNewMatcher(labels.MatchEqual, "owner", owner))
+	mine, err := listNodes(ctx, e.Series, from, to, labels.MustNewMatcher(labels.MatchEqual, "owner", owner))
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{from: from, to: to, step: resolution(to.Sub(from), len(all))}
-	if r.steps() < 1 {
+	r := &rangeReading{from: from, to: to, step: traceStep(to.Sub(from), len(all))}
+	if r.stepCount() < 1 {
 		return nil, nil
 	}
-	wait, given := waitingOf(r, rows), allocationsOf(r, rows)
+	wait, given := collectWaiting(r, rows), rowAllocations(r, rows)
 	var out []Step
 	var mu sync.Mutex
-	err = e.machines(ctx, r, mine, nil, func(m *machine) {
+	err = e.readMachines(ctx, r, mine, nil, func(m *machine) {
 		if m.site != site {
 			return
 		}
-		m.addAllocations(given[m.nodeKey], r.steps())
-		traces := m.traces(r, wait.waitersFor(m))
+		m.addAllocations(given[m.nodeKey], r.stepCount())
+		traces := m.resourceTraces(r, wait.waitersFor(m))
 		mu.Lock()
 		defer mu.Unlock()
 		rule := &p.For("", []string{m.node}).OverShare
 		for i := range traces {
 			if t := &traces[i]; t.part == part && rule.On {
-				out = append(out, mergeSteps(r, t, fairshare.Steps(t.trace, limits(rule), owner))...)
+				out = append(out, mergeSteps(r, t, fairshare.Steps(t.trace, toLimits(rule), owner))...)
 			}
 		}
 	})
@@ -126,12 +126,12 @@ func (e *Evaluator) steps(ctx context.Context, p *Policy, from, to time.Time, si
 }
 
 // mergeSteps merges consecutive steps with the same reason.
-func mergeSteps(r *reading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
+func mergeSteps(r *rangeReading, t *nodeTrace, steps []fairshare.Step) (out []Step) {
 	n := 0.0 // steps in the last one
 	mean := func(old, v float64) float64 { return old + (v-old)/n }
 	for _, s := range steps {
 		start := r.from.Add(time.Duration(s.I) * r.step)
-		if k := len(out) - 1; k >= 0 && out[k].End.Equal(start) && out[k].Why == s.Why && start.Sub(out[k].Start) < together {
+		if k := len(out) - 1; k >= 0 && out[k].End.Equal(start) && out[k].Why == s.Why && start.Sub(out[k].Start) < maxStepLength {
 			n++
 			o := &out[k]
 			o.Use, o.Fair, o.Owners = mean(o.Use, s.Use), mean(o.Fair, s.Fair), mean(o.Owners, float64(s.Owners))

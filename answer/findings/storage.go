@@ -8,19 +8,19 @@ import (
 	"reckon/analysis/fairshare"
 )
 
-// leastTraffic is the traffic of a node in bytes per second below which shares are not evaluated.
-const leastTraffic = 1 << 20
+// minTraffic is the traffic of a node in bytes per second below which shares are not evaluated.
+const minTraffic = 1 << 20
 
 // leastWaiting is the mean number of threads waiting for storage from which an owner counts as wanting more.
 const leastWaiting = 0.02
 
-// storage returns the traffic of disks and network file systems on the machine as a resource. Its capacity is the total
+// storageTrace returns the traffic of disks and network file systems on the machine as a resource. Its capacity is the total
 // traffic, because the real capacity depends on the access pattern. The use of an owner is the owner's share of the
 // bytes. The resource is contended while tasks wait, by PSI or else by the storage wait of owners' threads. An owner
 // who waits wants all of it, and others want what they use. Without figures of waiting there are no findings. waited is
 // in the order of owner names.
-func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
-	steps, second := r.steps(), 1/r.step.Seconds()
+func (m *machine) storageTrace(r *rangeReading) (t fairshare.Trace, waited []line) {
+	steps, second := r.stepCount(), 1/r.step.Seconds()
 	var all, waits line
 	for _, o := range m.owners {
 		for i, v := range o.io {
@@ -48,7 +48,7 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 		}
 		use, want := make(line, steps), make(line, steps)
 		for i := range use {
-			if all[i]*second >= leastTraffic && o.io != nil && !math.IsNaN(o.io[i]) {
+			if all[i]*second >= minTraffic && o.io != nil && !math.IsNaN(o.io[i]) {
 				use[i] = o.io[i] / all[i]
 			}
 			if want[i] = use[i]; o.ioWait != nil && o.ioWait[i]*second >= leastWaiting {
@@ -56,14 +56,14 @@ func (m *machine) storage(r *reading) (t fairshare.Trace, waited []line) {
 			}
 		}
 		t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want,
-			Inexact: orFlags(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
+			Inexact: eitherFlag(m.inexactUse(o, exactRead, r), m.inexactUse(o, exactWritten, r))})
 		waited = append(waited, o.ioWait)
 	}
 	return t, waited
 }
 
-// orFlags returns true for the steps at which a or b is.
-func orFlags(a, b []bool) []bool {
+// eitherFlag returns true for the steps at which a or b is.
+func eitherFlag(a, b []bool) []bool {
 	if a == nil {
 		return b
 	}

@@ -25,8 +25,8 @@ type stepOn struct {
 	node, step string
 }
 
-// tasks adds the balance of the tasks of their steps to workloads. Counters cover the whole time of a step.
-func (e *Evaluator) tasks(ctx context.Context, r *reading) error {
+// addTasks adds the balance of the tasks of their steps to workloads. Counters cover the whole time of a step.
+func (e *Evaluator) addTasks(ctx context.Context, r *rangeReading) error {
 	at := map[workloadKey]int{}
 	for i := range r.list {
 		k := workloadKey{r.list[i].Site, r.list[i].ID}

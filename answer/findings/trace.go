@@ -14,8 +14,8 @@ import (
 	"reckon/store"
 )
 
-// resolution returns the step of a trace. It is coarser for many nodes, so that an evaluation stays cheap.
-func resolution(span time.Duration, nodes int) time.Duration {
+// traceStep returns the step of a trace. It is coarser for many nodes, so that an evaluation stays cheap.
+func traceStep(span time.Duration, nodes int) time.Duration {
 	step := time.Minute
 	for span/step*time.Duration(max(nodes, 1)) > 100_000 && step < 15*time.Minute {
 		step *= 5
@@ -23,7 +23,7 @@ func resolution(span time.Duration, nodes int) time.Duration {
 	return min(step, 15*time.Minute)
 }
 
-func (r *reading) steps() int { return int(r.to.Sub(r.from) / r.step) }
+func (r *rangeReading) stepCount() int { return int(r.to.Sub(r.from) / r.step) }
 
 // nodeTrace is one resource of one node.
 type nodeTrace struct {
@@ -33,10 +33,10 @@ type nodeTrace struct {
 	waited     []line // seconds that threads of each owner of the trace waited for it; nil if not measured
 }
 
-// traces returns the resources of a node on which more than one owner worked or waited.
-func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
+// resourceTraces returns the resources of a node on which more than one owner worked or waited.
+func (m *machine) resourceTraces(r *rangeReading, wait waiters) (out []nodeTrace) {
 	second := 1 / r.step.Seconds()
-	add := func(part, what, figure string, t fairshare.Trace, of func(*owner) (use, want line)) {
+	add := func(part, what, figure string, t fairshare.Trace, of func(*ownerUse) (use, want line)) {
 		t.Step, t.Scheduled = r.step.Seconds(), m.scheduled
 		waits := wait.any
 		if part == "gpu" {
@@ -45,7 +45,7 @@ func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
 		for _, name := range slices.Sorted(maps.Keys(m.owners)) {
 			if use, want := of(m.owners[name]); use != nil {
 				t.Owners = append(t.Owners, fairshare.Owner{Name: name, Use: use, Want: want, Waits: waits[name],
-					Allocated: m.allocatedTo(name, part, r.steps()), Inexact: m.inexactUse(m.owners[name], figure, r)})
+					Allocated: m.sumAllocations(name, part, r.stepCount()), Inexact: m.inexactUse(m.owners[name], figure, r)})
 			}
 		}
 		if len(t.Owners) == 0 {
@@ -66,7 +66,7 @@ func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
 	add("cpu", "CPUs", exactCPU, fairshare.Trace{
 		Capacity: cores, Machine: m.used.divideBy(m.all).scaled(cores), Pressure: m.cpuWaits.divideBy(m.cpuWatched),
 		Runnable: m.tasks.divideBy(m.tasksWatched),
-	}, func(o *owner) (use, want line) {
+	}, func(o *ownerUse) (use, want line) {
 		use = o.cpu.scaled(second)
 		return use, use.addLine(o.wait.scaled(second))
 	})
@@ -77,16 +77,16 @@ func (m *machine) traces(r *reading, wait waiters) (out []nodeTrace) {
 	}
 	add("memory", "memory", exactMemory,
 		fairshare.Trace{Capacity: m.size, Machine: inUse, Pressure: m.memWaits.divideBy(m.memAll), Available: available},
-		func(o *owner) (use, want line) { return o.memory.scaled(second), nil })
+		func(o *ownerUse) (use, want line) { return o.memory.scaled(second), nil })
 	add("gpu", "GPUs", exactGPU, fairshare.Trace{Capacity: float64(len(m.gpus))},
-		func(o *owner) (use, want line) { return o.gpu.scaled(second), nil })
+		func(o *ownerUse) (use, want line) { return o.gpu.scaled(second), nil })
 	for i := range out {
 		if out[i].part == "cpu" {
 			out[i].waited = m.waitedForCPU(&out[i].trace, r.step.Seconds())
 		}
 	}
 	// A batch system does not allocate storage traffic, and no job queues for it.
-	if t, waited := m.storage(r); len(t.Owners) > 1 {
+	if t, waited := m.storageTrace(r); len(t.Owners) > 1 {
 		out = append(out, nodeTrace{nodeKey: m.nodeKey, part: "storage", what: "storage traffic", trace: t, waited: waited})
 	}
 	return out
@@ -133,20 +133,20 @@ type nodeScore struct {
 	seconds float64
 }
 
-// scores returns the scores of one resource of one node.
-func scores(t *nodeTrace, rule *misuse.OverShareRule) []fairshare.Score {
+// nodeScores returns the scores of one resource of one node.
+func nodeScores(t *nodeTrace, rule *misuse.OverShareRule) []fairshare.Score {
 	if !rule.On {
 		return nil
 	}
-	return fairshare.Scores(t.trace, limits(rule))
+	return fairshare.Scores(t.trace, toLimits(rule))
 }
 
-func limits(rule *misuse.OverShareRule) fairshare.Limits {
+func toLimits(rule *misuse.OverShareRule) fairshare.Limits {
 	return fairshare.Limits{Full: rule.Full, Pressure: rule.Pressure, Available: rule.Available, Wants: rule.Wants}
 }
 
-// add adds the scores of one resource of one node.
-func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.OverShareRule) {
+// addScores adds the scores of one resource of one node.
+func (h *ownerScores) addScores(t *nodeTrace, scores []fairshare.Score, rule *misuse.OverShareRule) {
 	for _, s := range scores {
 		k := ownerPart{t.site, s.Owner, t.part}
 		sum := h.sums[k]
@@ -162,7 +162,7 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 		sum.others += s.Others * s.Contended
 		sum.fair += s.Fair * s.Contended
 		sum.held += s.Held * s.Contended
-		if waited, known := t.waitedFor(s.Owner, limits(rule)); known {
+		if waited, known := t.waitedFor(s.Owner, toLimits(rule)); known {
 			sum.waited, sum.hasWaited = sum.waited+waited, true
 		}
 		sum.first, sum.last = min(sum.first, s.First), max(sum.last, s.Last)
@@ -173,13 +173,13 @@ func (h *ownerScores) add(t *nodeTrace, scores []fairshare.Score, rule *misuse.O
 	}
 }
 
-// shownNodes is the number of nodes in the evidence, the worst first.
-const shownNodes = 5
+// maxShownNodes is the number of nodes in the evidence, the worst first.
+const maxShownNodes = 5
 
-// findings returns the owners with a score above the limit.
-func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
+// aboveLimit returns the owners with a score above the limit.
+func (h *ownerScores) aboveLimit(r *rangeReading, rule func(site string, nodes []nodeScore) *misuse.OverShareRule) (out []misuse.Finding) {
 	for k, s := range h.sums {
-		if s.over < 1 || k.owner == system || rule(k.site, s.nodes).Exempts(k.owner) {
+		if s.over < 1 || k.owner == systemOwner || rule(k.site, s.nodes).Exempts(k.owner) {
 			continue
 		}
 		severity := misuse.Medium
@@ -220,7 +220,7 @@ func (h *ownerScores) findings(r *reading, rule func(site string, nodes []nodeSc
 			f.Evidence = append(f.Evidence,
 				misuse.Evidence{Text: "time that others waited for it meanwhile, added up over threads", Value: s.waited, Unit: "seconds"})
 		}
-		for i := range min(len(s.nodes), shownNodes) {
+		for i := range min(len(s.nodes), maxShownNodes) {
 			if len(s.nodes) > 1 {
 				f.Evidence = append(f.Evidence,
 					misuse.Evidence{Text: "of it on " + s.nodes[i].node, Value: s.nodes[i].seconds, Unit: "seconds"})
@@ -239,13 +239,13 @@ var reasons = map[string]string{
 	"available": "memory was nearly full", "waiting": "a request of another owner waited for the node",
 }
 
-// forNode lists the pending reasons of jobs that wait for capacity on a node. Other jobs wait for a date, a dependency
+// capacityReasons lists the pending reasons of jobs that wait for capacity on a node. Other jobs wait for a date, a dependency
 // or their own limits, and no other owner causes that.
-var forNode = []string{"", "none", "resources", "priority"}
+var capacityReasons = []string{"", "none", "resources", "priority"}
 
-// waiting records when requests waited, by partition, shape and owner.
-type waiting struct {
-	parts map[partition]map[shape]map[string][]bool
+// waitingRequests records when requests waited, by partition, shape and owner.
+type waitingRequests struct {
+	parts map[partition]map[nodeRequest]map[string][]bool
 	of    map[nodeKey][]partition
 }
 
@@ -254,10 +254,10 @@ type partition struct{ site, name string }
 // waiters holds the owners with requests that wait for a node, step by step: for any resources, and for GPUs.
 type waiters struct{ any, gpu map[string][]bool }
 
-// waitingOf collects the waiting requests. A job waits for all nodes on which other jobs of its partition run.
-func waitingOf(r *reading, rows []store.Workload) *waiting {
-	w := &waiting{parts: map[partition]map[shape]map[string][]bool{}, of: map[nodeKey][]partition{}}
-	steps := r.steps()
+// collectWaiting collects the waiting requests. A job waits for all nodes on which other jobs of its partition run.
+func collectWaiting(r *rangeReading, rows []store.Workload) *waitingRequests {
+	w := &waitingRequests{parts: map[partition]map[nodeRequest]map[string][]bool{}, of: map[nodeKey][]partition{}}
+	steps := r.stepCount()
 	for i := range rows {
 		row := &rows[i]
 		if row.Partition == "" {
@@ -271,7 +271,7 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 		}
 		until := row.Start
 		if row.State == "pending" {
-			if until = r.to; !slices.Contains(forNode, strings.ToLower(row.Reason)) {
+			if until = r.to; !slices.Contains(capacityReasons, strings.ToLower(row.Reason)) {
 				continue
 			}
 		}
@@ -284,10 +284,10 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 		}
 		shapes := w.parts[k]
 		if shapes == nil {
-			shapes = map[shape]map[string][]bool{}
+			shapes = map[nodeRequest]map[string][]bool{}
 			w.parts[k] = shapes
 		}
-		need := shapeOf(row)
+		need := toNodeRequest(row)
 		flags := shapes[need]
 		if flags == nil {
 			flags = map[string][]bool{}
@@ -304,23 +304,23 @@ func waitingOf(r *reading, rows []store.Workload) *waiting {
 }
 
 // waitersFor returns the owners with requests that wait for a node. Requests that could never run there are excluded.
-func (w *waiting) waitersFor(m *machine) (out waiters) {
+func (w *waitingRequests) waitersFor(m *machine) (out waiters) {
 	cores, gpus := float64(len(m.cpus)), float64(len(m.gpus))
 	for _, k := range w.of[m.nodeKey] {
 		for need, owners := range w.parts[k] {
 			if !need.couldRun(cores, m.size, gpus) {
 				continue
 			}
-			out.any = orMaps(out.any, owners)
+			out.any = mergeFlags(out.any, owners)
 			if need.gpus > 0 {
-				out.gpu = orMaps(out.gpu, owners)
+				out.gpu = mergeFlags(out.gpu, owners)
 			}
 		}
 	}
 	return out
 }
 
-func orMaps(into, from map[string][]bool) map[string][]bool {
+func mergeFlags(into, from map[string][]bool) map[string][]bool {
 	if into == nil {
 		into = map[string][]bool{}
 	}

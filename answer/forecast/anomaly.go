@@ -41,49 +41,49 @@ func (k *Keeper) Anomalies(ctx context.Context) ([]misuse.Finding, error) {
 	if err != nil || end.IsZero() || end.Equal(k.oddAt) {
 		return k.odd, err
 	}
-	l, err := k.limits(ctx, end)
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
-	x := search{end: end, limits: l, subjects: map[subject][]happened{}, peers: map[string][]series{}, owners: map[string]bool{},
+	x := anomalySearch{end: end, limits: l, subjects: map[subject][]figureEvent{}, peers: map[string][]series{}, owners: map[string]bool{},
 		climbs: map[subject]misuse.Finding{}}
-	if err := k.runningServices(ctx, end, func(w *store.Workload) error {
+	if err := k.eachService(ctx, end, func(w *store.Workload) error {
 		x.owners[w.Owner] = true
-		return k.recent(ctx, end, w, x.scanSeries)
+		return k.readRecent(ctx, end, w, x.scanSeries)
 	}); err != nil {
 		return nil, fmt.Errorf("detect anomalies: %w", err)
 	}
-	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners} {
+	for _, of := range []func(context.Context, time.Time, func([]series) error) error{k.readSites, k.readNodes, k.readOwners} {
 		if err := of(ctx, end, x.scanSeries); err != nil {
 			return nil, fmt.Errorf("detect anomalies: %w", err)
 		}
 	}
-	k.odd, k.oddAt = x.findings(), end
+	k.odd, k.oddAt = x.buildFindings(), end
 	return k.odd, nil
 }
 
-// subject is the subject of an anomaly.
+// subject is the site, node, service or owner that an anomaly is about.
 type subject struct{ subject, site, owner, name string }
 
-// happened is an event in one figure.
-type happened struct {
+// figureEvent is an event in one figure of a subject.
+type figureEvent struct {
 	figure      string
 	event       anomaly.Event
 	first, last time.Time // hours that it began and ended
 }
 
-// search looks for the anomalies of one hour.
-type search struct {
+// anomalySearch looks for the anomalies of one hour.
+type anomalySearch struct {
 	end      time.Time
-	limits   *limits
-	subjects map[subject][]happened
+	limits   *machineLimits
+	subjects map[subject][]figureEvent
 	peers    map[string][]series // by hardware
 	owners   map[string]bool     // of services
 	climbs   map[subject]misuse.Finding
 }
 
 // scanSeries examines series.
-func (x *search) scanSeries(list []series) error {
+func (x *anomalySearch) scanSeries(list []series) error {
 	for i := range list {
 		s := &list[i]
 		if s.subject == Owner && !x.owners[s.owner] {
@@ -91,48 +91,48 @@ func (x *search) scanSeries(list []series) error {
 		}
 		// The power of a service depends on its share of the machine's idle power, and thus on others.
 		if s.figure != "watts" || s.subject == Site || s.subject == Node {
-			x.noteEvents(s)
+			x.addEvents(s)
 		}
-		x.noteClimb(s)
+		x.addClimb(s)
 		if s.subject == Node && s.figure == "watts" {
-			like := s.site + ": " + x.limits.hardwareOf(s)
+			like := s.site + ": " + x.limits.describeHardware(s)
 			x.peers[like] = append(x.peers[like], *s)
 		}
 	}
 	return nil
 }
 
-// noteEvents records the events of the last day.
-func (x *search) noteEvents(s *series) {
+// addEvents records the events of the last day.
+func (x *anomalySearch) addEvents(s *series) {
 	at := func(i int) time.Time { return x.end.Add(-time.Duration(len(s.values)-i) * time.Hour) }
 	of := subject{s.subject, s.site, s.owner, s.name}
 	for _, e := range anomaly.Detect(s.values, anomaly.Config{Day: 24, Threshold: odd}) {
-		h := happened{s.figure, e, at(e.First), at(e.Last + 1)}
-		if x.end.Sub(h.last) < oddFor && s.matters(&e) {
+		h := figureEvent{s.figure, e, at(e.First), at(e.Last + 1)}
+		if x.end.Sub(h.last) < oddFor && s.isLargeEnough(&e) {
 			x.subjects[of] = append(x.subjects[of], h)
 		}
 	}
 }
 
-// leastOdd is the smallest relevant deviation by figure.
-var leastOdd = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
+// minDeviation is the smallest relevant deviation of each figure.
+var minDeviation = map[string]float64{"cores": 0.15, "memory_bytes": 256 << 20, "watts": 20, "gpus": 0.2, "disk_bytes_per_second": 4e6,
 	"network_bytes_per_second": 4e6}
 
-// nothingLeft is the share of the expected value below which a figure counts as nearly nothing.
-const nothingLeft = 0.2
+// nearlyNothing is the share of the expected value below which a figure counts as nearly nothing.
+const nearlyNothing = 0.2
 
-// matters reports whether an event is large enough for a finding. Its deviation must reach the minimum for the figure.
+// isLargeEnough reports whether an event is large enough for a finding. Its deviation must reach the minimum for the figure.
 // It must also reach half of the previous range, or the value must have dropped to nearly nothing.
-func (s *series) matters(e *anomaly.Event) bool {
+func (s *series) isLargeEnough(e *anomaly.Event) bool {
 	before := slices.DeleteFunc(slices.Clone(s.values[:e.First]), math.IsNaN)
 	slices.Sort(before)
 	usual := quantiles.Linear(before, 0.99) - quantiles.Linear(before, 0.01)
 	far := math.Abs(e.Value - e.Expected)
-	return far >= leastOdd[s.figure] && (far >= usual/2 || e.Value < nothingLeft*e.Expected)
+	return far >= minDeviation[s.figure] && (far >= usual/2 || e.Value < nearlyNothing*e.Expected)
 }
 
-// noteClimb records that memory will reach its limit.
-func (x *search) noteClimb(s *series) {
+// addClimb records that memory will reach its limit.
+func (x *anomalySearch) addClimb(s *series) {
 	limit := s.capacity
 	if s.subject == Workload {
 		limit = s.limit
@@ -145,7 +145,7 @@ func (x *search) noteClimb(s *series) {
 		return
 	}
 	of := subject{s.subject, s.site, s.owner, s.name}
-	f := of.finding(memoryRises, x.end.Add(-time.Duration(c.Rising)*time.Hour), x.end)
+	f := of.newFinding(memoryRises, x.end.Add(-time.Duration(c.Rising)*time.Hour), x.end)
 	if c.Steps <= soonFull {
 		f.Severity = misuse.Medium
 	}
@@ -171,17 +171,17 @@ func MemoryPerHour(list []misuse.Evidence) float64 {
 // that both are one finding.
 const memoryRises = "memory-climbs"
 
-// findings returns a finding for each event of a subject, whichever of its figures shows it.
-func (x *search) findings() (out []misuse.Finding) {
+// buildFindings returns a finding for each event of a subject, whichever of its figures shows it.
+func (x *anomalySearch) buildFindings() (out []misuse.Finding) {
 	for of, list := range x.subjects {
-		slices.SortFunc(list, func(a, b happened) int { return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.figure, b.figure)) })
+		slices.SortFunc(list, func(a, b figureEvent) int { return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.figure, b.figure)) })
 		for len(list) > 0 {
 			n, last := 1, list[0].last
 			for n < len(list) && !list[n].first.After(last.Add(together)) {
 				last = store.Later(last, list[n].last)
 				n++
 			}
-			f := of.happened(list[:n], last)
+			f := of.eventFinding(list[:n], last)
 			if c, ok := x.climbs[of]; ok && f.Part == memoryRises {
 				c.First = store.Earlier(c.First, f.First)
 				c.Evidence = append(c.Evidence, f.Evidence...)
@@ -195,23 +195,23 @@ func (x *search) findings() (out []misuse.Finding) {
 	out = slices.AppendSeq(out, maps.Values(x.climbs))
 	for like, group := range x.peers {
 		_, like, _ = strings.Cut(like, ": ")
-		out = append(out, findUnlike(group, like, x.end)...)
+		out = append(out, findUnusualPower(group, like, x.end)...)
 	}
 	return out
 }
 
-// happened returns the finding of one event that ended at a time. The figure with the largest deviation represents all.
-func (of subject) happened(list []happened, last time.Time) misuse.Finding {
+// eventFinding returns the finding of one event that ended at a time. The figure with the largest deviation represents all.
+func (of subject) eventFinding(list []figureEvent, last time.Time) misuse.Finding {
 	list = slices.Clone(list)
-	f := of.finding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
-	slices.SortStableFunc(list, func(a, b happened) int { return cmp.Compare(b.event.Score, a.event.Score) })
+	f := of.newFinding("odd since "+list[0].first.Format("2006-01-02 15:04"), list[0].first, last)
+	slices.SortStableFunc(list, func(a, b figureEvent) int { return cmp.Compare(b.event.Score, a.event.Score) })
 	f.First = list[0].first
 	if e := list[0].event; list[0].figure == "memory_bytes" && e.Value > e.Expected {
 		f.Part = memoryRises
 	}
 	f.SetText(misuse.AnomalyText(string(list[0].event.Kind), list[0].figure, list[0].event.Value, list[0].event.Expected))
 	for _, h := range list {
-		u := unit(h.figure)
+		u := figureUnit(h.figure)
 		f.Evidence = append(f.Evidence, misuse.Evidence{Text: h.figure, Value: h.event.Value, Unit: u},
 			misuse.Evidence{Text: h.figure + " expected from the days before", Value: h.event.Expected, Unit: u},
 			misuse.Evidence{Text: "how far outside " + h.figure + " was, in thresholds", Value: h.event.Score, Unit: "count"})
@@ -219,8 +219,8 @@ func (of subject) happened(list []happened, last time.Time) misuse.Finding {
 	return f
 }
 
-// finding returns a finding about the subject.
-func (of subject) finding(part string, first, last time.Time) misuse.Finding {
+// newFinding returns a finding about the subject.
+func (of subject) newFinding(part string, first, last time.Time) misuse.Finding {
 	f := misuse.Finding{Rule: misuse.Anomaly, Severity: misuse.Low, Site: of.site, Owner: of.owner, Part: part, First: first, Last: last}
 	switch of.subject {
 	case Node:
@@ -231,8 +231,8 @@ func (of subject) finding(part string, first, last time.Time) misuse.Finding {
 	return f
 }
 
-// findUnlike returns the nodes with unusual power among nodes of the same kind.
-func findUnlike(group []series, like string, end time.Time) []misuse.Finding {
+// findUnusualPower returns the nodes with unusual power among nodes of the same kind.
+func findUnusualPower(group []series, like string, end time.Time) []misuse.Finding {
 	var lines [][]float64
 	for i := range group {
 		v := group[i].values
@@ -241,7 +241,7 @@ func findUnlike(group []series, like string, end time.Time) []misuse.Finding {
 	var out []misuse.Finding
 	for _, u := range anomaly.FindOutliers(lines) {
 		s := &group[u.Index]
-		f := subject{s.subject, s.site, s.owner, s.name}.finding("unlike-peers", end.Add(-peerHours*time.Hour), end)
+		f := subject{s.subject, s.site, s.owner, s.name}.newFinding("unlike-peers", end.Add(-peerHours*time.Hour), end)
 		f.SetText(misuse.PeersText(u.Value, u.Peers, len(group)-1, like))
 		f.Evidence = []misuse.Evidence{{Text: "power, median of three days", Value: u.Value, Unit: "watts"},
 			{Text: "median of the nodes like it", Value: u.Peers, Unit: "watts"}}
@@ -250,8 +250,8 @@ func findUnlike(group []series, like string, end time.Time) []misuse.Finding {
 	return out
 }
 
-// unit returns the unit of a figure in evidence.
-func unit(figure string) string {
+// figureUnit returns the unit of a figure in evidence.
+func figureUnit(figure string) string {
 	switch figure {
 	case "memory_bytes":
 		return "bytes"

@@ -69,10 +69,10 @@ type Keeper struct {
 	odd   []misuse.Finding
 	oddAt time.Time // end of the last search for anomalies
 
-	past map[machine]*recentHours // hours of services, by site, and id and owner
+	past map[machineName]*recentHours // hours of services, by site, and id and owner
 
 	limitsMu sync.Mutex
-	known    *limits
+	known    *machineLimits
 }
 
 // PastHours is the maximum number of hours that a forecast is based on.
@@ -108,11 +108,11 @@ func (k *Keeper) Look(ctx context.Context) (int, error) {
 	if err == nil && steps > 0 {
 		n, err = k.forecastAll(ctx, end, steps)
 	}
-	return n, errors.Join(err, k.write(ctx))
+	return n, errors.Join(err, k.sendDaily(ctx))
 }
 
-// write sends the forecasts of the newest daily run to the output, unless they were sent before.
-func (k *Keeper) write(ctx context.Context) error {
+// sendDaily sends the forecasts of the newest daily run to the output, unless they were sent before.
+func (k *Keeper) sendDaily(ctx context.Context) error {
 	if k.Output == nil {
 		return nil
 	}
@@ -176,14 +176,15 @@ func (k *Keeper) dueHours(ctx context.Context, end time.Time) (int, error) {
 	case !last["hourly"].Before(end) || !last["daily"].Before(end):
 		return 0, nil
 	}
-	if now, err := k.upSeconds(ctx, last["daily"]); err != nil || now > arrived*based+24*hour {
+	if now, err := k.upSeconds(ctx, last["daily"]); err != nil || now > repeatGrowth*based+24*hour {
 		return DailySteps, err
 	}
 	return HourlySteps, nil
 }
 
-// arrived is the growth of the nodes' up-time before a daily run from which the run is repeated, because hours arrived late.
-const arrived = 1.05
+// repeatGrowth is the growth of the nodes' up-time above which a daily run is repeated. Such growth means that hours arrived
+// late.
+const repeatGrowth = 1.05
 
 // upSeconds returns the seconds for which all nodes were up in the time that a forecast made at an hour is based on.
 func (k *Keeper) upSeconds(ctx context.Context, end time.Time) (sum float64, err error) {
@@ -213,7 +214,7 @@ func (k *Keeper) lastDaily(end time.Time) time.Time {
 
 // forecastAll forecasts every subject, evaluates past forecasts and deletes old ones.
 func (k *Keeper) forecastAll(ctx context.Context, end time.Time, steps int) (int, error) {
-	open, err := k.unjudged(ctx, end)
+	open, err := k.readOpen(ctx, end)
 	if err != nil {
 		return 0, err
 	}
@@ -229,18 +230,18 @@ func (k *Keeper) forecastAll(ctx context.Context, end time.Time, steps int) (int
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			out = append(out, open.judge(&list[i], end)...)
-			if f, ok := k.forecast(&list[i], end, steps); ok {
+			out = append(out, open.judgeSeries(&list[i], end)...)
+			if f, ok := k.forecastSeries(&list[i], end, steps); ok {
 				out = append(out, f)
 				n++
 			}
 		}
 		return k.Store.PutForecasts(ctx, out)
 	}
-	of := []func(context.Context, time.Time, func([]series) error) error{k.sites, k.nodes, k.owners}
+	of := []func(context.Context, time.Time, func([]series) error) error{k.readSites, k.readNodes, k.readOwners}
 	if steps == DailySteps {
 		// Reading weeks of samples is expensive; reading the hours of the roll-ups is not.
-		of = append(of, k.services, k.fileSystems)
+		of = append(of, k.readServices, k.readFileSystems)
 	}
 	for _, read := range of {
 		// An error of one store does not prevent the other forecasts.
@@ -270,8 +271,8 @@ const (
 	Least = 24
 )
 
-// forecast extrapolates one series. ok is false if the series has too few hours.
-func (k *Keeper) forecast(s *series, end time.Time, steps int) (store.Forecast, bool) {
+// forecastSeries extrapolates one series. ok is false if the series has too few hours.
+func (k *Keeper) forecastSeries(s *series, end time.Time, steps int) (store.Forecast, bool) {
 	if s.countMeasured() < least {
 		return store.Forecast{}, false
 	}
@@ -316,10 +317,10 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 	}
 	switch subject {
 	case Site:
-		err = k.sites(ctx, end, take)
+		err = k.readSites(ctx, end, take)
 	case Node:
-		if err = k.nodesNamed(ctx, end, []string{name}, take); err == nil {
-			err = k.fileSystemsOn(ctx, end, site, name, func(list []series) error {
+		if err = k.readNamedNodes(ctx, end, []string{name}, take); err == nil {
+			err = k.readNodeFileSystems(ctx, end, site, name, func(list []series) error {
 				for i := range list {
 					one(&list[i])
 				}
@@ -327,9 +328,9 @@ func (k *Keeper) Now(ctx context.Context, subject, site, name, owner string, ste
 			})
 		}
 	case Owner:
-		err = k.ownersNamed(ctx, end, []string{name}, take)
+		err = k.readNamedOwners(ctx, end, []string{name}, take)
 	case Workload:
-		err = k.service(ctx, end, past*24, series{subject: Workload, site: site, name: name, owner: owner}, take)
+		err = k.readService(ctx, end, past*24, series{subject: Workload, site: site, name: name, owner: owner}, take)
 	}
 	return out, measured, err
 }

@@ -9,41 +9,41 @@ import (
 	"reckon/store"
 )
 
-// key identifies the subject and figure of a forecast.
-type key struct{ subject, site, name, figure string }
+// forecastKey identifies the subject and figure of a forecast.
+type forecastKey struct{ subject, site, name, figure string }
 
-// open holds forecasts that are not yet evaluated, with a time that may have passed.
-type open map[key][]store.Forecast
+// openForecasts holds forecasts that are not yet evaluated, with a time that may have passed.
+type openForecasts map[forecastKey][]store.Forecast
 
-func (k *Keeper) unjudged(ctx context.Context, end time.Time) (open, error) {
+func (k *Keeper) readOpen(ctx context.Context, end time.Time) (openForecasts, error) {
 	list, err := k.Store.Forecasts(ctx, store.ForecastFilter{Unjudged: true, Since: end.Add(-keepDaily), Until: end})
 	if err != nil {
 		return nil, err
 	}
-	out := open{}
+	out := openForecasts{}
 	for _, f := range list {
-		id := key{f.Subject, f.Site, f.Name, f.Figure}
+		id := forecastKey{f.Subject, f.Site, f.Name, f.Figure}
 		out[id] = append(out[id], f)
 	}
 	return out, nil
 }
 
-// judge computes the errors of the forecasts of a series after its last step has passed.
-func (o open) judge(s *series, end time.Time) []store.Forecast {
+// judgeSeries computes the errors of the forecasts of a series after its last step has passed.
+func (o openForecasts) judgeSeries(s *series, end time.Time) []store.Forecast {
 	var out []store.Forecast
-	for _, f := range o[key{s.subject, s.site, s.name, s.figure}] {
+	for _, f := range o[forecastKey{s.subject, s.site, s.name, s.figure}] {
 		if f.Made.Add(time.Duration(len(f.Point)) * f.Step).After(end) {
 			continue
 		}
-		j := evaluate(&f, s.values, end)
+		j := forecastErrors(&f, s.values, end)
 		f.Judged = &j
 		out = append(out, f)
 	}
 	return out
 }
 
-// evaluate returns the errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
-func evaluate(f *store.Forecast, values []float64, end time.Time) store.Judged {
+// forecastErrors returns the errors over the measured steps. The baseline is the same hour of the day before the forecast was made.
+func forecastErrors(f *store.Forecast, values []float64, end time.Time) store.Judged {
 	var j store.Judged
 	first := len(values) - int(end.Sub(f.Made)/time.Hour)
 	for i, v := range f.Point {
@@ -85,9 +85,9 @@ func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, 
 		return nil, err
 	}
 	var out []Kept
-	at := map[key]int{}
+	at := map[forecastKey]int{}
 	for _, f := range list { // by time within each key
-		id := key{f.Subject, f.Site, f.Name, f.Figure}
+		id := forecastKey{f.Subject, f.Site, f.Name, f.Figure}
 		i, ok := at[id]
 		if !ok {
 			if len(f.Point) < DailySteps {
@@ -96,12 +96,12 @@ func (k *Keeper) Kept(ctx context.Context, subject, site, name string) ([]Kept, 
 			i = len(out)
 			at[id], out = i, append(out, Kept{})
 		}
-		out[i].add(f)
+		out[i].addForecast(f)
 	}
 	return out, nil
 }
 
-func (kept *Kept) add(f store.Forecast) {
+func (kept *Kept) addForecast(f store.Forecast) {
 	if len(f.Point) < DailySteps {
 		kept.replaceHours(&f)
 		return

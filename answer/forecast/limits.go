@@ -15,8 +15,8 @@ import (
 // headroom is the factor by which a power forecast may exceed the highest measured power, because machines report no limit.
 const headroom = 1.2
 
-// machine names a node, or a site if the node is empty.
-type machine struct{ site, node string }
+// machineName names a node, or a site if the node is empty.
+type machineName struct{ site, node string }
 
 // gpuSet is the GPUs of a machine.
 type gpuSet struct {
@@ -24,23 +24,23 @@ type gpuSet struct {
 	models string
 }
 
-// limits are the capacities of the machines at the end of the hours of a forecast.
-type limits struct {
+// machineLimits are the capacities of the machines at the end of the hours of a forecast.
+type machineLimits struct {
 	at   time.Time
-	gpus map[machine]gpuSet
+	gpus map[machineName]gpuSet
 	// sites has the total cores and memory (bytes) of each site's nodes, the maximum use of its owners and services.
 	sites  map[string]map[string]float64
-	memory map[machine]float64 // of nodes, bytes
+	memory map[machineName]float64 // of nodes, bytes
 }
 
-// limits reads the resources of the machines, once for each end. If the series are unavailable, the number of GPUs is unknown.
-func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
+// readLimits reads the resources of the machines, once for each end. If the series are unavailable, the number of GPUs is unknown.
+func (k *Keeper) readLimits(ctx context.Context, end time.Time) (*machineLimits, error) {
 	k.limitsMu.Lock()
 	defer k.limitsMu.Unlock()
 	if k.known != nil && k.known.at.Equal(end) {
 		return k.known, nil
 	}
-	l := &limits{at: end, gpus: map[machine]gpuSet{}, sites: map[string]map[string]float64{}, memory: map[machine]float64{}}
+	l := &machineLimits{at: end, gpus: map[machineName]gpuSet{}, sites: map[string]map[string]float64{}, memory: map[machineName]float64{}}
 	rows, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
 		return nil, fmt.Errorf("read the hours of sites: %w", err)
@@ -66,7 +66,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 	}
 	for i := range rows {
 		if u := &rows[i]; u.NodeMemoryByteSeconds != nil && u.UpSeconds != nil && *u.UpSeconds > 0 {
-			l.memory[machine{u.Site, u.Node}] = *u.NodeMemoryByteSeconds / *u.UpSeconds
+			l.memory[machineName{u.Site, u.Node}] = *u.NodeMemoryByteSeconds / *u.UpSeconds
 		}
 	}
 	const have = `count by (site, node, model) (count by (site, node, vendor, device, model) ` +
@@ -75,7 +75,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 		found, err := q.Exec(ctx).Vector()
 		if err == nil {
 			for _, s := range found {
-				for _, m := range []machine{{s.Metric.Get("site"), s.Metric.Get("node")}, {s.Metric.Get("site"), ""}} {
+				for _, m := range []machineName{{s.Metric.Get("site"), s.Metric.Get("node")}, {s.Metric.Get("site"), ""}} {
 					g := l.gpus[m]
 					g.count += s.F
 					g.models = strings.TrimPrefix(g.models+", "+strconv.Itoa(int(s.F))+" "+s.Metric.Get("model"), ", ")
@@ -90,7 +90,7 @@ func (k *Keeper) limits(ctx context.Context, end time.Time) (*limits, error) {
 }
 
 // setCapacity sets the capacity of series that have none yet.
-func (l *limits) setCapacity(list []series) {
+func (l *machineLimits) setCapacity(list []series) {
 	for i := range list {
 		s := &list[i]
 		node := ""
@@ -100,9 +100,9 @@ func (l *limits) setCapacity(list []series) {
 		switch {
 		case s.capacity > 0:
 		case s.figure == "gpus":
-			s.capacity = l.gpus[machine{s.site, node}].count
+			s.capacity = l.gpus[machineName{s.site, node}].count
 		case s.figure == "watts":
-			s.capacity = headroom * largest(s.values)
+			s.capacity = headroom * largestValue(s.values)
 		case s.subject == Workload && s.figure == "memory_bytes" && s.limit > 0:
 			s.capacity = s.limit
 		case s.subject == Owner || s.subject == Workload:
@@ -111,8 +111,8 @@ func (l *limits) setCapacity(list []series) {
 	}
 }
 
-// largest returns the largest measured value; 0 without any.
-func largest(values []float64) float64 {
+// largestValue returns the largest measured value; 0 without any.
+func largestValue(values []float64) float64 {
 	m := 0.0
 	for _, v := range values {
 		if !math.IsNaN(v) {
@@ -122,10 +122,10 @@ func largest(values []float64) float64 {
 	return m
 }
 
-// hardwareOf describes the hardware of a node, for comparison with equal nodes.
-func (l *limits) hardwareOf(s *series) string {
+// describeHardware describes the hardware of a node, for comparison with equal nodes.
+func (l *machineLimits) describeHardware(s *series) string {
 	words := []string{fmt.Sprintf("%g cores", math.Round(s.cores))}
-	if g := l.gpus[machine{s.site, s.name}]; g.count > 0 {
+	if g := l.gpus[machineName{s.site, s.name}]; g.count > 0 {
 		models := strings.Split(g.models, ", ")
 		slices.Sort(models)
 		words = append(words, strings.Join(models, ", "))

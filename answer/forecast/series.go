@@ -34,13 +34,13 @@ func (s *series) countMeasured() int {
 	return n
 }
 
-// rate is an hourly figure as a mean over the hour. capacity returns its bound; nil for none.
-type rate[T any] struct {
+// hourlyRate is an hourly figure as a mean over the hour. capacity returns its bound; nil for none.
+type hourlyRate[T any] struct {
 	figure       string
 	of, capacity func(*T) *float64
 }
 
-func nodeRates() []rate[store.NodeUse] {
+func nodeRates() []hourlyRate[store.NodeUse] {
 	sum := func(a, b *float64) *float64 {
 		switch {
 		case a == nil:
@@ -51,7 +51,7 @@ func nodeRates() []rate[store.NodeUse] {
 		v := *a + *b
 		return &v
 	}
-	return []rate[store.NodeUse]{
+	return []hourlyRate[store.NodeUse]{
 		{"cores", func(u *store.NodeUse) *float64 { return u.CoreUsedSeconds }, func(u *store.NodeUse) *float64 { return u.CoreSeconds }},
 		{"memory_bytes", func(u *store.NodeUse) *float64 { return u.NodeMemoryUsedByteSeconds },
 			func(u *store.NodeUse) *float64 { return u.NodeMemoryByteSeconds }},
@@ -62,9 +62,9 @@ func nodeRates() []rate[store.NodeUse] {
 	}
 }
 
-// ofOwner returns the figures of owners: the use of their workloads.
-func ofOwner() []rate[figure.Used] {
-	return []rate[figure.Used]{
+// ownerRates returns the figures of owners: the use of their workloads.
+func ownerRates() []hourlyRate[figure.Used] {
+	return []hourlyRate[figure.Used]{
 		{"cores", func(u *figure.Used) *float64 { return u.CPUSeconds }, nil},
 		{"memory_bytes", func(u *figure.Used) *float64 { return u.MemoryByteSeconds }, nil},
 		{"watts", func(u *figure.Used) *float64 { return u.EnergyJoules }, nil},
@@ -72,18 +72,18 @@ func ofOwner() []rate[figure.Used] {
 	}
 }
 
-// grid is the hours that a forecast is based on.
-type grid struct {
+// hourGrid is the hours that a forecast is based on.
+type hourGrid struct {
 	from, to time.Time
 	n        int
 }
 
-func gridTo(end time.Time) grid {
-	return grid{end.AddDate(0, 0, -past), end, past * 24}
+func newGrid(end time.Time) hourGrid {
+	return hourGrid{end.AddDate(0, 0, -past), end, past * 24}
 }
 
-// empty returns hours without measurements.
-func (g grid) empty() []float64 {
+// unmeasuredHours returns hours without measurements.
+func (g hourGrid) unmeasuredHours() []float64 {
 	out := make([]float64, g.n)
 	for i := range out {
 		out[i] = math.NaN()
@@ -91,7 +91,7 @@ func (g grid) empty() []float64 {
 	return out
 }
 
-func (g grid) index(t time.Time) (int, bool) {
+func (g hourGrid) hourIndex(t time.Time) (int, bool) {
 	i := int(t.Sub(g.from) / time.Hour)
 	return i, i >= 0 && i < g.n
 }
@@ -106,19 +106,19 @@ const (
 	hour                     = 3600.0
 )
 
-// sites reads the totals of all nodes of a site.
-func (k *Keeper) sites(ctx context.Context, end time.Time, take func([]series) error) error {
+// readSites reads the totals of all nodes of a site.
+func (k *Keeper) readSites(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
 		return fmt.Errorf("read the hours of sites: %w", err)
 	}
-	l, err := k.limits(ctx, end)
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return err
 	}
 	dropBorders(rows)
-	list := seriesOfRows(rows, gridTo(end), Site, func(*store.NodeUse) float64 { return hour })
+	list := toSeries(rows, newGrid(end), Site, func(*store.NodeUse) float64 { return hour })
 	l.setCapacity(list)
 	return take(list)
 }
@@ -129,18 +129,18 @@ type siteHour struct {
 	hour int64 // since 1970
 }
 
-func hourOf(site string, at time.Time) siteHour { return siteHour{site, at.Unix() / 3600} }
+func newSiteHour(site string, at time.Time) siteHour { return siteHour{site, at.Unix() / 3600} }
 
 // dropBorders marks a site's hours next to a gap as interpolated if they were measured for less time than the hour on
 // the other side. A partial hour is not representative.
 func dropBorders(rows []store.NodeUse) {
 	up := map[siteHour]*float64{} // the time that its nodes were up, seconds
 	for i := range rows {
-		up[hourOf(rows[i].Site, rows[i].At)] = rows[i].UpSeconds
+		up[newSiteHour(rows[i].Site, rows[i].At)] = rows[i].UpSeconds
 	}
 	for i := range rows {
 		u := &rows[i]
-		before, after := up[hourOf(u.Site, u.At.Add(-time.Hour))], up[hourOf(u.Site, u.At.Add(time.Hour))]
+		before, after := up[newSiteHour(u.Site, u.At.Add(-time.Hour))], up[newSiteHour(u.Site, u.At.Add(time.Hour))]
 		if u.UpSeconds == nil || before != nil && after != nil {
 			continue
 		}
@@ -150,8 +150,8 @@ func dropBorders(rows []store.NodeUse) {
 	}
 }
 
-// nodes reads the nodes that were up in the last day.
-func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) error) error {
+// readNodes reads the nodes that were up in the last day.
+func (k *Keeper) readNodes(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
@@ -163,24 +163,24 @@ func (k *Keeper) nodes(ctx context.Context, end time.Time, take func([]series) e
 	}
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), atOnce) {
-		if err := k.nodesNamed(ctx, end, some, take); err != nil {
+		if err := k.readNamedNodes(ctx, end, some, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
+func (k *Keeper) readNamedNodes(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -past), To: end, Span: store.SpanHour, By: []string{"site", "node"}, Nodes: names})
 	if err != nil {
 		return fmt.Errorf("read the hours of nodes: %w", err)
 	}
-	l, err := k.limits(ctx, end)
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return err
 	}
-	list := seriesOfRows(rows, gridTo(end), Node, func(u *store.NodeUse) float64 {
+	list := toSeries(rows, newGrid(end), Node, func(u *store.NodeUse) float64 {
 		if u.UpSeconds == nil || *u.UpSeconds < settled {
 			return 0
 		}
@@ -190,23 +190,23 @@ func (k *Keeper) nodesNamed(ctx context.Context, end time.Time, names []string, 
 	return take(list)
 }
 
-// guessed is the share of interpolated use from which an hour does not count as measured.
-const guessed = 0.1
+// maxInterpolated is the share of interpolated use above which an hour does not count as measured.
+const maxInterpolated = 0.1
 
-// measuredHour reports whether the use of an hour was measured rather than spread over a gap.
-func measuredHour(interpolated, used *float64) bool {
-	return interpolated == nil || used == nil || *interpolated <= guessed**used
+// isMeasured reports whether the use of an hour was measured rather than spread over a gap.
+func isMeasured(interpolated, used *float64) bool {
+	return interpolated == nil || used == nil || *interpolated <= maxInterpolated**used
 }
 
-// seriesOfRows returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
-func seriesOfRows(rows []store.NodeUse, g grid, subject string, over func(*store.NodeUse) float64) []series {
+// toSeries returns the series of rows of nodes. over returns the divisor of an hour, seconds, or 0 if the hour does not count.
+func toSeries(rows []store.NodeUse, g hourGrid, subject string, over func(*store.NodeUse) float64) []series {
 	type key struct{ site, node, figure string }
 	all, order := map[key]*series{}, []key{}
 	for i := range rows {
 		u := &rows[i]
-		at, ok := g.index(u.At)
+		at, ok := g.hourIndex(u.At)
 		seconds := over(u)
-		if !ok || seconds == 0 || !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds) {
+		if !ok || seconds == 0 || !isMeasured(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds) {
 			continue
 		}
 		for _, r := range nodeRates() {
@@ -217,7 +217,7 @@ func seriesOfRows(rows []store.NodeUse, g grid, subject string, over func(*store
 			id := key{u.Site, u.Node, r.figure}
 			s := all[id]
 			if s == nil {
-				s = &series{subject: subject, site: u.Site, name: u.Node, figure: r.figure, values: g.empty()}
+				s = &series{subject: subject, site: u.Site, name: u.Node, figure: r.figure, values: g.unmeasuredHours()}
 				all[id], order = s, append(order, id)
 			}
 			if u.CoreSeconds != nil {
@@ -240,8 +240,8 @@ func seriesOfRows(rows []store.NodeUse, g grid, subject string, over func(*store
 	return out
 }
 
-// owners reads the owners with the highest use in the last week.
-func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) error) error {
+// readOwners reads the owners with the highest use in the last week.
+func (k *Keeper) readOwners(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.Use(ctx, store.RollupQuery{From: end.AddDate(0, 0, -7), To: end, Span: store.SpanWhole, By: []string{"owner"}})
 	if err != nil {
 		return fmt.Errorf("list the owners: %w", err)
@@ -255,16 +255,16 @@ func (k *Keeper) owners(ctx context.Context, end time.Time, take func([]series) 
 		}
 	}
 	for some := range slices.Chunk(names, atOnce) {
-		if err := k.ownersNamed(ctx, end, some, take); err != nil {
+		if err := k.readNamedOwners(ctx, end, some, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ownersNamed reads the given owners. An hour with measurements of the site but without a row of an owner counts as zero use.
-func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
-	g := gridTo(end)
+// readNamedOwners reads the given owners. An hour with measurements of the site but without a row of an owner counts as zero use.
+func (k *Keeper) readNamedOwners(ctx context.Context, end time.Time, names []string, take func([]series) error) error {
+	g := newGrid(end)
 	up, err := k.Rollups.NodeUse(ctx, store.RollupQuery{From: g.from, To: g.to, Span: store.SpanHour, By: []string{"site"}})
 	if err != nil {
 		return fmt.Errorf("read the hours of sites: %w", err)
@@ -275,12 +275,12 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	for i := range up {
 		u := &up[i]
 		if watched[u.Site] == nil {
-			watched[u.Site] = g.empty()
+			watched[u.Site] = g.unmeasuredHours()
 		}
-		at, ok := g.index(u.At)
+		at, ok := g.hourIndex(u.At)
 		switch {
-		case !measuredHour(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds):
-			partly[hourOf(u.Site, u.At)] = true
+		case !isMeasured(u.CoreUsedInterpolatedSeconds, u.CoreUsedSeconds):
+			partly[newSiteHour(u.Site, u.At)] = true
 		case ok && u.UpSeconds != nil && *u.UpSeconds >= settled:
 			watched[u.Site][at] = 0
 		}
@@ -294,11 +294,11 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	all, order := map[key]*series{}, []key{}
 	for i := range rows {
 		u := &rows[i]
-		at, ok := g.index(u.At)
+		at, ok := g.hourIndex(u.At)
 		if !ok {
 			continue
 		}
-		for _, r := range ofOwner() {
+		for _, r := range ownerRates() {
 			v := r.of(&u.Used)
 			if v == nil {
 				continue
@@ -309,16 +309,16 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 				s = &series{subject: Owner, site: u.Site, owner: u.Owner, name: u.Owner, figure: r.figure,
 					values: slices.Clone(watched[u.Site])}
 				if s.values == nil {
-					s.values = g.empty()
+					s.values = g.unmeasuredHours()
 				}
 				all[id], order = s, append(order, id)
 			}
-			if s.values[at] = *v / hour; !measuredHour(u.CPUInterpolatedSeconds, u.CPUSeconds) || partly[hourOf(u.Site, u.At)] {
+			if s.values[at] = *v / hour; !isMeasured(u.CPUInterpolatedSeconds, u.CPUSeconds) || partly[newSiteHour(u.Site, u.At)] {
 				s.values[at] = math.NaN()
 			}
 		}
 	}
-	l, err := k.limits(ctx, end)
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return err
 	}
@@ -330,14 +330,14 @@ func (k *Keeper) ownersNamed(ctx context.Context, end time.Time, names []string,
 	return take(out)
 }
 
-// services reads the running services with the highest use since they started, at least two days ago.
-func (k *Keeper) services(ctx context.Context, end time.Time, take func([]series) error) error {
+// readServices reads the running services with the highest use since they started, at least two days ago.
+func (k *Keeper) readServices(ctx context.Context, end time.Time, take func([]series) error) error {
 	clear(k.past) // reread once a day, including late data
-	return k.runningServices(ctx, end, func(w *store.Workload) error { return k.recent(ctx, end, w, take) })
+	return k.eachService(ctx, end, func(w *store.Workload) error { return k.readRecent(ctx, end, w, take) })
 }
 
-// runningServices calls each for the running services with the highest use, if they started two days ago or earlier.
-func (k *Keeper) runningServices(ctx context.Context, end time.Time, each func(*store.Workload) error) error {
+// eachService calls each for the running services with the highest use, if they started two days ago or earlier.
+func (k *Keeper) eachService(ctx context.Context, end time.Time, each func(*store.Workload) error) error {
 	live := true
 	rows, _, err := k.Catalogue.Workloads(ctx,
 		store.Filter{Kinds: workload.KindNames(workload.Services()), Running: &live, Sort: "-cpu_seconds", Limit: mostServices})
@@ -362,20 +362,20 @@ type recentHours struct {
 	list []series
 }
 
-// recent calls take with the figures of a service. It reads only hours that it has not read before.
-func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, take func([]series) error) error {
-	l, err := k.limits(ctx, end)
+// readRecent calls take with the figures of a service. It reads only hours that it has not read before.
+func (k *Keeper) readRecent(ctx context.Context, end time.Time, w *store.Workload, take func([]series) error) error {
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return err
 	}
 	of := series{subject: Workload, site: w.Site, owner: w.Owner, name: w.ID}
 	for _, n := range w.Nodes {
-		of.limit += l.memory[machine{w.Site, n}]
+		of.limit += l.memory[machineName{w.Site, n}]
 	}
 	if w.LimitMemoryBytes != nil {
 		of.limit = *w.LimitMemoryBytes
 	}
-	id := machine{w.Site, w.ID + "\x00" + w.Owner}
+	id := machineName{w.Site, w.ID + "\x00" + w.Owner}
 	have := k.past[id]
 	hours := past * 24
 	if have != nil && end.Sub(have.to) >= 0 && end.Sub(have.to) < 24*time.Hour {
@@ -383,7 +383,7 @@ func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, t
 	} else {
 		have = &recentHours{}
 	}
-	err = k.service(ctx, end, hours, of, func(list []series) error {
+	err = k.readService(ctx, end, hours, of, func(list []series) error {
 		if len(have.list) > 0 {
 			list = joinHours(have.list, list, hours)
 		}
@@ -394,7 +394,7 @@ func (k *Keeper) recent(ctx context.Context, end time.Time, w *store.Workload, t
 		return err
 	}
 	if k.past == nil {
-		k.past = map[machine]*recentHours{}
+		k.past = map[machineName]*recentHours{}
 	}
 	k.past[id] = have
 	return take(have.list)
@@ -407,7 +407,7 @@ func joinHours(old, list []series, hours int) []series {
 	}
 	for i := range old {
 		s := &old[i]
-		s.values = append(s.values[hours:], gridTo(time.Time{}).empty()[:hours]...)
+		s.values = append(s.values[hours:], newGrid(time.Time{}).unmeasuredHours()[:hours]...)
 		j := slices.IndexFunc(list, func(n series) bool { return n.figure == s.figure })
 		if j >= 0 {
 			s.capacity = list[j].capacity
@@ -422,8 +422,8 @@ func joinHours(old, list []series, hours int) []series {
 	return old
 }
 
-// service reads the figures of one workload from the series, of the last hours.
-func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of series, take func([]series) error) error {
+// readService reads the figures of one workload from the series, of the last hours.
+func (k *Keeper) readService(ctx context.Context, end time.Time, hours int, of series, take func([]series) error) error {
 	select1 := "{workload=" + strconv.Quote(of.name)
 	if of.site != "" {
 		select1 += ",site=" + strconv.Quote(of.site)
@@ -439,7 +439,7 @@ func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of serie
 		{"disk_bytes_per_second", counter(figure.IO)},
 		{"network_bytes_per_second", counter(figure.Network)},
 	} {
-		found, err := k.query(ctx, end, hours, f[1])
+		found, err := k.queryHours(ctx, end, hours, f[1])
 		if err != nil {
 			return fmt.Errorf("read %s of %s: %w", f[0], of.name, err)
 		}
@@ -449,7 +449,7 @@ func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of serie
 			out = append(out, one)
 		}
 	}
-	l, err := k.limits(ctx, end)
+	l, err := k.readLimits(ctx, end)
 	if err != nil {
 		return err
 	}
@@ -457,27 +457,27 @@ func (k *Keeper) service(ctx context.Context, end time.Time, hours int, of serie
 	return take(out)
 }
 
-// fileSystems reads the file systems of nodes that were up in the last day.
-func (k *Keeper) fileSystems(ctx context.Context, end time.Time, take func([]series) error) error {
+// readFileSystems reads the file systems of nodes that were up in the last day.
+func (k *Keeper) readFileSystems(ctx context.Context, end time.Time, take func([]series) error) error {
 	rows, err := k.Rollups.NodeUse(ctx,
 		store.RollupQuery{From: end.AddDate(0, 0, -1), To: end, Span: store.SpanWhole, By: []string{"site", "node"}})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", err)
 	}
 	for i := range rows {
-		if err := k.fileSystemsOn(ctx, end, rows[i].Site, rows[i].Node, take); err != nil {
+		if err := k.readNodeFileSystems(ctx, end, rows[i].Site, rows[i].Node, take); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Keeper) fileSystemsOn(ctx context.Context, end time.Time, site, node string, take func([]series) error) error {
+func (k *Keeper) readNodeFileSystems(ctx context.Context, end time.Time, site, node string, take func([]series) error) error {
 	select1 := `{node=` + strconv.Quote(node) + `,fstype!~"tmpfs|overlay|squashfs|ramfs|iso9660"`
 	if site != "" {
 		select1 += ",site=" + strconv.Quote(site)
 	}
-	found, err := k.query(ctx, end, past*24, "min by (site, mountpoint) (avg_over_time(node_filesystem_avail_bytes"+select1+"}[1h]))")
+	found, err := k.queryHours(ctx, end, past*24, "min by (site, mountpoint) (avg_over_time(node_filesystem_avail_bytes"+select1+"}[1h]))")
 	if err != nil {
 		return fmt.Errorf("read the file systems of %s: %w", node, err)
 	}
@@ -487,12 +487,12 @@ func (k *Keeper) fileSystemsOn(ctx context.Context, end time.Time, site, node st
 	return take(found)
 }
 
-// query evaluates an expression at the end of each of the last hours. The name of a series is its mount point.
-func (k *Keeper) query(ctx context.Context, end time.Time, hours int, expr string) ([]series, error) {
+// queryHours evaluates an expression at the end of each of the last hours. The name of a series is its mount point.
+func (k *Keeper) queryHours(ctx context.Context, end time.Time, hours int, expr string) ([]series, error) {
 	if hours == 0 {
 		return nil, nil
 	}
-	g := gridTo(end)
+	g := newGrid(end)
 	q, err := k.Engine.NewRangeQuery(ctx, k.Series, nil, expr, g.to.Add(-time.Duration(hours-1)*time.Hour), g.to, time.Hour)
 	if err != nil {
 		return nil, err
@@ -504,9 +504,9 @@ func (k *Keeper) query(ctx context.Context, end time.Time, hours int, expr strin
 	}
 	out := make([]series, 0, len(m))
 	for _, one := range m {
-		s := series{site: one.Metric.Get("site"), name: one.Metric.Get("mountpoint"), values: g.empty()}
+		s := series{site: one.Metric.Get("site"), name: one.Metric.Get("mountpoint"), values: g.unmeasuredHours()}
 		for _, p := range one.Floats {
-			if at, ok := g.index(time.UnixMilli(p.T).Add(-time.Hour)); ok && !math.IsInf(p.F, 0) {
+			if at, ok := g.hourIndex(time.UnixMilli(p.T).Add(-time.Hour)); ok && !math.IsInf(p.F, 0) {
 				s.values[at] = p.F
 			}
 		}

@@ -48,17 +48,17 @@ func (v View) Querier(mint, maxt int64) (storage.Querier, error) {
 		return nil, err
 	}
 	merged := storage.NewMergeQuerier([]storage.Querier{q}, []storage.Querier{viewQuerier{v.Store, mint, maxt}}, storage.ChainedSeriesMerge)
-	return bothQuerier{merged, q}, nil
+	return mergedQuerier{merged, q}, nil
 }
 
-// bothQuerier queries the view only when the matchers select it: a merge requires all series to be sorted first.
-type bothQuerier struct {
+// mergedQuerier queries the view only when the matchers select it: a merge requires all series to be sorted first.
+type mergedQuerier struct {
 	storage.Querier // of the view and all other series
 	others          storage.Querier
 }
 
 // Select implements storage.Querier.
-func (q bothQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
+func (q mergedQuerier) Select(ctx context.Context, sorted bool, hints *storage.SelectHints, ms ...*labels.Matcher) storage.SeriesSet {
 	if mayMatch(ms) {
 		return q.Querier.Select(ctx, sorted, hints, ms...)
 	}
@@ -109,7 +109,7 @@ func (q viewQuerier) Select(ctx context.Context, _ bool, hints *storage.SelectHi
 	if err != nil {
 		return storage.ErrSeriesSet(err)
 	}
-	return newSet(list, from, to, ms)
+	return selectSeries(list, from, to, ms)
 }
 
 // mayMatch reports whether the matchers may select the metric. They must name it, so that other queries do not pay for the view.
@@ -122,13 +122,13 @@ func mayMatch(ms []*labels.Matcher) bool {
 	return false
 }
 
-// newSet returns the series that the matchers select. The list is ordered by key and time.
-func newSet(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage.SeriesSet {
+// selectSeries returns the series that the matchers select. The list is ordered by key and time.
+func selectSeries(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage.SeriesSet {
 	var out []storage.Series
 	for len(list) > 0 {
 		n := 1
-		id := key{list[0].Subject, list[0].Site, list[0].Name, list[0].Figure}
-		for n < len(list) && (key{list[n].Subject, list[n].Site, list[n].Name, list[n].Figure}) == id {
+		id := forecastKey{list[0].Subject, list[0].Site, list[0].Name, list[0].Figure}
+		for n < len(list) && (forecastKey{list[n].Subject, list[n].Site, list[n].Name, list[n].Figure}) == id {
 			n++
 		}
 		one := list[:n]
@@ -138,9 +138,9 @@ func newSet(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage
 		}
 		for text, ahead := range horizons() {
 			for _, quantile := range []string{"0.025", "0.5", "0.975"} {
-				l := labelsOf(&one[0], quantile, text)
+				l := newLabels(&one[0], quantile, text)
 				if !slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return !m.Matches(l.Get(m.Name)) }) {
-					if s := points(one, from, to, ahead, quantile); len(s) > 0 {
+					if s := forecastSamples(one, from, to, ahead, quantile); len(s) > 0 {
 						out = append(out, storage.NewListSeries(l, s))
 					}
 				}
@@ -148,10 +148,10 @@ func newSet(list []store.Forecast, from, to int64, ms []*labels.Matcher) storage
 		}
 	}
 	slices.SortFunc(out, func(a, b storage.Series) int { return labels.Compare(a.Labels(), b.Labels()) })
-	return &set{series: out}
+	return &seriesSet{series: out}
 }
 
-func labelsOf(f *store.Forecast, quantile, horizon string) labels.Labels {
+func newLabels(f *store.Forecast, quantile, horizon string) labels.Labels {
 	by := map[string]string{model.MetricNameLabel: Metric, "subject": f.Subject, "site": f.Site, "figure": f.Figure, "quantile": quantile,
 		"horizon": horizon, "owner": f.Owner}
 	switch f.Subject {
@@ -166,8 +166,8 @@ func labelsOf(f *store.Forecast, quantile, horizon string) labels.Labels {
 	return labels.FromMap(by)
 }
 
-// points returns the samples of one series, every five minutes.
-func points(list []store.Forecast, from, to int64, ahead time.Duration, quantile string) []chunks.Sample {
+// forecastSamples returns the samples of one series, every five minutes.
+func forecastSamples(list []store.Forecast, from, to int64, ahead time.Duration, quantile string) []chunks.Sample {
 	var out []chunks.Sample
 	step := grain.Milliseconds()
 	newest := 0
@@ -188,42 +188,42 @@ func points(list []store.Forecast, from, to int64, ahead time.Duration, quantile
 			case "0.975":
 				v = f.High
 			}
-			out = append(out, sample{t, v[at]})
+			out = append(out, floatSample{t, v[at]})
 			break
 		}
 	}
 	return out
 }
 
-// sample is one float.
-type sample struct {
+// floatSample is one float.
+type floatSample struct {
 	t int64
 	v float64
 }
 
-func (s sample) T() int64                    { return s.t }
-func (sample) ST() int64                     { return 0 }
-func (s sample) F() float64                  { return s.v }
-func (sample) H() *histogram.Histogram       { return nil }
-func (sample) FH() *histogram.FloatHistogram { return nil }
-func (sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
-func (s sample) Copy() chunks.Sample         { return s }
+func (s floatSample) T() int64                    { return s.t }
+func (floatSample) ST() int64                     { return 0 }
+func (s floatSample) F() float64                  { return s.v }
+func (floatSample) H() *histogram.Histogram       { return nil }
+func (floatSample) FH() *histogram.FloatHistogram { return nil }
+func (floatSample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (s floatSample) Copy() chunks.Sample         { return s }
 
-// set is a set of series in memory.
-type set struct {
+// seriesSet is a set of series in memory.
+type seriesSet struct {
 	series []storage.Series
 	at     int
 }
 
-func (s *set) Next() bool                      { s.at++; return s.at <= len(s.series) }
-func (s *set) At() storage.Series              { return s.series[s.at-1] }
-func (*set) Err() error                        { return nil }
-func (*set) Warnings() annotations.Annotations { return nil }
+func (s *seriesSet) Next() bool                      { s.at++; return s.at <= len(s.series) }
+func (s *seriesSet) At() storage.Series              { return s.series[s.at-1] }
+func (*seriesSet) Err() error                        { return nil }
+func (*seriesSet) Warnings() annotations.Annotations { return nil }
 
 // LabelValues implements storage.LabelQuerier.
 func (q viewQuerier) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string,
 	annotations.Annotations, error) {
-	return q.names(ctx, ms, func(l labels.Labels, note func(string)) {
+	return q.collectNames(ctx, ms, func(l labels.Labels, note func(string)) {
 		if v := l.Get(name); v != "" {
 			note(v)
 		}
@@ -233,13 +233,13 @@ func (q viewQuerier) LabelValues(ctx context.Context, name string, _ *storage.La
 // LabelNames implements storage.LabelQuerier.
 func (q viewQuerier) LabelNames(ctx context.Context, _ *storage.LabelHints, ms ...*labels.Matcher) ([]string, annotations.Annotations,
 	error) {
-	return q.names(ctx, ms, func(l labels.Labels, note func(string)) {
+	return q.collectNames(ctx, ms, func(l labels.Labels, note func(string)) {
 		l.Range(func(l labels.Label) { note(l.Name) })
 	})
 }
 
-// names collects names from the series of the newest forecasts, or of all forecasts if no matcher selects the name.
-func (q viewQuerier) names(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string,
+// collectNames collects names from the series of the newest forecasts, or of all forecasts if no matcher selects the name.
+func (q viewQuerier) collectNames(ctx context.Context, ms []*labels.Matcher, each func(labels.Labels, func(string))) ([]string,
 	annotations.Annotations, error) {
 	named := slices.ContainsFunc(ms, func(m *labels.Matcher) bool { return m.Name == model.MetricNameLabel })
 	if named && !mayMatch(ms) {

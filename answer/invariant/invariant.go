@@ -93,7 +93,7 @@ func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	}
 	for _, c := range broken {
 		if *c.Value != nil { // another rule may have withheld it
-			l.report(subject, at, c, **c.Value)
+			l.recordBroken(subject, at, c, **c.Value)
 		}
 	}
 	n := 0
@@ -106,7 +106,7 @@ func (l *Ledger) Hold(subject string, at time.Time, checks ...Check) int {
 	return n
 }
 
-func (l *Ledger) report(subject string, at time.Time, c *Check, v float64) {
+func (l *Ledger) recordBroken(subject string, at time.Time, c *Check, v float64) {
 	if l == nil {
 		return
 	}
@@ -150,15 +150,15 @@ func (l *Ledger) Broken() []Broken {
 	return out
 }
 
-var inconsistent = &metric.Desc{Name: "reckon_inconsistent_figures_total", Kind: metric.Counter, Labels: []string{"figure", "rule"},
+var inconsistentDesc = &metric.Desc{Name: "reckon_inconsistent_figures_total", Kind: metric.Counter, Labels: []string{"figure", "rule"},
 	Help: "Figures that violated a bound and were withheld from answers, once per workload, node or group."}
 
 // Descs describes the counters of a ledger.
-func Descs() []*metric.Desc { return []*metric.Desc{inconsistent} }
+func Descs() []*metric.Desc { return []*metric.Desc{inconsistentDesc} }
 
 // Gather adds the counters.
 func (l *Ledger) Gather(b *metric.Batch) {
 	for _, x := range l.Broken() {
-		b.Add(metric.NewSeries(inconsistent, x.Figure, x.Rule), float64(x.Count))
+		b.Add(metric.NewSeries(inconsistentDesc, x.Figure, x.Rule), float64(x.Count))
 	}
 }

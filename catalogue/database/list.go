@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -206,12 +207,7 @@ func (d *dialect) scanAll(rows *sql.Rows) ([]store.Workload, error) {
 
 // SortFields lists the valid values of Filter.Sort.
 func SortFields() []string {
-	out := make([]string, 0, len(sortExpressions))
-	for k := range sortExpressions {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(sortExpressions))
 }
 
 // conditions collects the conditions and arguments of a WHERE clause.

@@ -71,10 +71,7 @@ func resolveColumns[R any](given []string, words map[string]string) ([]string, e
 			name = key
 		}
 		if !slices.Contains(keys, name) {
-			all := slices.Clone(keys)
-			for w := range words {
-				all = append(all, w)
-			}
+			all := slices.AppendSeq(slices.Clone(keys), maps.Keys(words))
 			slices.Sort(all)
 			return nil, &usageError{fmt.Errorf("there is no column %q%s", word, suggestWord(word, all))}
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,10 +96,7 @@ are of whole runs. "-" means not measured.
 	addColumns[client.Workload](g.shared, cmd, &o.columns)
 	o.format = g.shared.addFormatFlag(cmd, "table", "json", "csv")
 	completeWords(cmd, "state", client.States()...)
-	words := append([]string{}, client.SortKeys()...)
-	for w := range sortAliases() {
-		words = append(words, w)
-	}
+	words := slices.AppendSeq(client.SortKeys(), maps.Keys(sortAliases()))
 	slices.Sort(words)
 	completeWords(cmd, "sort", slices.Compact(words)...)
 	return cmd

@@ -376,10 +376,7 @@ func printMissing(s term.Screen, nodes []client.Node) error {
 		clear(absent)
 	}
 	maps.DeleteFunc(where, func(g gap, _ []string) bool { return absent[g.sensor] && isAbsent(g.reason) })
-	gaps := make([]gap, 0, len(where))
-	for g := range where {
-		gaps = append(gaps, g)
-	}
+	gaps := slices.Collect(maps.Keys(where))
 	slices.SortFunc(gaps, func(a, b gap) int {
 		return cmp.Or(cmp.Compare(a.sensor, b.sensor), cmp.Compare(a.reason, b.reason))
 	})

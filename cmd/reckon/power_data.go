@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -296,11 +297,7 @@ func (in *powerInput) dataFromStore(ctx context.Context, g *globals) (d powerfit
 	if len(watts) == 0 {
 		return d, "", noMeterError(in.domain, orSeries)
 	}
-	times := make([]int64, 0, len(watts))
-	for t := range watts {
-		times = append(times, t)
-	}
-	slices.Sort(times)
+	times := slices.Sorted(maps.Keys(watts))
 	for _, t := range times {
 		d.Time, d.Watts = append(d.Time, float64(t)/1000), append(d.Watts, watts[t])
 	}

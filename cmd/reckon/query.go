@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -139,12 +140,7 @@ func labelNames(res client.Result) []string {
 		out = append(out, "__name__")
 		delete(seen, "__name__")
 	}
-	rest := make([]string, 0, len(seen))
-	for name := range seen {
-		rest = append(rest, name)
-	}
-	slices.Sort(rest)
-	return append(out, rest...)
+	return append(out, slices.Sorted(maps.Keys(seen))...)
 }
 
 func printResultTable(g *globals, res client.Result) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +30,7 @@ func usageFigure(name string) (int, error) {
 	if i := figure.Index(figure.Hours, key); i >= 0 {
 		return i, nil
 	}
-	words := make([]string, 0, len(usedWords()))
-	for w := range usedWords() {
-		words = append(words, w)
-	}
-	slices.Sort(words)
+	words := slices.Sorted(maps.Keys(usedWords()))
 	return 0, &usageError{fmt.Errorf("no figure of usage is called %q; give %s, or a key of the API", name, strings.Join(words, ", "))}
 }
 

@@ -32,16 +32,16 @@ func (s *Store) CopyTo(ctx context.Context, to *Store) (copied int, err error) {
 // copyGraph writes a subgraph of another store with its version there.
 func (s *Store) copyGraph(ctx context.Context, from graph.Info, quads []graph.Quad) error {
 	return s.inTx(ctx, func(tx *sql.Tx) error {
-		r, there, err := find(ctx, tx, from.ID)
+		r, there, err := findRow(ctx, tx, from.ID)
 		if err != nil || there && r.Version >= from.Version {
 			return err
 		}
 		if !there {
-			if r, err = s.create(ctx, tx, from.ID, graph.Put{Origin: from.Origin, Owner: from.Owner}); err != nil {
+			if r, err = s.createSubgraph(ctx, tx, from.ID, graph.Put{Origin: from.Origin, Owner: from.Owner}); err != nil {
 				return err
 			}
 		}
-		_, n, err := s.replace(ctx, tx, r, graph.Put{Quads: quads})
+		_, n, err := s.replaceStatements(ctx, tx, r, graph.Put{Quads: quads})
 		if err != nil {
 			return err
 		}

@@ -24,16 +24,16 @@ type interner struct {
 	mu    sync.Mutex
 	keep  bool // keep ids over transactions: no other process deletes terms
 	ids   map[string]int64
-	reads map[string]*reading
+	reads map[string]*readCount
 }
 
-type reading struct {
+type readCount struct {
 	n    int64
 	last time.Time
 }
 
 func newInterner(keep bool) *interner {
-	return &interner{keep: keep, ids: map[string]int64{}, reads: map[string]*reading{}}
+	return &interner{keep: keep, ids: map[string]int64{}, reads: map[string]*readCount{}}
 }
 
 // dropUncommitted drops the ids that a failed transaction may have created.
@@ -43,7 +43,7 @@ func (t *interner) dropUncommitted() {
 	clear(t.ids)
 }
 
-func (t *interner) count(id string, now time.Time) {
+func (t *interner) countRead(id string, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.reads[id]
@@ -51,40 +51,40 @@ func (t *interner) count(id string, now time.Time) {
 		if len(t.reads) >= maxRemembered {
 			return
 		}
-		r = &reading{}
+		r = &readCount{}
 		t.reads[id] = r
 	}
 	r.n++
 	r.last = now
 }
 
-func (t *interner) takeReads() map[string]*reading {
+func (t *interner) takeReads() map[string]*readCount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := t.reads
-	t.reads = map[string]*reading{}
+	t.reads = map[string]*readCount{}
 	return out
 }
 
-func (t *interner) readsOf(id string) (reading, bool) {
+func (t *interner) readsOf(id string) (readCount, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.reads[id]; r != nil {
 		return *r, true
 	}
-	return reading{}, false
+	return readCount{}, false
 }
 
-func hashOf(term string) int64 {
+func termHash(term string) int64 {
 	sum := sha256.Sum256([]byte(term))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// byHash sorts terms in the order of their index.
-func byHash(terms []string) {
+// sortByHash sorts terms in the order of their index.
+func sortByHash(terms []string) {
 	hash := make(map[string]int64, len(terms))
 	for _, t := range terms {
-		hash[t] = hashOf(t)
+		hash[t] = termHash(t)
 	}
 	slices.SortFunc(terms, func(a, b string) int { return cmp.Compare(hash[a], hash[b]) })
 }
@@ -118,7 +118,7 @@ func readIDs(ctx context.Context, db querier, terms []string, found map[string]i
 	return inChunks(terms, func(part []string) error {
 		args := make([]any, len(part))
 		for i, t := range part {
-			args[i] = hashOf(t)
+			args[i] = termHash(t)
 		}
 		return noteIDs(ctx, db, found, `SELECT id, term FROM graph_terms WHERE hash IN (`+placeholders(1, len(args))+`)`, args)
 	})
@@ -130,7 +130,7 @@ func addTerms(ctx context.Context, tx *sql.Tx, terms []string, ids map[string]in
 		rows, args := make([]string, len(part)), make([]any, 0, 2*len(part))
 		for i, s := range part {
 			rows[i] = "(" + placeholders(2*i+1, 2) + ")"
-			args = append(args, hashOf(s), s)
+			args = append(args, termHash(s), s)
 		}
 		return noteIDs(ctx, tx, ids, `INSERT INTO graph_terms (hash, term) VALUES `+strings.Join(rows, ",")+` RETURNING id, term`, args)
 	})
@@ -170,12 +170,12 @@ func (t *interner) createTerms(ctx context.Context, tx *sql.Tx, list []graph.Cha
 			terms = append(terms, q.S, q.P, q.O)
 		}
 	}
-	_, err := t.intern(ctx, tx, terms)
+	_, err := t.internTerms(ctx, tx, terms)
 	return err
 }
 
-// intern returns the id of every term of a change, and creates the missing ones.
-func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (map[graph.Term]int64, error) {
+// internTerms returns the id of every term of a change, and creates the missing ones.
+func (t *interner) internTerms(ctx context.Context, tx *sql.Tx, terms []graph.Term) (map[graph.Term]int64, error) {
 	out := make(map[graph.Term]int64, len(terms))
 	text := make(map[string]graph.Term, len(terms))
 	var missing []string
@@ -190,7 +190,7 @@ func (t *interner) intern(ctx context.Context, tx *sql.Tx, terms []graph.Term) (
 		}
 	}
 	t.mu.Unlock()
-	byHash(missing)
+	sortByHash(missing)
 	found := make(map[string]int64, len(missing))
 	if err := readIDs(ctx, tx, missing, found); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (o *overlay) matchLatest(ctx context.Context, p sparql.Pattern, yield func(
 		}
 	}
 	for _, s := range subjects {
-		list, err := o.latestOf(ctx, s)
+		list, err := o.latestStatements(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (o *overlay) allSeries(ctx context.Context) (out []sparql.ID, err error) {
 	return out, err
 }
 
-// latestOf returns the statements about the latest value of one series, found by its subgraph.
-func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad, error) {
+// latestStatements returns the statements about the latest value of one series, found by its subgraph.
+func (o *overlay) latestStatements(ctx context.Context, series sparql.ID) ([]sparql.Quad, error) {
 	if list, ok := o.latest.found[series]; ok {
 		return list, nil
 	}
@@ -90,7 +90,7 @@ func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad
 	}
 	var quads []graph.Quad
 	for g := range graphs {
-		more, err := o.statements(ctx, g)
+		more, err := o.graphStatements(ctx, g)
 		if err != nil {
 			return nil, err
 		}
@@ -114,8 +114,8 @@ func (o *overlay) latestOf(ctx context.Context, series sparql.ID) ([]sparql.Quad
 	return list, err
 }
 
-// statements returns the statements of one graph. Latest values of its series are queried one after another.
-func (o *overlay) statements(ctx context.Context, g sparql.ID) ([]graph.Quad, error) {
+// graphStatements returns the statements of one graph. Latest values of its series are queried one after another.
+func (o *overlay) graphStatements(ctx context.Context, g sparql.ID) ([]graph.Quad, error) {
 	if quads, ok := o.latest.read[g]; ok {
 		return quads, nil
 	}

@@ -11,8 +11,8 @@ import (
 	"reckon/graph/sparql"
 )
 
-// idle is the time that the index stays in memory without a query.
-const idle = 10 * time.Minute
+// idleTimeout is the time that the index stays in memory without a query.
+const idleTimeout = 10 * time.Minute
 
 // mirror is an in-memory copy of the statements, by term id. base holds the statements up to some change, and delta the
 // subgraphs that changed later. Queries hold mu for reading, and updates wait for them.
@@ -29,7 +29,7 @@ type mirror struct {
 }
 
 func (m *mirror) init() {
-	m.timer = time.AfterFunc(idle, m.freeMemory)
+	m.timer = time.AfterFunc(idleTimeout, m.freeMemory)
 	m.timer.Stop()
 }
 
@@ -43,8 +43,8 @@ func (m *mirror) freeMemory() {
 	m.terms.clear()
 }
 
-// update brings the mirror up to date with the database.
-func (s *Store) update(ctx context.Context) error {
+// updateMirror brings the mirror up to date with the database.
+func (s *Store) updateMirror(ctx context.Context) error {
 	m := &s.mirror
 	var now int64
 	if err := s.o.DB.QueryRowContext(ctx, `SELECT changed FROM graph_state WHERE one = 1`).Scan(&now); err != nil {
@@ -72,7 +72,7 @@ func (s *Store) update(ctx context.Context) error {
 	if m.loaded {
 		err = s.catchUp(ctx, tx)
 	} else {
-		err = s.load(ctx, tx)
+		err = s.loadMirror(ctx, tx)
 	}
 	if err != nil {
 		m.loaded = false
@@ -82,7 +82,7 @@ func (s *Store) update(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) load(ctx context.Context, db querier) error {
+func (s *Store) loadMirror(ctx context.Context, db querier) error {
 	m := &s.mirror
 	m.stale, m.graphs, m.delta = map[sparql.ID]bool{}, map[sparql.ID]graph.Info{}, sparql.NewIndex(nil)
 	m.terms.clear()
@@ -98,7 +98,7 @@ func (s *Store) load(ctx context.Context, db querier) error {
 	if total > s.o.MaxQuads {
 		return s.tooLarge(total)
 	}
-	quads, err := idsOf(ctx, db, make([]sparql.Quad, 0, total), `SELECT s, p, o, g FROM graph_quads`)
+	quads, err := queryQuads(ctx, db, make([]sparql.Quad, 0, total), `SELECT s, p, o, g FROM graph_quads`)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *Store) catchUp(ctx context.Context, db querier) error {
 	}
 	for _, r := range list {
 		if !r.Deleted {
-			if quads, err = idsOf(ctx, db, quads, `SELECT s, p, o, g FROM graph_quads WHERE g = $1`, r.g); err != nil {
+			if quads, err = queryQuads(ctx, db, quads, `SELECT s, p, o, g FROM graph_quads WHERE g = $1`, r.g); err != nil {
 				return err
 			}
 		}
@@ -158,7 +158,7 @@ func (s *Store) catchUp(ctx context.Context, db querier) error {
 	return nil
 }
 
-func queryInfos(ctx context.Context, db querier, text string, args ...any) (list []row, err error) {
+func queryInfos(ctx context.Context, db querier, text string, args ...any) (list []infoRow, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func queryInfos(ctx context.Context, db querier, text string, args ...any) (list
 	return list, rows.Err()
 }
 
-func idsOf(ctx context.Context, db querier, to []sparql.Quad, text string, args ...any) (_ []sparql.Quad, err error) {
+func queryQuads(ctx context.Context, db querier, to []sparql.Quad, text string, args ...any) (_ []sparql.Quad, err error) {
 	rows, err := db.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err

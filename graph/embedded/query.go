@@ -27,7 +27,7 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 	if err != nil {
 		return nil, err
 	}
-	if err := s.update(ctx); err != nil {
+	if err := s.updateMirror(ctx); err != nil {
 		return nil, s.explainQuery(ctx, err)
 	}
 	s.mirror.mu.RLock()
@@ -35,7 +35,7 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 	if !s.mirror.loaded { // it was dropped meanwhile
 		return nil, fmt.Errorf("%w: the index was dropped meanwhile; send the query again", graph.ErrUnavailable)
 	}
-	s.mirror.timer.Reset(idle)
+	s.mirror.timer.Reset(idleTimeout)
 	v := &view{s: s, m: &s.mirror}
 	if visible != nil {
 		v.visible = map[sparql.ID]bool{}
@@ -45,7 +45,7 @@ func (s *Store) Query(ctx context.Context, text string, limits sparql.Limits, vi
 	}
 	var data sparql.Dataset = v
 	if s.o.Snapshots != nil || s.o.Latest != nil {
-		if data, err = s.withMade(ctx, v, visible); err != nil {
+		if data, err = s.withOverlay(ctx, v, visible); err != nil {
 			return nil, err
 		}
 	}
@@ -198,15 +198,15 @@ func (s *Store) applyOperation(ctx context.Context, op sparql.Operation, p graph
 			}
 			continue
 		}
-		if err := s.remove(ctx, id, quads, p); err != nil {
+		if err := s.removeStatements(ctx, id, quads, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove removes statements from a subgraph.
-func (s *Store) remove(ctx context.Context, id string, quads []graph.Quad, p graph.Put) error {
+// removeStatements removes statements from a subgraph.
+func (s *Store) removeStatements(ctx context.Context, id string, quads []graph.Quad, p graph.Put) error {
 	for {
 		info, have, err := s.Get(ctx, id)
 		if errors.Is(err, graph.ErrNotFound) {

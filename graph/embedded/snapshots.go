@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 
 	"reckon/graph"
@@ -16,8 +18,8 @@ type Snapshots interface {
 	At(ctx context.Context, ms int64, visible func(graph.Info) bool) ([]graph.Quad, error)
 }
 
-// firstOwn is the first term id reserved for snapshots. Lower ids belong to the database, higher ones to the query.
-const firstOwn = sparql.ID(1) << 30
+// firstSnapshotID is the first term id reserved for snapshots. Lower ids belong to the database, higher ones to the query.
+const firstSnapshotID = sparql.ID(1) << 30
 
 // overlay is a view with graphs built on demand: snapshots and the latest values.
 type overlay struct {
@@ -30,8 +32,8 @@ type overlay struct {
 	terms   []graph.Term
 }
 
-// withMade adds the graphs that are built on demand; a stored graph of the same name takes precedence.
-func (s *Store) withMade(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
+// withOverlay adds the graphs that are built on demand; a stored graph of the same name takes precedence.
+func (s *Store) withOverlay(ctx context.Context, v *view, visible func(graph.Info) bool) (sparql.Dataset, error) {
 	o := &overlay{view: v, visible: visible, times: map[sparql.ID]int64{}, made: map[sparql.ID]*sparql.Index{},
 		ids: map[graph.Term]sparql.ID{}}
 	if err := o.nameLatest(ctx); err != nil || s.o.Snapshots == nil {
@@ -69,7 +71,7 @@ func (o *overlay) termIDs(ctx context.Context, terms []graph.Term) ([]sparql.ID,
 		}
 		own, ok := o.ids[terms[i]]
 		if !ok {
-			own = firstOwn + sparql.ID(len(o.terms))
+			own = firstSnapshotID + sparql.ID(len(o.terms))
 			o.ids[terms[i]] = own
 			o.terms = append(o.terms, terms[i])
 		}
@@ -90,8 +92,8 @@ func (o *overlay) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, err
 	var rest []sparql.ID
 	var at []int
 	for i, id := range ids {
-		if id >= firstOwn {
-			out[i] = o.terms[id-firstOwn]
+		if id >= firstSnapshotID {
+			out[i] = o.terms[id-firstSnapshotID]
 		} else {
 			rest, at = append(rest, id), append(at, i)
 		}
@@ -106,9 +108,7 @@ func (o *overlay) Terms(ctx context.Context, ids []sparql.ID) ([]graph.Term, err
 // Graphs implements sparql.Dataset.
 func (o *overlay) Graphs(ctx context.Context) ([]sparql.ID, error) {
 	out, err := o.view.Graphs(ctx)
-	for id := range o.times {
-		out = append(out, id)
-	}
+	out = slices.AppendSeq(out, maps.Keys(o.times))
 	return out, err
 }
 
@@ -121,7 +121,7 @@ func (o *overlay) Match(ctx context.Context, p sparql.Pattern, yield func(sparql
 	if !ok {
 		return o.view.Match(ctx, p, yield)
 	}
-	x, err := o.snapshot(ctx, p.G, ms)
+	x, err := o.buildSnapshot(ctx, p.G, ms)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (o *overlay) Match(ctx context.Context, p sparql.Pattern, yield func(sparql
 	return nil
 }
 
-func (o *overlay) snapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.Index, error) {
+func (o *overlay) buildSnapshot(ctx context.Context, g sparql.ID, ms int64) (*sparql.Index, error) {
 	if x := o.made[g]; x != nil {
 		return x, nil
 	}
@@ -171,13 +171,13 @@ func (o *overlay) Estimate(p sparql.Pattern) int {
 		return x.Count(p)
 	}
 	if _, ok := o.times[p.G]; ok || p.G != 0 && p.G == o.latest.graph {
-		return estimateUnmade(p)
+		return estimateUnbuilt(p)
 	}
 	return o.view.Estimate(p)
 }
 
-// estimateUnmade prefers patterns with more terms.
-func estimateUnmade(p sparql.Pattern) int {
+// estimateUnbuilt prefers patterns with more terms.
+func estimateUnbuilt(p sparql.Pattern) int {
 	n := 100_000
 	if p.S != 0 {
 		n /= 1000

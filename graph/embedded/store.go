@@ -125,12 +125,12 @@ func (s *Store) translateError(ctx context.Context, err error) error {
 
 const infoColumns = `id, g, origin, owner, time_ms, version, quads, deleted`
 
-type row struct {
+type infoRow struct {
 	graph.Info
 	g int64
 }
 
-func scanInfo(scan func(...any) error) (r row, err error) {
+func scanInfo(scan func(...any) error) (r infoRow, err error) {
 	var ms int64
 	err = scan(&r.ID, &r.g, &r.Origin, &r.Owner, &ms, &r.Version, &r.Quads, &r.Deleted)
 	r.Time = time.UnixMilli(ms).UTC()
@@ -142,8 +142,8 @@ type querier interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }
 
-// find returns the row of a subgraph, deleted or not.
-func find(ctx context.Context, db querier, id string) (r row, there bool, err error) {
+// findRow returns the row of a subgraph, deleted or not.
+func findRow(ctx context.Context, db querier, id string) (r infoRow, there bool, err error) {
 	r, err = scanInfo(db.QueryRowContext(ctx, `SELECT `+infoColumns+` FROM graph_subgraphs WHERE id = $1`, id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
@@ -153,7 +153,7 @@ func find(ctx context.Context, db querier, id string) (r row, there bool, err er
 
 // Get implements graph.Store.
 func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, error) {
-	r, there, err := find(ctx, s.o.DB, id)
+	r, there, err := findRow(ctx, s.o.DB, id)
 	if err != nil {
 		return graph.Info{}, nil, s.o.Explain(ctx, err)
 	}
@@ -164,7 +164,7 @@ func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, e
 	if err != nil {
 		return r.Info, nil, s.o.Explain(ctx, err)
 	}
-	s.terms.count(id, s.o.Now())
+	s.terms.countRead(id, s.o.Now())
 	return r.Info, quads, nil
 }
 

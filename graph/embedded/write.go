@@ -64,7 +64,7 @@ func (s *Store) PutAll(ctx context.Context, list []graph.Change) (int, error) {
 }
 
 func (s *Store) putTx(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (graph.Info, bool, error) {
-	r, there, err := find(ctx, tx, id)
+	r, there, err := findRow(ctx, tx, id)
 	if err != nil {
 		return r.Info, false, err
 	}
@@ -72,11 +72,11 @@ func (s *Store) putTx(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (
 		return r.Info, false, err
 	}
 	if !there {
-		if r, err = s.create(ctx, tx, id, p); err != nil {
+		if r, err = s.createSubgraph(ctx, tx, id, p); err != nil {
 			return r.Info, false, err
 		}
 	}
-	changed, n, err := s.replace(ctx, tx, r, p)
+	changed, n, err := s.replaceStatements(ctx, tx, r, p)
 	if err != nil {
 		return r.Info, false, err
 	}
@@ -87,7 +87,7 @@ func (s *Store) putTx(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (
 	return s.nextVersion(ctx, tx, r, p.Time)
 }
 
-func checkVersion(id string, r row, there bool, want int64) error {
+func checkVersion(id string, r infoRow, there bool, want int64) error {
 	have := r.Version
 	if !there || r.Deleted {
 		have = 0
@@ -98,13 +98,13 @@ func checkVersion(id string, r row, there bool, want int64) error {
 	return nil
 }
 
-func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (r row, err error) {
+func (s *Store) createSubgraph(ctx context.Context, tx *sql.Tx, id string, p graph.Put) (r infoRow, err error) {
 	name := graph.Node(graph.Name(id))
-	ids, err := s.terms.intern(ctx, tx, []graph.Term{name})
+	ids, err := s.terms.internTerms(ctx, tx, []graph.Term{name})
 	if err != nil {
 		return r, err
 	}
-	r = row{Info: graph.Info{ID: id, Origin: p.Origin, Owner: p.Owner}, g: ids[name]}
+	r = infoRow{Info: graph.Info{ID: id, Origin: p.Origin, Owner: p.Owner}, g: ids[name]}
 	_, err = tx.ExecContext(
 		ctx, `INSERT INTO graph_subgraphs (id, g, origin, owner, time_ms, version, quads, deleted, changed) VALUES ($1, $2, $3, $4, 0, `+
 			`0, 0, 0, 0)`,
@@ -114,7 +114,7 @@ func (s *Store) create(ctx context.Context, tx *sql.Tx, id string, p graph.Put) 
 
 // nextVersion assigns the next version to a changed subgraph. A version is at least the current time, so that versions keep
 // rising after a backup was restored.
-func (s *Store) nextVersion(ctx context.Context, tx *sql.Tx, r row, at time.Time) (graph.Info, bool, error) {
+func (s *Store) nextVersion(ctx context.Context, tx *sql.Tx, r infoRow, at time.Time) (graph.Info, bool, error) {
 	now := s.o.Now()
 	if at.IsZero() {
 		at = now
@@ -137,10 +137,10 @@ func (s *Store) nextVersion(ctx context.Context, tx *sql.Tx, r row, at time.Time
 	return r.Info, true, err
 }
 
-type spo struct{ s, p, o int64 }
+type tripleIDs struct{ s, p, o int64 }
 
-// replace replaces the statements of a subgraph by p's, writing only the difference, and returns their number.
-func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (changed bool, n int, err error) {
+// replaceStatements replaces the statements of a subgraph by p's, writing only the difference, and returns their number.
+func (s *Store) replaceStatements(ctx context.Context, tx *sql.Tx, r infoRow, p graph.Put) (changed bool, n int, err error) {
 	quads := p.Quads
 	for i := range quads {
 		if !quads[i].G.IsZero() {
@@ -161,11 +161,11 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 	if err != nil {
 		return false, 0, err
 	}
-	have, err := numbersOf(ctx, tx, r.g)
+	have, err := storedTriples(ctx, tx, r.g)
 	if err != nil {
 		return false, 0, err
 	}
-	var add, drop []spo
+	var add, drop []tripleIDs
 	for q := range want {
 		if !have[q] {
 			add = append(add, q)
@@ -178,7 +178,7 @@ func (s *Store) replace(ctx context.Context, tx *sql.Tx, r row, p graph.Put) (ch
 			}
 		}
 	}
-	if err := remove(ctx, tx, r.g, drop); err != nil {
+	if err := deleteQuads(ctx, tx, r.g, drop); err != nil {
 		return false, 0, err
 	}
 	err = insertQuads(ctx, tx, r.g, add)
@@ -204,7 +204,7 @@ func hasBlanks(quads []graph.Quad) bool {
 }
 
 // mergeQuads returns the stored statements together with the new ones; blank nodes of the two are distinct.
-func (s *Store) mergeQuads(ctx context.Context, tx *sql.Tx, r row, quads []graph.Quad) ([]graph.Quad, error) {
+func (s *Store) mergeQuads(ctx context.Context, tx *sql.Tx, r infoRow, quads []graph.Quad) ([]graph.Quad, error) {
 	have, err := readQuads(ctx, tx, r.g)
 	if err != nil {
 		return nil, err
@@ -240,30 +240,30 @@ func nameBlanks(quads []graph.Quad, g int64) ([]graph.Quad, error) {
 	return quads, nil
 }
 
-func (s *Store) termIDs(ctx context.Context, tx *sql.Tx, quads []graph.Quad) (map[spo]bool, error) {
+func (s *Store) termIDs(ctx context.Context, tx *sql.Tx, quads []graph.Quad) (map[tripleIDs]bool, error) {
 	terms := make([]graph.Term, 0, 3*len(quads))
 	for _, q := range quads {
 		terms = append(terms, q.S, q.P, q.O)
 	}
-	ids, err := s.terms.intern(ctx, tx, terms)
+	ids, err := s.terms.internTerms(ctx, tx, terms)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[spo]bool, len(quads))
+	out := make(map[tripleIDs]bool, len(quads))
 	for _, q := range quads {
-		out[spo{ids[q.S], ids[q.P], ids[q.O]}] = true
+		out[tripleIDs{ids[q.S], ids[q.P], ids[q.O]}] = true
 	}
 	return out, nil
 }
 
-func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err error) {
+func storedTriples(ctx context.Context, db querier, g int64) (out map[tripleIDs]bool, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT s, p, o FROM graph_quads WHERE g = $1`, g)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	out = map[spo]bool{}
-	var q spo
+	out = map[tripleIDs]bool{}
+	var q tripleIDs
 	for rows.Next() {
 		if err := rows.Scan(&q.s, &q.p, &q.o); err != nil {
 			return nil, err
@@ -275,9 +275,11 @@ func numbersOf(ctx context.Context, db querier, g int64) (out map[spo]bool, err 
 
 // insertQuads adds the quads of graph g, many per statement. It writes ids as literals, because SQLite searches all
 // parameters of a statement each time it binds one.
-func insertQuads(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
-	slices.SortFunc(list, func(a, b spo) int { return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o)) })
-	return inChunks(list, func(part []spo) error {
+func insertQuads(ctx context.Context, tx *sql.Tx, g int64, list []tripleIDs) error {
+	slices.SortFunc(list, func(a, b tripleIDs) int {
+		return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.p, b.p), cmp.Compare(a.o, b.o))
+	})
+	return inChunks(list, func(part []tripleIDs) error {
 		text := []byte(`INSERT INTO graph_quads (g, s, p, o) VALUES `)
 		for i, q := range part {
 			if i > 0 {
@@ -290,7 +292,7 @@ func insertQuads(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 	})
 }
 
-func remove(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
+func deleteQuads(ctx context.Context, tx *sql.Tx, g int64, list []tripleIDs) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -310,7 +312,7 @@ func remove(ctx context.Context, tx *sql.Tx, g int64, list []spo) error {
 // Delete implements graph.Store.
 func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (info graph.Info, err error) {
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
-		r, there, err := find(ctx, tx, id)
+		r, there, err := findRow(ctx, tx, id)
 		if err != nil {
 			return err
 		}

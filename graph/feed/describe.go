@@ -42,7 +42,7 @@ func (l Links) Workload(w *store.Workload) object.Workload {
 		Limits:   Amounts(w.LimitCores, w.LimitMemoryBytes, nil),
 	}}
 	o.Telemetry = telemetry.Links(l).Of(telemetry.Selector("workload", w.ID, "site", w.Site), "/workload?id="+url.QueryEscape(w.ID))
-	o.Telemetry.Logs = l.logs(w, namespace, name)
+	o.Telemetry.Logs = l.workloadLogs(w, namespace, name)
 	return o
 }
 
@@ -57,8 +57,8 @@ func Amounts(cores, memory, gpus *float64) object.Amounts {
 	return out
 }
 
-// logs returns the logs of a workload; nil if no log store has any.
-func (l Links) logs(w *store.Workload, namespace, name string) *object.Logs {
+// workloadLogs returns the logs of a workload; nil if no log store has any.
+func (l Links) workloadLogs(w *store.Workload, namespace, name string) *object.Logs {
 	kind := workload.Kind(w.Kind)
 	if kind.Unit() && l.Loki == "" {
 		return &object.Logs{Source: object.Source{Type: "journald"}, Query: "_SYSTEMD_UNIT=" + name}

@@ -6,6 +6,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ type Options struct {
 type Feed struct {
 	o Options
 	// known holds the facts last written of each subgraph, and when it ended.
-	known  map[string]written
+	known  map[string]writtenState
 	looked time.Time // up to when the catalogue was read
 	// lookedLate is the time when rows were last read again for backfill.
 	lookedLate time.Time
@@ -61,7 +62,7 @@ type Feed struct {
 	repaired bool
 }
 
-type written struct {
+type writtenState struct {
 	facts   string
 	end     time.Time
 	machine bool // a node or a site
@@ -90,7 +91,7 @@ func New(o Options) *Feed {
 	if o.Site == "" {
 		o.Site = "default"
 	}
-	return &Feed{o: o, known: map[string]written{}}
+	return &Feed{o: o, known: map[string]writtenState{}}
 }
 
 // Origin is the origin of subgraphs that a feed writes.
@@ -132,7 +133,7 @@ func (f *Feed) deleteOrphans(ctx context.Context) (n int, err error) {
 		if _, ok := f.known[i.ID]; ok || i.Origin != Origin {
 			continue
 		}
-		if err := f.remove(ctx, i.ID); err != nil {
+		if err := f.deleteSubgraph(ctx, i.ID); err != nil {
 			return n, err
 		}
 		n++
@@ -140,7 +141,7 @@ func (f *Feed) deleteOrphans(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-func (f *Feed) remove(ctx context.Context, id string) error {
+func (f *Feed) deleteSubgraph(ctx context.Context, id string) error {
 	if _, err := f.o.Store.Delete(ctx, id, graph.AnyVersion); err != nil && !errors.Is(err, graph.ErrNotFound) {
 		return fmt.Errorf("delete the subgraph %s: %w", id, err)
 	}
@@ -148,10 +149,8 @@ func (f *Feed) remove(ctx context.Context, id string) error {
 	return nil
 }
 
-func (f *Feed) vocabulary(site string) own.Vocabulary {
-	if site == "" {
-		site = f.o.Site
-	}
+func (f *Feed) newVocabulary(site string) own.Vocabulary {
+	site = cmp.Or(site, f.o.Site)
 	return own.Vocabulary{Base: f.o.Base, Site: site}
 }
 
@@ -163,7 +162,7 @@ func (f *Feed) updateWorkloads(ctx context.Context, now time.Time) (changed int,
 	if f.looked.IsZero() || f.looked.After(now) {
 		since = now.Add(-f.o.Keep)
 	}
-	list, err := f.o.Workloads.Lasting(ctx, since, time.Time{}, now, did)
+	list, err := f.o.Workloads.Lasting(ctx, since, time.Time{}, now, minActivity)
 	if err != nil {
 		return 0, fmt.Errorf("read what runs: %w", err)
 	}
@@ -181,17 +180,17 @@ func (f *Feed) updateWorkloads(ctx context.Context, now time.Time) (changed int,
 	return changed, err
 }
 
-// batch is the number of subgraphs per transaction. A transaction of 50 subgraphs writes nearly as many index pages as
+// batchSize is the number of subgraphs per transaction. A transaction of 50 subgraphs writes nearly as many index pages as
 // one of 250. Larger batches would block other writers for too long.
-const batch = 250
+const batchSize = 250
 
 // writeBatch writes one batch of subgraphs: those of rows with facts that changed since they were last written. It
 // returns the number of changed subgraphs and the rows that are left for the next batch.
 func (f *Feed) writeBatch(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change
-	facts := map[string]written{}
+	facts := map[string]writtenState{}
 	for i := range list {
-		if rest = list[i+1:]; len(changes) == batch {
+		if rest = list[i+1:]; len(changes) == batchSize {
 			rest = list[i:]
 			break
 		}
@@ -204,7 +203,7 @@ func (f *Feed) writeBatch(ctx context.Context, list []store.Workload, now time.T
 			continue
 		}
 		if _, twice := facts[id]; !twice {
-			changes = append(changes, f.change(w, id, now))
+			changes = append(changes, f.toChange(w, id, now))
 			facts[id] = is
 		}
 	}
@@ -215,12 +214,12 @@ func (f *Feed) writeBatch(ctx context.Context, list []store.Workload, now time.T
 	return changed, rest, err
 }
 
-func (f *Feed) subgraphOf(w *store.Workload) (id string, is written) {
+func (f *Feed) subgraphOf(w *store.Workload) (id string, is writtenState) {
 	o := f.o.Links.Workload(w)
-	return f.vocabulary(w.Site).WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value, written{facts: factsText(w), end: w.End}
+	return f.newVocabulary(w.Site).WorkloadID(o.Kind, o.Namespace, o.Name, o.UID).Value, writtenState{facts: factsText(w), end: w.End}
 }
 
-func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change {
+func (f *Feed) toChange(w *store.Workload, id string, now time.Time) graph.Change {
 	at := now
 	if !w.End.IsZero() {
 		at = w.End
@@ -230,7 +229,7 @@ func (f *Feed) change(w *store.Workload, id string, now time.Time) graph.Change 
 		telemetry.Forecast(o.Telemetry, "workload", telemetry.Selector("workload", w.ID, "site", w.Site))
 	}
 	return graph.Change{
-		ID: id, Put: graph.Put{Quads: f.vocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at,
+		ID: id, Put: graph.Put{Quads: f.newVocabulary(w.Site).Workload(o), Origin: Origin, Owner: w.Owner, Time: at,
 			IfVersion: graph.AnyVersion}}
 }
 
@@ -243,7 +242,7 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 		return changed, nil
 	}
 	for _, c := range list {
-		did, err := f.write(ctx, c.ID, c.Quads, c.Owner, c.Time)
+		did, err := f.writeSubgraph(ctx, c.ID, c.Quads, c.Owner, c.Time)
 		if err != nil {
 			return changed, err
 		}
@@ -254,11 +253,11 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 	return changed, nil
 }
 
-// passed is the time that a process group must run before it is described.
-const passed = time.Minute
+// minRunTime is the time that a process group must run before it is described.
+const minRunTime = time.Minute
 
-// did is the least activity that is described, because there is nothing to find about idle work.
-var did = store.Least{Ran: passed, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
+// minActivity is the least activity of a process group that is described, because idle work gives nothing to search for.
+var minActivity = store.Least{Ran: minRunTime, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
 // isShortLived reports whether a workload is an unnamed process group that was never seen running for a minute. Such groups
 // get no subgraph yet, because a machine that compiles programs has thousands of them per hour, with 80 quads each. A
@@ -271,7 +270,7 @@ func isShortLived(w *store.Workload) bool {
 	if !w.End.IsZero() {
 		until = w.End
 	}
-	return until.Sub(w.Start) < passed
+	return until.Sub(w.Start) < minRunTime
 }
 
 // factsText returns all the facts that the subgraph of a workload is derived from.
@@ -289,7 +288,7 @@ func factsText(w *store.Workload) string {
 	return b.String()
 }
 
-func (f *Feed) write(ctx context.Context, id string, quads []graph.Quad, owner string, at time.Time) (bool, error) {
+func (f *Feed) writeSubgraph(ctx context.Context, id string, quads []graph.Quad, owner string, at time.Time) (bool, error) {
 	_, changed, err := f.o.Store.Put(ctx, id, graph.Put{Quads: quads, Origin: Origin, Owner: owner, Time: at, IfVersion: graph.AnyVersion})
 	if err != nil {
 		return false, fmt.Errorf("write the subgraph %s: %w", id, err)
@@ -302,11 +301,11 @@ func (f *Feed) updateNodes(ctx context.Context, now time.Time) (changed int, err
 	if err != nil {
 		return 0, fmt.Errorf("read the nodes: %w", err)
 	}
-	var news []machine
+	var news []changedMachine
 	bySite, there := map[string][]string{}, map[string]bool{}
 	for i := range list {
 		n := &list[i]
-		v := f.vocabulary(n.Site)
+		v := f.newVocabulary(n.Site)
 		o := f.o.Links.Node(n)
 		bySite[v.Site] = append(bySite[v.Site], n.Node)
 		news = f.addChanged(news, there, v.NodeID(n.Node).Value, fmt.Sprint(o.Status, o.Since.Unix(), o.Allocatable),
@@ -317,11 +316,11 @@ func (f *Feed) updateNodes(ctx context.Context, now time.Time) (changed int, err
 	}
 	for site, nodes := range bySite {
 		slices.Sort(nodes)
-		v := f.vocabulary(site)
+		v := f.newVocabulary(site)
 		news = f.addChanged(news, there, v.SiteID().Value, "of "+strings.Join(nodes, ","),
 			func() []graph.Quad { return v.Describe(f.o.Links.Site(site, nodes)) })
 	}
-	for some := range slices.Chunk(news, batch) {
+	for some := range slices.Chunk(news, batchSize) {
 		n, err := f.describeAll(ctx, some, now)
 		if changed += n; err != nil {
 			return changed, err
@@ -329,7 +328,7 @@ func (f *Feed) updateNodes(ctx context.Context, now time.Time) (changed int, err
 	}
 	for id, w := range f.known {
 		if w.machine && !there[id] {
-			if err := f.remove(ctx, id); err != nil {
+			if err := f.deleteSubgraph(ctx, id); err != nil {
 				return changed, err
 			}
 			changed++
@@ -338,23 +337,23 @@ func (f *Feed) updateNodes(ctx context.Context, now time.Time) (changed int, err
 	return changed, nil
 }
 
-// machine is a node or a site with changed facts.
-type machine struct {
+// changedMachine is a node or a site with changed facts.
+type changedMachine struct {
 	id, facts string
 	describe  func() []graph.Quad
 }
 
 // addChanged adds a machine to the list if its facts changed since the last time, and records that it exists.
-func (f *Feed) addChanged(list []machine, there map[string]bool, id, facts string, describe func() []graph.Quad) []machine {
+func (f *Feed) addChanged(list []changedMachine, there map[string]bool, id, facts string, describe func() []graph.Quad) []changedMachine {
 	there[id] = true
 	if f.known[id].facts == facts {
 		return list
 	}
-	return append(list, machine{id, facts, describe})
+	return append(list, changedMachine{id, facts, describe})
 }
 
 // describeAll writes subgraphs that everyone may read.
-func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (int, error) {
+func (f *Feed) describeAll(ctx context.Context, list []changedMachine, now time.Time) (int, error) {
 	changes := make([]graph.Change, len(list))
 	for i, m := range list {
 		changes[i] = graph.Change{ID: m.id,
@@ -365,7 +364,7 @@ func (f *Feed) describeAll(ctx context.Context, list []machine, now time.Time) (
 		return changed, err
 	}
 	for _, m := range list {
-		f.known[m.id] = written{facts: m.facts, machine: true}
+		f.known[m.id] = writtenState{facts: m.facts, machine: true}
 	}
 	return changed, nil
 }
@@ -376,7 +375,7 @@ func (f *Feed) deleteEnded(ctx context.Context, now time.Time) (n int, err error
 		if w.end.IsZero() || now.Sub(w.end) < f.o.Keep {
 			continue
 		}
-		if err := f.remove(ctx, id); err != nil {
+		if err := f.deleteSubgraph(ctx, id); err != nil {
 			return n, err
 		}
 		n++

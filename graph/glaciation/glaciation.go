@@ -8,6 +8,7 @@
 package glaciation
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -74,10 +75,12 @@ func (d *Document) Quads() []graph.Quad {
 	return graph.Sorted(out)
 }
 
-func (d *Document) id(name string) graph.Term { return graph.Node(d.v.Cluster + escape(name)) }
+func (d *Document) objectID(name string) graph.Term {
+	return graph.Node(d.v.Cluster + escapeName(name))
+}
 
-// escape keeps an IRI an IRI. Names of Kubernetes need none.
-func escape(name string) string {
+// escapeName keeps an IRI an IRI. Names of Kubernetes need none.
+func escapeName(name string) string {
 	if graph.CheckIRI("x:"+name) == nil {
 		return name
 	}
@@ -88,7 +91,7 @@ func childNode(t graph.Term, parts ...string) graph.Term {
 	return graph.Node(t.Value + "." + strings.Join(parts, "."))
 }
 
-func (d *Document) add(s graph.Term, predicate string, o graph.Term) {
+func (d *Document) addStatement(s graph.Term, predicate string, o graph.Term) {
 	d.addIRI(s, glcNode(predicate), o)
 }
 
@@ -107,9 +110,9 @@ func (d *Document) describe(s graph.Term, class, description string) {
 		return
 	}
 	d.types[s] = glcNode(class)
-	d.add(s, "hasID", s)
+	d.addStatement(s, "hasID", s)
 	if description != "" {
-		d.add(s, "hasDescription", graph.Text(description))
+		d.addStatement(s, "hasDescription", graph.Text(description))
 	}
 }
 
@@ -121,21 +124,19 @@ const (
 
 // Cluster describes a cluster and names its nodes. An unknown name is "Unknown".
 func (d *Document) Cluster(name string, nodes []string) {
-	if name == "" {
-		name = "Unknown"
-	}
-	id := d.id(name)
+	name = cmp.Or(name, "Unknown")
+	id := d.objectID(name)
 	d.describe(id, resourceClass, "KubernetesCluster")
 	for _, n := range nodes {
-		node := d.id(n)
+		node := d.objectID(n)
 		d.describe(node, resourceClass, "KubernetesWorkerNode")
-		d.add(id, "hasSubResource", node)
+		d.addStatement(id, "hasSubResource", node)
 	}
 }
 
 // Node describes a node at a time, Unix milliseconds.
 func (d *Document) Node(n object.Node, now int64) {
-	id := d.id(n.Name)
+	id := d.objectID(n.Name)
 	d.describe(id, resourceClass, "KubernetesWorkerNode")
 	for _, part := range []struct {
 		name, description, unit, source string
@@ -149,40 +150,39 @@ func (d *Document) Node(n object.Node, now int64) {
 	} {
 		p := childNode(id, part.name)
 		d.describe(p, resourceClass, part.description)
-		d.add(id, "hasSubResource", p)
+		d.addStatement(id, "hasSubResource", p)
 		if v := math.Trunc(n.Allocatable[part.resource]); v != 0 {
-			m := d.capacity(p, part.name+".Capacity", part.name+".Capacity", "Capacity", v, part.unit, part.source, now)
-			d.add(p, "hasMeasurement", m)
+			m := d.addCapacity(p, part.name+".Capacity", part.name+".Capacity", "Capacity", v, part.unit, part.source, now)
+			d.addStatement(p, "hasMeasurement", m)
 		}
 	}
 	if n.EnergyIndex != nil && math.Trunc(*n.EnergyIndex) != 0 {
-		m := d.capacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt",
+		m := d.addCapacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt",
 			"ResourceSpecification", now)
-		d.add(id, "hasMeasurement", m)
+		d.addStatement(id, "hasMeasurement", m)
 	}
 	since := formatTime(n.Since)
-	if since == "" {
-		since = "0"
-	}
-	d.status(id, n.Status, since, "")
+	since = cmp.Or(since, "0")
+	d.addStatus(id, n.Status, since, "")
 }
 
-func (d *Document) capacity(parent graph.Term, description, property, suffix string, v float64, unit, source string, now int64) graph.Term {
+func (d *Document) addCapacity(parent graph.Term, description, property, suffix string, v float64, unit, source string,
+	now int64) graph.Term {
 	id := childNode(parent, suffix, strconv.FormatInt(now, 10))
 	d.measurement(id, description, v, now, nil, unit, property, source)
 	return id
 }
 
-func (d *Document) status(id graph.Term, status, start, end string) {
+func (d *Document) addStatus(id graph.Term, status, start, end string) {
 	s := childNode(id, "Status")
 	d.describe(s, "Status", status)
 	if start != "" {
-		d.add(s, "startTime", graph.Text(start))
+		d.addStatement(s, "startTime", graph.Text(start))
 	}
 	if end != "" {
-		d.add(s, "endTime", graph.Text(end))
+		d.addStatement(s, "endTime", graph.Text(end))
 	}
-	d.add(id, "hasStatus", s)
+	d.addStatement(id, "hasStatus", s)
 }
 
 func formatTime(t time.Time) string {
@@ -192,10 +192,10 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// owners adds the owner references of an object.
-func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
+// addOwners adds the owner references of an object.
+func (d *Document) addOwners(id graph.Term, kind string, owners []object.Ref) {
 	for _, o := range owners {
-		owner := d.id(o.Name)
+		owner := d.objectID(o.Name)
 		class, relation := taskClass, "makes"
 		switch {
 		case o.Kind == "Pod" || o.Kind == "Container":
@@ -206,39 +206,39 @@ func (d *Document) owners(id graph.Term, kind string, owners []object.Ref) {
 		case o.Kind == "Deployment" && kind == "ReplicaSet":
 			relation = "hasSubTask"
 		}
-		d.add(owner, relation, id)
+		d.addStatement(owner, relation, id)
 		d.types[owner] = glcNode(class)
-		d.add(owner, "hasID", owner)
-		d.add(owner, "hasDescription", graph.Text(o.Kind))
+		d.addStatement(owner, "hasID", owner)
+		d.addStatement(owner, "hasDescription", graph.Text(o.Kind))
 	}
 }
 
 // Pod describes a pod and its containers.
 func (d *Document) Pod(p object.Pod) {
-	id := d.id(p.Namespace + "." + p.Name)
+	id := d.objectID(p.Namespace + "." + p.Name)
 	d.describe(id, resourceClass, "Pod")
-	d.owners(id, "Pod", p.Owners)
+	d.addOwners(id, "Pod", p.Owners)
 	d.addIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(p.Name))
-	d.scheduler(p.Scheduler, "manages", id)
+	d.addScheduler(p.Scheduler, "manages", id)
 	if p.Node != "" {
-		node := d.id(p.Node)
+		node := d.objectID(p.Node)
 		d.describe(node, resourceClass, "KubernetesWorkerNode")
-		d.add(id, "consumes", node)
+		d.addStatement(id, "consumes", node)
 	}
 	if p.Phase != "" {
-		d.status(id, p.Phase, formatTime(p.Start), formatTime(p.End))
+		d.addStatus(id, p.Phase, formatTime(p.Start), formatTime(p.End))
 	}
 	for _, c := range p.Containers {
 		name, cid := orUndefined(c.Name), orUndefined(c.ID)
-		at := childNode(id, escape(name))
+		at := childNode(id, escapeName(name))
 		d.describe(at, resourceClass, "Container")
-		d.scheduler(p.Scheduler, "manages", at)
+		d.addScheduler(p.Scheduler, "manages", at)
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
 		if c.State != "" {
-			d.status(at, c.State, formatTime(c.Start), formatTime(c.End))
+			d.addStatus(at, c.State, formatTime(c.Start), formatTime(c.End))
 		}
-		d.add(id, "hasSubResource", at)
+		d.addStatement(id, "hasSubResource", at)
 	}
 }
 
@@ -249,11 +249,9 @@ func orUndefined(s string) string {
 	return s
 }
 
-func (d *Document) scheduler(name, relation string, of graph.Term) {
-	if name == "" {
-		name = "default-scheduler"
-	}
-	s := glcNode(escape(name))
+func (d *Document) addScheduler(name, relation string, of graph.Term) {
+	name = cmp.Or(name, "default-scheduler")
+	s := glcNode(escapeName(name))
 	d.describe(s, "Scheduler", "")
-	d.add(s, relation, of)
+	d.addStatement(s, relation, of)
 }

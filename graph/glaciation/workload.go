@@ -9,15 +9,15 @@ import (
 
 // Workload describes a workload with its requests and limits.
 func (d *Document) Workload(w object.Workload) {
-	id := d.id(w.Name)
+	id := d.objectID(w.Name)
 	d.describe(id, taskClass, w.Kind)
-	d.owners(id, w.Kind, w.Owners)
+	d.addOwners(id, w.Kind, w.Owners)
 	for _, r := range object.Resources() {
-		d.constraint(id, string(r)+".Allocated", "SoftConstraint", r,
+		d.addConstraint(id, string(r)+".Allocated", "SoftConstraint", r,
 			sumResource(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
 	}
 	for _, r := range object.Resources() {
-		d.constraint(id, string(r)+".Capacity", "HardConstraint", r,
+		d.addConstraint(id, string(r)+".Capacity", "HardConstraint", r,
 			sumResource(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
 				if c.Init && r == object.GPU { // the exporter does not read it
 					return nil
@@ -25,12 +25,11 @@ func (d *Document) Workload(w object.Workload) {
 				return c.Limits
 			}))
 	}
-	d.scheduler(w.Scheduler, "assigns", id)
+	d.addScheduler(w.Scheduler, "assigns", id)
 }
 
 // sumResource adds one resource over all containers and init containers, as the exporter does. The Kubernetes scheduler would use the
-// larger of
-// the two sums. Containers are added first, because the order affects the rounding of floating-point sums.
+// larger of the two sums. Containers are added first, because the order affects the rounding of floating-point sums.
 func sumResource(w object.Workload, annotated object.Amounts, r object.Resource, of func(object.Requirements) object.Amounts) float64 {
 	total := annotated[r]
 	for _, initial := range []bool{false, true} {
@@ -43,7 +42,7 @@ func sumResource(w object.Workload, annotated object.Amounts, r object.Resource,
 	return total
 }
 
-func (d *Document) constraint(workload graph.Term, name, class string, r object.Resource, v float64) {
+func (d *Document) addConstraint(workload graph.Term, name, class string, r object.Resource, v float64) {
 	if v <= 0 {
 		return
 	}
@@ -58,10 +57,10 @@ func (d *Document) constraint(workload graph.Term, name, class string, r object.
 	d.describe(glcNode(aspect), "Aspect", "")
 	id := childNode(workload, name)
 	d.describe(id, class, name)
-	d.add(id, "maxValue", graph.Number(v))
-	d.add(id, "measuredIn", glcNode(unit))
-	d.add(id, "hasAspect", glcNode(aspect))
-	d.add(workload, "hasConstraint", id)
+	d.addStatement(id, "maxValue", graph.Number(v))
+	d.addStatement(id, "measuredIn", glcNode(unit))
+	d.addStatement(id, "hasAspect", glcNode(aspect))
+	d.addStatement(workload, "hasConstraint", id)
 }
 
 var sourceDescriptions = map[string]string{
@@ -81,20 +80,20 @@ type aggregation struct {
 func (d *Document) measurement(id graph.Term, description string, v float64, at int64, a *aggregation, unit, property, source string) {
 	if a != nil {
 		d.describe(id, "AggregatedMeasurement", description)
-		d.add(id, "hasAggregatedFunction", graph.Text(a.function))
-		d.add(id, "startingInterval", graph.Integer(a.start))
-		d.add(id, "endingInterval", graph.Integer(a.end))
+		d.addStatement(id, "hasAggregatedFunction", graph.Text(a.function))
+		d.addStatement(id, "startingInterval", graph.Integer(a.start))
+		d.addStatement(id, "endingInterval", graph.Integer(a.end))
 	} else {
 		d.describe(id, "Measurement", description)
 	}
 	d.describe(glcNode(unit), "MeasurementUnit", "")
 	d.describe(glcNode(property), "MeasurementProperty", "")
 	d.describe(glcNode(source), "MeasuringResource", sourceDescriptions[source])
-	d.add(id, "hasValue", graph.Number(v))
-	d.add(id, "hasTimestamp", graph.Integer(at))
-	d.add(id, "relatesToMeasurementProperty", glcNode(property))
-	d.add(id, "measuredIn", glcNode(unit))
-	d.add(glcNode(source), "makes", id)
+	d.addStatement(id, "hasValue", graph.Number(v))
+	d.addStatement(id, "hasTimestamp", graph.Integer(at))
+	d.addStatement(id, "relatesToMeasurementProperty", glcNode(property))
+	d.addStatement(id, "measuredIn", glcNode(unit))
+	d.addStatement(glcNode(source), "makes", id)
 }
 
 // NodeMeasurement adds a measurement of a node, or of a part if the query names one.
@@ -108,7 +107,7 @@ func (d *Document) PodMeasurement(m object.Measurement, now int64) {
 }
 
 func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) {
-	resource := d.id(m.Resource)
+	resource := d.objectID(m.Resource)
 	parent, description := resource, m.Query.Measurement
 	if m.Query.Subresource != "" {
 		parent, description = childNode(resource, m.Query.Subresource), m.Query.Subresource+"."+m.Query.Measurement
@@ -126,5 +125,5 @@ func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) 
 	d.describe(owner, resourceClass, "")
 	id := childNode(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
 	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
-	d.add(owner, "hasMeasurement", id)
+	d.addStatement(owner, "hasMeasurement", id)
 }

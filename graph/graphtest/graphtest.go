@@ -15,18 +15,18 @@ import (
 
 // Store runs the suite on an empty store.
 func Store(t *testing.T, s graph.Store) {
-	t.Run("versions", func(t *testing.T) { versions(t, s) })
-	t.Run("merge", func(t *testing.T) { merge(t, s) })
-	t.Run("blank nodes", func(t *testing.T) { blankNodes(t, s) })
-	t.Run("ids", func(t *testing.T) { ids(t, s) })
-	t.Run("at once", func(t *testing.T) { atOnce(t, s) })
+	t.Run("versions", func(t *testing.T) { testVersions(t, s) })
+	t.Run("merge", func(t *testing.T) { testMerge(t, s) })
+	t.Run("blank nodes", func(t *testing.T) { testBlankNodes(t, s) })
+	t.Run("ids", func(t *testing.T) { testIDs(t, s) })
+	t.Run("at once", func(t *testing.T) { testConcurrent(t, s) })
 }
 
 func statement(s, o string) graph.Quad {
 	return graph.Quad{S: graph.Node("x:" + s), P: graph.Node("x:p"), O: graph.Text(o)}
 }
 
-func put(t *testing.T, s graph.Store, id string, p graph.Put) (graph.Info, bool) {
+func mustPut(t *testing.T, s graph.Store, id string, p graph.Put) (graph.Info, bool) {
 	t.Helper()
 	info, changed, err := s.Put(context.Background(), id, p)
 	if err != nil {
@@ -35,11 +35,11 @@ func put(t *testing.T, s graph.Store, id string, p graph.Put) (graph.Info, bool)
 	return info, changed
 }
 
-func write(quads ...graph.Quad) graph.Put {
+func newPut(quads ...graph.Quad) graph.Put {
 	return graph.Put{Quads: quads, Origin: "test", IfVersion: graph.AnyVersion}
 }
 
-func expect(t *testing.T, s graph.Store, id string, want ...graph.Quad) graph.Info {
+func expectQuads(t *testing.T, s graph.Store, id string, want ...graph.Quad) graph.Info {
 	t.Helper()
 	info, quads, err := s.Get(context.Background(), id)
 	if err != nil {
@@ -54,27 +54,27 @@ func expect(t *testing.T, s graph.Store, id string, want ...graph.Quad) graph.In
 	return info
 }
 
-func versions(t *testing.T, s graph.Store) {
+func testVersions(t *testing.T, s graph.Store) {
 	const id = "x:versions"
 	ctx := context.Background()
 	if _, _, err := s.Get(ctx, id); !errors.Is(err, graph.ErrNotFound) {
 		t.Error(err)
 	}
-	first, changed := put(t, s, id, write(statement("a", "1"), statement("a", "2")))
+	first, changed := mustPut(t, s, id, newPut(statement("a", "1"), statement("a", "2")))
 	if !changed || first.Version <= 0 || first.Origin != "test" || time.Since(first.Time).Abs() > time.Hour {
 		t.Errorf("%+v", first)
 	}
-	same, changed := put(t, s, id, write(statement("a", "2"), statement("a", "1"), statement("a", "1")))
+	same, changed := mustPut(t, s, id, newPut(statement("a", "2"), statement("a", "1"), statement("a", "1")))
 	if changed || same.Version != first.Version {
 		t.Errorf("nothing changed and the version went from %d to %d", first.Version, same.Version)
 	}
-	second, changed := put(t, s, id, write(statement("a", "2")))
+	second, changed := mustPut(t, s, id, newPut(statement("a", "2")))
 	if !changed || second.Version <= first.Version {
 		t.Errorf("%+v after %+v", second, first)
 	}
-	expect(t, s, id, statement("a", "2"))
+	expectQuads(t, s, id, statement("a", "2"))
 	for want, ok := range map[int64]bool{first.Version: false, 0: false, second.Version: true} {
-		p := write(statement("a", "3"))
+		p := newPut(statement("a", "3"))
 		p.IfVersion = want
 		_, _, err := s.Put(ctx, id, p)
 		var stale *graph.VersionError
@@ -95,9 +95,9 @@ func versions(t *testing.T, s graph.Store) {
 	if _, err := s.Usage(ctx, id); !errors.Is(err, graph.ErrNotFound) {
 		t.Error(err)
 	}
-	p := write(statement("a", "1"))
+	p := newPut(statement("a", "1"))
 	p.IfVersion = 0
-	if again, _ := put(t, s, id, p); again.Version <= gone.Version {
+	if again, _ := mustPut(t, s, id, p); again.Version <= gone.Version {
 		t.Errorf("the version fell from %d to %d over a deletion", gone.Version, again.Version)
 	}
 	if u, err := s.Usage(ctx, id); err != nil || u.Writes < 3 || u.LastWrite.IsZero() {
@@ -105,46 +105,46 @@ func versions(t *testing.T, s graph.Store) {
 	}
 }
 
-func merge(t *testing.T, s graph.Store) {
+func testMerge(t *testing.T, s graph.Store) {
 	const id = "x:merge"
-	put(t, s, id, write(statement("a", "1")))
-	p := write(statement("a", "1"), statement("b", "2"))
+	mustPut(t, s, id, newPut(statement("a", "1")))
+	p := newPut(statement("a", "1"), statement("b", "2"))
 	p.Merge = true
-	if _, changed := put(t, s, id, p); !changed {
+	if _, changed := mustPut(t, s, id, p); !changed {
 		t.Error("a statement more is no change")
 	}
-	if _, changed := put(t, s, id, p); changed {
+	if _, changed := mustPut(t, s, id, p); changed {
 		t.Error("the same again is a change")
 	}
-	expect(t, s, id, statement("a", "1"), statement("b", "2"))
-	put(t, s, id, write())
-	expect(t, s, id)
+	expectQuads(t, s, id, statement("a", "1"), statement("b", "2"))
+	mustPut(t, s, id, newPut())
+	expectQuads(t, s, id)
 }
 
-func blankNodes(t *testing.T, s graph.Store) {
+func testBlankNodes(t *testing.T, s graph.Store) {
 	const id = "x:blank"
 	pair := func(a, b string) []graph.Quad {
 		return []graph.Quad{{S: graph.BlankNode(a), P: graph.Node("x:p"), O: graph.BlankNode(b)},
 			{S: graph.BlankNode(b), P: graph.Node("x:q"), O: graph.Text("end")}}
 	}
-	put(t, s, id, write(pair("a", "b")...))
-	if _, changed := put(t, s, id, write(pair("b", "x9")...)); changed {
+	mustPut(t, s, id, newPut(pair("a", "b")...))
+	if _, changed := mustPut(t, s, id, newPut(pair("b", "x9")...)); changed {
 		t.Error("other labels are a change")
 	}
-	expect(t, s, id, pair("a", "b")...)
-	p := write(pair("a", "b")...)
+	expectQuads(t, s, id, pair("a", "b")...)
+	p := newPut(pair("a", "b")...)
 	p.Merge = true
-	put(t, s, id, p)
+	mustPut(t, s, id, p)
 	if info, _, err := s.Get(context.Background(), id); err != nil || info.Quads != 4 {
 		t.Errorf("merged blank nodes are the same ones: %+v, %v", info, err)
 	}
 }
 
-func ids(t *testing.T, s graph.Store) {
+func testIDs(t *testing.T, s graph.Store) {
 	ctx := context.Background()
 	for _, id := range []string{"node1.example/unique id", "x:ü/%2F?#", "a..b", "https://kubernetes.local/#n"} {
-		put(t, s, id, write(statement("a", id)))
-		expect(t, s, id, statement("a", id))
+		mustPut(t, s, id, newPut(statement("a", id)))
+		expectQuads(t, s, id, statement("a", id))
 	}
 	list, err := s.List(ctx)
 	if err != nil || !slices.IsSortedFunc(list, func(a, b graph.Info) int {
@@ -156,14 +156,14 @@ func ids(t *testing.T, s graph.Store) {
 		t.Errorf("%v, %v", list, err)
 	}
 	for _, id := range []string{"", "a/../b", "..", "a\nb", "\xff", string(make([]byte, graph.MaxID+1))} {
-		if _, _, err := s.Put(ctx, id, write()); err == nil {
+		if _, _, err := s.Put(ctx, id, newPut()); err == nil {
 			t.Errorf("%.20q is an id", id)
 		}
 	}
 }
 
-// atOnce writes one subgraph concurrently: every version is assigned once, and the last write is stored.
-func atOnce(t *testing.T, s graph.Store) {
+// testConcurrent writes one subgraph concurrently: every version is assigned once, and the last write is stored.
+func testConcurrent(t *testing.T, s graph.Store) {
 	const id, writers, each = "x:once", 4, 5
 	var mu sync.Mutex
 	seen := map[int64]bool{}
@@ -173,7 +173,7 @@ func atOnce(t *testing.T, s graph.Store) {
 		go func() {
 			defer wg.Done()
 			for i := range each {
-				info, _, err := s.Put(context.Background(), id, write(statement("a", fmt.Sprint(w, i))))
+				info, _, err := s.Put(context.Background(), id, newPut(statement("a", fmt.Sprint(w, i))))
 				mu.Lock()
 				if err != nil || seen[info.Version] {
 					t.Errorf("%+v, %v", info, err)

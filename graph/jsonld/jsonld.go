@@ -62,17 +62,17 @@ func Read(in io.Reader, contexts Contexts, limits graph.Limits) (quads []graph.Q
 	o.DocumentLoader = contexts
 	out, err := ld.NewJsonLdProcessor().ToRDF(doc, o)
 	if err != nil {
-		return nil, explain(err)
+		return nil, documentError(err)
 	}
 	set, ok := out.(*ld.RDFDataset)
 	if !ok {
 		return nil, errors.New("the JSON-LD holds no data set")
 	}
-	return fromDataset(set, limits)
+	return toQuads(set, limits)
 }
 
-// explain keeps the part of a library error that concerns the document.
-func explain(err error) error {
+// documentError keeps the part of a library error that concerns the document.
+func documentError(err error) error {
 	var e *ld.JsonLdError
 	if errors.As(err, &e) {
 		if e.Details != nil {
@@ -116,13 +116,13 @@ func checkDepth(raw []byte) error {
 	return nil
 }
 
-func fromDataset(set *ld.RDFDataset, limits graph.Limits) ([]graph.Quad, error) {
+func toQuads(set *ld.RDFDataset, limits graph.Limits) ([]graph.Quad, error) {
 	var quads []graph.Quad
 	for name, list := range set.Graphs {
 		for _, q := range list {
-			out := graph.Quad{S: term(q.Subject), P: term(q.Predicate), O: term(q.Object)}
+			out := graph.Quad{S: toTerm(q.Subject), P: toTerm(q.Predicate), O: toTerm(q.Object)}
 			if name != "@default" {
-				out.G = termOf(name)
+				out.G = parseTerm(name)
 			}
 			if err := out.Check(limits.Literal); err != nil {
 				return nil, err
@@ -136,14 +136,14 @@ func fromDataset(set *ld.RDFDataset, limits graph.Limits) ([]graph.Quad, error) 
 	return quads, nil
 }
 
-func termOf(name string) graph.Term {
+func parseTerm(name string) graph.Term {
 	if label, ok := strings.CutPrefix(name, "_:"); ok {
 		return graph.BlankNode(label)
 	}
 	return graph.Node(name)
 }
 
-func term(n ld.Node) graph.Term {
+func toTerm(n ld.Node) graph.Term {
 	switch n := n.(type) {
 	case ld.IRI:
 		return graph.Node(n.Value)
@@ -170,7 +170,7 @@ func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 		case graph.Blank:
 			name = "_:" + q.G.Value
 		}
-		set.Graphs[name] = append(set.Graphs[name], ld.NewQuad(node(q.S), node(q.P), node(q.O), name))
+		set.Graphs[name] = append(set.Graphs[name], ld.NewQuad(toNode(q.S), toNode(q.P), toNode(q.O), name))
 	}
 	o := ld.NewJsonLdOptions("")
 	o.ProcessingMode = ld.JsonLd_1_1
@@ -178,7 +178,7 @@ func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 	o.UseNativeTypes = false
 	flat, err := ld.NewJsonLdApi().FromRDF(set, o)
 	if err != nil {
-		return explain(err)
+		return documentError(err)
 	}
 	list := make([]any, len(flat))
 	copy(list, flat)
@@ -186,7 +186,7 @@ func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 	if len(context) > 0 {
 		compact, err := ld.NewJsonLdProcessor().Compact(list, map[string]any{"@context": context}, o)
 		if err != nil {
-			return explain(err)
+			return documentError(err)
 		}
 		doc = compact
 	}
@@ -196,7 +196,7 @@ func Write(w io.Writer, quads []graph.Quad, context map[string]any) error {
 	return out.Encode(doc)
 }
 
-func node(t graph.Term) ld.Node {
+func toNode(t graph.Term) ld.Node {
 	switch t.Kind {
 	case graph.Blank:
 		return ld.NewBlankNode("_:" + t.Value)

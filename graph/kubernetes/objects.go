@@ -11,11 +11,11 @@ import (
 	"reckon/graph/object"
 )
 
-// annotations is the prefix of GLACIATION's annotations.
-const annotations = "glaciation-project.eu/"
+// annotationPrefix is the prefix of GLACIATION's annotations.
+const annotationPrefix = "glaciation-project.eu/"
 
-// reads is the annotation of a pod template with the data sets that it reads, separated by commas.
-const reads = "reckon.io/reads"
+// dataAnnotation is the annotation of a pod template with the data sets that it reads, separated by commas.
+const dataAnnotation = "reckon.io/reads"
 
 type meta struct {
 	Name        string            `json:"name"`
@@ -28,7 +28,7 @@ type meta struct {
 	} `json:"ownerReferences"`
 }
 
-func text(raw json.RawMessage) string {
+func rawText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		return string(raw)
@@ -36,9 +36,9 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-func (m *meta) refs() (out []object.Ref) {
+func (m *meta) ownerRefs() (out []object.Ref) {
 	for _, o := range m.Owners {
-		out = append(out, object.Ref{Kind: o.Kind, Namespace: m.Namespace, Name: o.Name, UID: text(o.UID)})
+		out = append(out, object.Ref{Kind: o.Kind, Namespace: m.Namespace, Name: o.Name, UID: rawText(o.UID)})
 	}
 	return out
 }
@@ -48,7 +48,7 @@ type resources map[string]Quantity
 var resourceNames = map[string]object.Resource{"cpu": object.CPU, "memory": object.Memory, "ephemeral-storage": object.Storage,
 	"nvidia.com/gpu": object.GPU}
 
-func (r resources) amounts() object.Amounts {
+func (r resources) toAmounts() object.Amounts {
 	out := object.Amounts{}
 	for name, v := range r {
 		if known, ok := resourceNames[name]; ok && v >= 0 {
@@ -90,18 +90,18 @@ type podSpec struct {
 
 func (p *podSpec) requirements() (out []object.Requirements) {
 	for _, c := range p.InitContainers {
-		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.amounts(),
-			Limits: c.Resources.Limits.amounts()})
+		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.toAmounts(),
+			Limits: c.Resources.Limits.toAmounts()})
 	}
 	for _, c := range p.Containers {
-		out = append(out, object.Requirements{Requests: c.Resources.Requests.amounts(), Limits: c.Resources.Limits.amounts()})
+		out = append(out, object.Requirements{Requests: c.Resources.Requests.toAmounts(), Limits: c.Resources.Limits.toAmounts()})
 	}
 	return out
 }
 
-// data returns the volumes of the pod that hold data, and the data sets named by its annotation. It omits Secrets,
+// listData returns the volumes of the pod that hold data, and the data sets named by its annotation. It omits Secrets,
 // because their names are confidential.
-func (p *podSpec) data(namespace string, annotated map[string]string) (out []object.Data) {
+func (p *podSpec) listData(namespace string, annotated map[string]string) (out []object.Data) {
 	for _, v := range p.Volumes {
 		switch {
 		case v.Claim != nil:
@@ -114,7 +114,7 @@ func (p *podSpec) data(namespace string, annotated map[string]string) (out []obj
 			out = append(out, object.Data{Kind: "hostPath", Name: v.HostPath.Path})
 		}
 	}
-	for _, name := range list(annotated[reads]) {
+	for _, name := range list(annotated[dataAnnotation]) {
 		out = append(out, object.Data{Kind: "dataset", Name: name})
 	}
 	return out
@@ -189,10 +189,10 @@ func Workload(raw []byte) (object.Workload, error) {
 		}
 	}
 	w := object.Workload{
-		Kind: in.Kind, Namespace: m.Namespace, Name: m.Name, UID: text(m.UID), Owner: m.Namespace, Owners: m.refs(),
+		Kind: in.Kind, Namespace: m.Namespace, Name: m.Name, UID: rawText(m.UID), Owner: m.Namespace, Owners: m.ownerRefs(),
 		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.requirements(),
 		AnnotatedRequests: object.Amounts{}, AnnotatedLimits: object.Amounts{},
-		Reads: t.Spec.data(m.Namespace, t.Metadata.Annotations),
+		Reads: t.Spec.listData(m.Namespace, t.Metadata.Annotations),
 	}
 	if in.Kind == "Job" || in.Kind == "JobSet" {
 		w.State, w.Start, w.End = in.Status.read()
@@ -205,13 +205,13 @@ func Workload(raw []byte) (object.Workload, error) {
 		{"network-allocated", w.AnnotatedRequests, object.Network}, {"network-capacity", w.AnnotatedLimits, object.Network},
 		{"energy-allocated", w.AnnotatedRequests, object.Energy}, {"energy-capacity", w.AnnotatedLimits, object.Energy},
 	} {
-		s, ok := t.Metadata.Annotations[annotations+a.name]
+		s, ok := t.Metadata.Annotations[annotationPrefix+a.name]
 		if !ok {
 			continue
 		}
 		v, err := ParseQuantity(s)
 		if err != nil {
-			return w, fmt.Errorf("the annotation %s%s of %s/%s: %w", annotations, a.name, m.Namespace, m.Name, err)
+			return w, fmt.Errorf("the annotation %s%s of %s/%s: %w", annotationPrefix, a.name, m.Namespace, m.Name, err)
 		}
 		a.to[a.what] = float64(v)
 	}
@@ -233,7 +233,8 @@ func Node(raw []byte) (object.Node, error) {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return object.Node{}, fmt.Errorf("read a node: %w", err)
 	}
-	n := object.Node{Name: in.Metadata.Name, UID: text(in.Metadata.UID), Status: "Unknown", Allocatable: in.Status.Allocatable.amounts()}
+	n := object.Node{Name: in.Metadata.Name, UID: rawText(in.Metadata.UID), Status: "Unknown",
+		Allocatable: in.Status.Allocatable.toAmounts()}
 	for _, c := range in.Status.Conditions {
 		if c.Type == "Ready" {
 			n.Since = parseTime(c.LastTransitionTime)
@@ -245,7 +246,7 @@ func Node(raw []byte) (object.Node, error) {
 			}
 		}
 	}
-	if s, ok := in.Metadata.Annotations[annotations+"node-energy-index"]; ok {
+	if s, ok := in.Metadata.Annotations[annotationPrefix+"node-energy-index"]; ok {
 		v, err := ParseQuantity(s)
 		if err != nil {
 			return n, fmt.Errorf("the energy index of node %s: %w", n.Name, err)

@@ -40,8 +40,9 @@ func Pod(raw []byte) (object.Pod, error) {
 	}
 	m := &in.Metadata
 	p := object.Pod{
-		Namespace: m.Namespace, Name: m.Name, UID: text(m.UID), Owners: m.refs(), Scheduler: in.Spec.SchedulerName, Node: in.Spec.NodeName,
-		Phase: in.Status.Phase, Start: parseTime(in.Status.StartTime), Volumes: in.Spec.data(m.Namespace, m.Annotations),
+		Namespace: m.Namespace, Name: m.Name, UID: rawText(m.UID), Owners: m.ownerRefs(), Scheduler: in.Spec.SchedulerName,
+		Node:  in.Spec.NodeName,
+		Phase: in.Status.Phase, Start: parseTime(in.Status.StartTime), Volumes: in.Spec.listData(m.Namespace, m.Annotations),
 		Requirements: in.Spec.requirements(),
 	}
 	ended := p.Phase == "Succeeded" || p.Phase == "Failed" || p.Phase == "Unknown"

@@ -61,12 +61,12 @@ type Requirements struct {
 // Requests returns the effective request of the whole workload, as the Kubernetes scheduler computes it: the
 // sum of the containers, or the largest init container with the sidecars before it, whichever is larger.
 func (w *Workload) Requests() Amounts {
-	return w.effective(func(r Requirements) Amounts { return r.Requests }, w.AnnotatedRequests)
+	return w.effectiveAmounts(func(r Requirements) Amounts { return r.Requests }, w.AnnotatedRequests)
 }
 
 // Limits returns the maximum use of the whole workload. A resource without a limit in one of its containers is absent.
 func (w *Workload) Limits() Amounts {
-	out := w.effective(func(r Requirements) Amounts { return r.Limits }, w.AnnotatedLimits)
+	out := w.effectiveAmounts(func(r Requirements) Amounts { return r.Limits }, w.AnnotatedLimits)
 	for r := range out {
 		for _, c := range w.Containers {
 			if _, ok := c.Limits[r]; !ok && r != GPU { // without a GPU limit a container gets no GPU
@@ -77,7 +77,7 @@ func (w *Workload) Limits() Amounts {
 	return out
 }
 
-func (w *Workload) effective(of func(Requirements) Amounts, annotated Amounts) Amounts {
+func (w *Workload) effectiveAmounts(of func(Requirements) Amounts, annotated Amounts) Amounts {
 	out, initial, sidecars := Amounts{}, Amounts{}, Amounts{}
 	for _, c := range w.Containers {
 		for r, v := range of(c) {

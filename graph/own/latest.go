@@ -54,7 +54,7 @@ func Latest(s Series, value float64, at time.Time) []graph.Quad {
 		return nil
 	}
 	w := &writer{}
-	w.add(s.IRI, "latestValue", graph.Number(value))
-	w.add(s.IRI, "latestTime", graph.DateTime(at))
+	w.addStatement(s.IRI, "latestValue", graph.Number(value))
+	w.addStatement(s.IRI, "latestTime", graph.DateTime(at))
 	return w.quads
 }

@@ -6,6 +6,7 @@
 package own
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -22,15 +23,11 @@ type Vocabulary struct {
 	Site string // name of the site or cluster; empty is "default"
 }
 
-func (v Vocabulary) id(kind string, parts ...string) graph.Term {
+func (v Vocabulary) objectID(kind string, parts ...string) graph.Term {
 	base := v.Base
-	if base == "" {
-		base = DefaultBase
-	}
+	base = cmp.Or(base, DefaultBase)
 	site := v.Site
-	if site == "" {
-		site = "default"
-	}
+	site = cmp.Or(site, "default")
 	var b strings.Builder
 	b.WriteString(base + kind + "/" + graph.EscapeIRI(site))
 	for _, p := range parts {
@@ -40,10 +37,10 @@ func (v Vocabulary) id(kind string, parts ...string) graph.Term {
 }
 
 // NodeID returns the id of a node.
-func (v Vocabulary) NodeID(name string) graph.Term { return v.id("node", name) }
+func (v Vocabulary) NodeID(name string) graph.Term { return v.objectID("node", name) }
 
 // SiteID returns the id of the site.
-func (v Vocabulary) SiteID() graph.Term { return v.id("site") }
+func (v Vocabulary) SiteID() graph.Term { return v.objectID("site") }
 
 // WorkloadID returns the id of a workload or pod.
 func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
@@ -55,31 +52,31 @@ func (v Vocabulary) WorkloadID(kind, namespace, name, uid string) graph.Term {
 	if uid != "" {
 		parts = append(parts, uid)
 	}
-	return v.id("workload", parts...)
+	return v.objectID("workload", parts...)
 }
 
 type writer struct{ quads []graph.Quad }
 
-// times adds the start and end of a subject, unless they are zero.
-func (w *writer) times(s graph.Term, start, end time.Time) {
+// addTimes adds the start and end of a subject, unless they are zero.
+func (w *writer) addTimes(s graph.Term, start, end time.Time) {
 	if !start.IsZero() {
-		w.add(s, "startTime", graph.DateTime(start))
+		w.addStatement(s, "startTime", graph.DateTime(start))
 	}
 	if !end.IsZero() {
-		w.add(s, "endTime", graph.DateTime(end))
+		w.addStatement(s, "endTime", graph.DateTime(end))
 	}
 }
 
-func (w *writer) add(s graph.Term, p string, o graph.Term) {
+func (w *writer) addStatement(s graph.Term, p string, o graph.Term) {
 	if !strings.Contains(p, ":") {
 		p = Namespace + p
 	}
 	w.quads = append(w.quads, graph.Quad{S: s, P: graph.Node(p), O: o})
 }
 
-func (w *writer) text(s graph.Term, p, value string) {
+func (w *writer) addText(s graph.Term, p, value string) {
 	if value != "" {
-		w.add(s, p, graph.Text(value))
+		w.addStatement(s, p, graph.Text(value))
 	}
 }
 
@@ -88,7 +85,7 @@ func (w *writer) addTypes(s graph.Term, classes ...string) {
 		if !strings.Contains(c, ":") {
 			c = Namespace + c
 		}
-		w.add(s, graph.RDFType, graph.Node(c))
+		w.addStatement(s, graph.RDFType, graph.Node(c))
 	}
 }
 
@@ -97,31 +94,31 @@ func partNode(s graph.Term, name string) graph.Term { return graph.Node(s.Value 
 // Workload describes a workload.
 func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
 	w := &writer{}
-	v.workload(w, &o)
+	v.addWorkload(w, &o)
 	return graph.Sorted(w.quads)
 }
 
-// workload describes a running workload, and returns its id.
-func (v Vocabulary) workload(w *writer, o *object.Workload) graph.Term {
+// addWorkload describes a running workload, and returns its id.
+func (v Vocabulary) addWorkload(w *writer, o *object.Workload) graph.Term {
 	id := v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID)
 	w.addTypes(id, "Workload", sosa+"FeatureOfInterest")
-	w.text(id, "name", o.Name)
-	w.text(id, "kind", o.Kind)
-	w.text(id, "namespace", o.Namespace)
-	w.text(id, "uid", o.UID)
-	w.text(id, "workload", o.ID)
-	w.text(id, "owner", o.Owner)
-	w.text(id, "state", o.State)
-	w.text(id, "scheduler", o.Scheduler)
-	w.times(id, o.Start, o.End)
-	v.owners(w, id, o.Owners)
+	w.addText(id, "name", o.Name)
+	w.addText(id, "kind", o.Kind)
+	w.addText(id, "namespace", o.Namespace)
+	w.addText(id, "uid", o.UID)
+	w.addText(id, "workload", o.ID)
+	w.addText(id, "owner", o.Owner)
+	w.addText(id, "state", o.State)
+	w.addText(id, "scheduler", o.Scheduler)
+	w.addTimes(id, o.Start, o.End)
+	v.addOwners(w, id, o.Owners)
 	for _, n := range o.RunsOn {
-		w.add(id, "runsOn", v.NodeID(n))
+		w.addStatement(id, "runsOn", v.NodeID(n))
 	}
-	w.amounts(id, "request", o.Requests())
-	w.amounts(id, "limit", o.Limits())
-	v.data(w, id, o.Reads)
-	w.telemetry(id, o.Telemetry, "WorkloadTelemetry")
+	w.addAmounts(id, "request", o.Requests())
+	w.addAmounts(id, "limit", o.Limits())
+	v.addData(w, id, o.Reads)
+	w.addTelemetry(id, o.Telemetry, "WorkloadTelemetry")
 	return id
 }
 
@@ -136,15 +133,15 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 	if o.Node != "" {
 		what.RunsOn = []string{o.Node}
 	}
-	id := v.workload(w, &what)
+	id := v.addWorkload(w, &what)
 	w.addTypes(id, "Pod")
 	for _, c := range o.Containers {
 		at := partNode(id, "container-"+graph.EscapeIRI(c.Name))
 		w.addTypes(at, "Container")
-		w.text(at, "name", c.Name)
-		w.text(at, "uid", c.ID)
-		w.text(at, "state", c.State)
-		w.add(at, "partOf", id)
+		w.addText(at, "name", c.Name)
+		w.addText(at, "uid", c.ID)
+		w.addText(at, "state", c.State)
+		w.addStatement(at, "partOf", id)
 	}
 	return graph.Sorted(w.quads)
 }
@@ -154,18 +151,18 @@ func (v Vocabulary) Node(o object.Node) []graph.Quad {
 	w := &writer{}
 	id := v.NodeID(o.Name)
 	w.addTypes(id, "Node", sosa+"Platform", saref+"Device")
-	w.text(id, "name", o.Name)
-	w.text(id, "uid", o.UID)
-	w.text(id, "state", o.Status)
+	w.addText(id, "name", o.Name)
+	w.addText(id, "uid", o.UID)
+	w.addText(id, "state", o.Status)
 	if !o.Since.IsZero() {
-		w.add(id, "readySince", graph.DateTime(o.Since))
+		w.addStatement(id, "readySince", graph.DateTime(o.Since))
 	}
 	if o.EnergyIndex != nil {
-		w.add(id, "energyIndex", graph.Number(*o.EnergyIndex))
+		w.addStatement(id, "energyIndex", graph.Number(*o.EnergyIndex))
 	}
-	w.add(id, "partOf", v.SiteID())
-	w.amounts(id, "allocatable", o.Allocatable)
-	w.telemetry(id, o.Telemetry, "Telemetry")
+	w.addStatement(id, "partOf", v.SiteID())
+	w.addAmounts(id, "allocatable", o.Allocatable)
+	w.addTelemetry(id, o.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
 }
 
@@ -174,30 +171,30 @@ func (v Vocabulary) Describe(o object.Site) []graph.Quad {
 	w := &writer{}
 	id := v.SiteID()
 	w.addTypes(id, "Site", sosa+"Platform")
-	w.text(id, "name", o.Name)
-	w.text(id, "kind", "GNode")
-	w.text(id, "url", o.URL)
+	w.addText(id, "name", o.Name)
+	w.addText(id, "kind", "GNode")
+	w.addText(id, "url", o.URL)
 	for _, n := range o.Nodes {
-		w.add(id, "hasNode", v.NodeID(n))
+		w.addStatement(id, "hasNode", v.NodeID(n))
 	}
-	w.telemetry(id, o.Telemetry, "Telemetry")
+	w.addTelemetry(id, o.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
 }
 
-func (v Vocabulary) owners(w *writer, id graph.Term, owners []object.Ref) {
+func (v Vocabulary) addOwners(w *writer, id graph.Term, owners []object.Ref) {
 	for _, o := range owners {
-		w.add(id, "partOf", v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID))
+		w.addStatement(id, "partOf", v.WorkloadID(o.Kind, o.Namespace, o.Name, o.UID))
 	}
 }
 
-func (v Vocabulary) data(w *writer, id graph.Term, list []object.Data) {
+func (v Vocabulary) addData(w *writer, id graph.Term, list []object.Data) {
 	for _, d := range list {
-		at := v.id("data", d.Kind, d.Namespace, d.Name)
+		at := v.objectID("data", d.Kind, d.Namespace, d.Name)
 		w.addTypes(at, "Data")
-		w.text(at, "name", d.Name)
-		w.text(at, "namespace", d.Namespace)
-		w.text(at, "dataType", d.Kind)
-		w.add(id, "reads", at)
+		w.addText(at, "name", d.Name)
+		w.addText(at, "namespace", d.Namespace)
+		w.addText(at, "dataType", d.Kind)
+		w.addStatement(id, "reads", at)
 	}
 }
 
@@ -212,7 +209,7 @@ func unitCodes(r object.Resource) (name, code string) {
 	return "", ""
 }
 
-func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts) {
+func (w *writer) addAmounts(id graph.Term, property string, amounts object.Amounts) {
 	for _, r := range object.Resources() {
 		v, ok := amounts[r]
 		if !ok {
@@ -220,59 +217,59 @@ func (w *writer) amounts(id graph.Term, property string, amounts object.Amounts)
 		}
 		at := partNode(id, property+"-"+string(r))
 		w.addTypes(at, "Amount", qudt+"QuantityValue")
-		w.text(at, "resource", string(r))
-		w.add(at, qudt+"numericValue", graph.Number(v))
+		w.addText(at, "resource", string(r))
+		w.addStatement(at, qudt+"numericValue", graph.Number(v))
 		if name, code := unitCodes(r); name != "" {
-			w.add(at, qudt+"unit", graph.Node(unit+name))
-			w.text(at, qudt+"ucumCode", code)
+			w.addStatement(at, qudt+"unit", graph.Node(unit+name))
+			w.addText(at, qudt+"ucumCode", code)
 		}
-		w.add(id, property, at)
+		w.addStatement(id, property, at)
 	}
 }
 
-func (w *writer) telemetry(id graph.Term, t *object.Telemetry, class string) {
+func (w *writer) addTelemetry(id graph.Term, t *object.Telemetry, class string) {
 	if t == nil || t.Metrics == nil && t.Logs == nil {
 		return
 	}
 	at := partNode(id, "telemetry")
 	w.addTypes(at, class)
-	w.add(id, "telemetry", at)
+	w.addStatement(id, "telemetry", at)
 	if m := t.Metrics; m != nil {
 		data := partNode(id, "metrics")
-		w.add(at, "hasMetrics", data)
+		w.addStatement(at, "hasMetrics", data)
 		w.addTypes(data, "Data")
-		w.text(data, "dataType", "timeseries")
-		w.text(data, "dataType", m.Source.Type)
-		w.source(data, m.Source, m.Dashboard)
+		w.addText(data, "dataType", "timeseries")
+		w.addText(data, "dataType", m.Source.Type)
+		w.addSource(data, m.Source, m.Dashboard)
 		for _, s := range m.Series {
 			one := partNode(id, "series-"+graph.EscapeIRI(s.Name))
-			w.add(data, "series", one)
+			w.addStatement(data, "series", one)
 			w.addTypes(one, "Series", sosa+"ObservableProperty", saref+"Property")
-			w.text(one, "metricName", s.Name)
-			w.text(one, graph.RDFS+"label", s.Title)
-			w.text(one, "metricType", s.Type)
-			w.text(one, qudt+"ucumCode", s.Unit)
-			w.text(one, "query", s.Query)
-			w.text(one, "forecastQuery", s.Forecast)
+			w.addText(one, "metricName", s.Name)
+			w.addText(one, graph.RDFS+"label", s.Title)
+			w.addText(one, "metricType", s.Type)
+			w.addText(one, qudt+"ucumCode", s.Unit)
+			w.addText(one, "query", s.Query)
+			w.addText(one, "forecastQuery", s.Forecast)
 		}
 	}
 	if l := t.Logs; l != nil {
 		data := partNode(id, "logs")
-		w.add(at, "hasLogs", data)
+		w.addStatement(at, "hasLogs", data)
 		w.addTypes(data, "Data")
-		w.text(data, "dataType", "logs")
-		w.text(data, "dataType", l.Source.Type)
-		w.text(data, "query", l.Query)
-		w.source(data, l.Source, l.Dashboard)
+		w.addText(data, "dataType", "logs")
+		w.addText(data, "dataType", l.Source.Type)
+		w.addText(data, "query", l.Query)
+		w.addSource(data, l.Source, l.Dashboard)
 	}
 }
 
-func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
+func (w *writer) addSource(data graph.Term, s object.Source, dashboard string) {
 	at := partNode(graph.Node(strings.SplitN(data.Value, "#", 2)[0]), "source-"+graph.EscapeIRI(s.Type))
 	w.addTypes(at, "DataSource")
-	w.text(at, "sourceType", s.Type)
-	w.text(at, "url", s.URL)
-	w.add(data, "source", at)
+	w.addText(at, "sourceType", s.Type)
+	w.addText(at, "url", s.URL)
+	w.addStatement(data, "source", at)
 	if dashboard != "" {
 		page := graph.Node(data.Value + "-dashboard")
 		w.addTypes(page, "Dashboard")
@@ -280,8 +277,8 @@ func (w *writer) source(data graph.Term, s object.Source, dashboard string) {
 		if strings.Contains(dashboard, "grafana") || strings.Contains(dashboard, "/d/") {
 			kind = "grafana"
 		}
-		w.text(page, "dashboardType", kind)
-		w.text(page, "url", dashboard)
-		w.add(data, "dashboard", page)
+		w.addText(page, "dashboardType", kind)
+		w.addText(page, "url", dashboard)
+		w.addStatement(data, "dashboard", page)
 	}
 }

@@ -56,7 +56,7 @@ type endpoint struct {
 	user, password string
 }
 
-func parse(address string) (*endpoint, error) {
+func parseEndpoint(address string) (*endpoint, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("the address of a graph store is http://HOST/PATH or https://HOST/PATH, not %q", address)
@@ -90,7 +90,7 @@ func (e *endpoint) addCredentials(r *http.Request) {
 
 // Open returns the store; nothing is sent yet.
 func Open(o Options) (*Store, error) {
-	store, err := parse(o.Store)
+	store, err := parseEndpoint(o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func Open(o Options) (*Store, error) {
 		s.http = &http.Client{Timeout: 30 * time.Second}
 	}
 	if o.Query != "" {
-		if s.query, err = parse(o.Query); err != nil {
+		if s.query, err = parseEndpoint(o.Query); err != nil {
 			return nil, err
 		}
 		s.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -123,8 +123,8 @@ func (s *Store) Forward(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// request sends one Graph Store Protocol request about a subgraph.
-func (s *Store) request(ctx context.Context, method, id string, body []byte) ([]byte, int, error) {
+// sendRequest sends one Graph Store Protocol request about a subgraph.
+func (s *Store) sendRequest(ctx context.Context, method, id string, body []byte) ([]byte, int, error) {
 	u := *s.store.url
 	q := u.Query()
 	q.Set("graph", graph.Name(id))
@@ -155,8 +155,8 @@ func (s *Store) request(ctx context.Context, method, id string, body []byte) ([]
 	return raw, resp.StatusCode, nil
 }
 
-// hashWord is the property that holds the hash and the number of statements of a subgraph in the registry.
-const hashWord = "urn:reckon:ns#contentHash"
+// hashProperty is the property of a subgraph in the registry that holds its hash and its number of statements.
+const hashProperty = "urn:reckon:ns#contentHash"
 
 func graphHash(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
 	canonical, err := graph.Canonical(quads)
@@ -169,7 +169,7 @@ func graphHash(id string, quads []graph.Quad) (graph.Quad, []byte, error) {
 	}
 	sum := sha256.Sum256(b.Bytes())
 	text := fmt.Sprintf("%s %d", hex.EncodeToString(sum[:]), len(canonical))
-	return graph.Quad{S: graph.Node(graph.Name(id)), P: graph.Node(hashWord), O: graph.Text(text)}, b.Bytes(), nil
+	return graph.Quad{S: graph.Node(graph.Name(id)), P: graph.Node(hashProperty), O: graph.Text(text)}, b.Bytes(), nil
 }
 
 // withCount fills in the number of statements from the registry's statement about a subgraph.
@@ -190,12 +190,12 @@ func (s *Store) Get(ctx context.Context, id string) (graph.Info, []graph.Quad, e
 		return info, nil, err
 	}
 	info = withCount(info, mark)
-	quads, err := s.read(ctx, id)
+	quads, err := s.readGraph(ctx, id)
 	return info, quads, err
 }
 
-func (s *Store) read(ctx context.Context, id string) ([]graph.Quad, error) {
-	raw, status, err := s.request(ctx, http.MethodGet, id, nil)
+func (s *Store) readGraph(ctx context.Context, id string) ([]graph.Quad, error) {
+	raw, status, err := s.sendRequest(ctx, http.MethodGet, id, nil)
 	if err != nil || status == http.StatusNotFound { // stores drop graphs without statements
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 		quads = append(quads, q)
 	}
 	if p.Merge && there {
-		stored, err := s.read(ctx, id)
+		stored, err := s.readGraph(ctx, id)
 		if err != nil {
 			return info, false, err
 		}
@@ -242,7 +242,7 @@ func (s *Store) Put(ctx context.Context, id string, p graph.Put) (info graph.Inf
 	}
 	same := there && len(old) == 1 && old[0].O == mark.O
 	if !same {
-		if _, _, err := s.request(ctx, http.MethodPut, id, document); err != nil {
+		if _, _, err := s.sendRequest(ctx, http.MethodPut, id, document); err != nil {
 			return info, false, err
 		}
 	}
@@ -274,7 +274,7 @@ func (s *Store) Delete(ctx context.Context, id string, ifVersion int64) (graph.I
 	if ifVersion != graph.AnyVersion && ifVersion != have.Version {
 		return have, &graph.VersionError{ID: id, Want: ifVersion, Have: have.Version}
 	}
-	if _, _, err := s.request(ctx, http.MethodDelete, id, nil); err != nil {
+	if _, _, err := s.sendRequest(ctx, http.MethodDelete, id, nil); err != nil {
 		return have, err
 	}
 	return s.registry.Delete(ctx, id, graph.AnyVersion)
@@ -296,6 +296,6 @@ func (s *Store) Usage(ctx context.Context, id string) (graph.Usage, error) {
 
 // Check implements graph.Store.
 func (s *Store) Check(ctx context.Context) error {
-	_, _, err := s.request(ctx, http.MethodGet, "urn:reckon:check", nil)
+	_, _, err := s.sendRequest(ctx, http.MethodGet, "urn:reckon:check", nil)
 	return errors.Join(err, s.registry.Check(ctx))
 }

@@ -7,8 +7,8 @@ import (
 	"reckon/graph"
 )
 
-// value returns the aggregate of some rows.
-func (a *aggregate) value(e *eval, t *table, rows []int) (graph.Term, error) {
+// compute returns the aggregate of some rows.
+func (a *aggregate) compute(e *eval, t *table, rows []int) (graph.Term, error) {
 	if a.e == nil {
 		return a.countRows(t, rows), nil
 	}
@@ -54,9 +54,9 @@ func (a *aggregate) value(e *eval, t *table, rows []int) (graph.Term, error) {
 		}
 		return arithmetic("/", total, graph.Integer(int64(len(list))))
 	case "GROUP_CONCAT":
-		return a.concat(list)
+		return a.concatenate(list)
 	}
-	return a.extreme(list)
+	return a.extremum(list)
 }
 
 func (a *aggregate) countRows(t *table, rows []int) graph.Term {
@@ -86,10 +86,10 @@ func sumTerms(list []graph.Term) (graph.Term, error) {
 			return t, err
 		}
 	}
-	return total.term(), nil
+	return total.toTerm(), nil
 }
 
-func (a *aggregate) concat(list []graph.Term) (graph.Term, error) {
+func (a *aggregate) concatenate(list []graph.Term) (graph.Term, error) {
 	var b strings.Builder
 	for i, t := range list {
 		if i > 0 {
@@ -105,7 +105,7 @@ func (a *aggregate) concat(list []graph.Term) (graph.Term, error) {
 	return graph.Text(b.String()), nil
 }
 
-func (a *aggregate) extreme(list []graph.Term) (best graph.Term, err error) {
+func (a *aggregate) extremum(list []graph.Term) (best graph.Term, err error) {
 	if len(list) == 0 {
 		return best, errUnbound
 	}

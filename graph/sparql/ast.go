@@ -28,7 +28,7 @@ func (e *UnsupportedError) Error() string {
 
 // Query is a parsed query.
 type Query struct {
-	form      form
+	form      queryForm
 	sel       selectNode
 	template  []triple // of CONSTRUCT
 	resources []slot   // of DESCRIBE
@@ -37,10 +37,10 @@ type Query struct {
 	vars      *variables
 }
 
-type form uint8
+type queryForm uint8
 
 const (
-	selectForm form = iota
+	selectForm queryForm = iota
 	askForm
 	constructForm
 	describeForm

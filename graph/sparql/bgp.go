@@ -21,7 +21,7 @@ func (b *bgp) eval(e *eval, seeds *table) (*table, error) {
 				bound[s.v] = true
 			}
 		}
-		if t, err = e.triple(next, t); err != nil {
+		if t, err = e.matchTriple(next, t); err != nil {
 			return nil, err
 		}
 	}
@@ -45,7 +45,7 @@ func (e *eval) cheapestTriple(list []triple, bound []bool) (int, error) {
 				}
 				return 0, nil
 			}
-			id, err := e.canonical(e.intern(s.term))
+			id, err := e.dataID(e.localID(s.term))
 			if id >= local {
 				id = 0
 			}
@@ -85,11 +85,11 @@ type position struct {
 	v  int // -1: fixed
 }
 
-func (e *eval) position(s slot) (position, error) {
+func (e *eval) fixPosition(s slot) (position, error) {
 	if s.isVar() {
 		return position{v: s.v}, nil
 	}
-	id, err := e.canonical(e.intern(s.term))
+	id, err := e.dataID(e.localID(s.term))
 	return position{id, -1}, err
 }
 
@@ -101,23 +101,23 @@ func (n position) resolve(e *eval, row []ID) (id ID, free int, err error) {
 	if row[n.v] == 0 {
 		return 0, n.v, nil
 	}
-	id, err = e.canonical(row[n.v])
+	id, err = e.dataID(row[n.v])
 	return id, -1, err
 }
 
-// triple extends every row by the matching quads.
-func (e *eval) triple(t triple, seeds *table) (*table, error) {
+// matchTriple extends every row by the matching quads.
+func (e *eval) matchTriple(t triple, seeds *table) (*table, error) {
 	out := newTable(e.width)
 	out.merge(seeds.may)
 	out.data = make([]ID, 0, len(seeds.data))
 	row := make([]ID, e.width)
 	var found []Quad
-	subject, err1 := e.position(t.s)
-	object, err3 := e.position(t.o)
+	subject, err1 := e.fixPosition(t.s)
+	object, err3 := e.fixPosition(t.o)
 	predicate := position{v: -1}
-	along, err2 := t.path.numbered(e)
+	along, err2 := t.path.withIDs(e)
 	if along == nil {
-		predicate, err2 = e.position(t.p)
+		predicate, err2 = e.fixPosition(t.p)
 	}
 	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
@@ -132,21 +132,21 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 		}
 		var err error
 		if along != nil {
-			if found, err = along.pairs(e, found[:0], s, o); err == nil && t.s.isVar() && t.o.isVar() && !e.inExists {
+			if found, err = along.appendPairs(e, found[:0], s, o); err == nil && t.s.isVar() && t.o.isVar() && !e.inExists {
 				found, err = e.inGraph(found)
 			}
 		} else {
-			found, err = e.match(found[:0], s, p, o)
+			found, err = e.matchQuads(found[:0], s, p, o)
 		}
 		if err != nil {
 			return nil, err
 		}
 		for _, q := range found {
 			copy(row, seed)
-			if !bind(row, sv, q.S) || !bind(row, pv, q.P) || !bind(row, ov, q.O) {
+			if !bindVariable(row, sv, q.S) || !bindVariable(row, pv, q.P) || !bindVariable(row, ov, q.O) {
 				continue // one variable in two positions
 			}
-			if err := e.add(out, row); err != nil {
+			if err := e.addRow(out, row); err != nil {
 				return nil, err
 			}
 		}
@@ -154,7 +154,7 @@ func (e *eval) triple(t triple, seeds *table) (*table, error) {
 	return out, nil
 }
 
-func bind(row []ID, v int, id ID) bool {
+func bindVariable(row []ID, v int, id ID) bool {
 	if v < 0 {
 		return true
 	}
@@ -173,8 +173,8 @@ func (e *eval) activeGraphs() []ID {
 	return []ID{e.graph}
 }
 
-// match collects the matching triples of the active graph, or of the union of all graphs, without duplicates.
-func (e *eval) match(found []Quad, s, p, o ID) ([]Quad, error) {
+// matchQuads collects the matching triples of the active graph, or of the union of all graphs, without duplicates.
+func (e *eval) matchQuads(found []Quad, s, p, o ID) ([]Quad, error) {
 	if s >= local || p >= local || o >= local {
 		return found, nil // the term does not occur in the data
 	}

@@ -10,14 +10,14 @@ import (
 	"reckon/graph"
 )
 
-// casts are the constructor functions of XML Schema, by local name.
-var casts = map[string]func([]graph.Term) (graph.Term, error){
+// castFunctions are the constructor functions of XML Schema, by local name.
+var castFunctions = map[string]func([]graph.Term) (graph.Term, error){
 	"string": func(a []graph.Term) (graph.Term, error) {
 		if a[0].Kind == graph.Blank {
 			return a[0], errType
 		}
 		if n, ok := toNumber(a[0]); ok {
-			return graph.Text(n.text()), nil
+			return graph.Text(n.castText()), nil
 		}
 		if b, err := effectiveBoolean(a[0]); err == nil && a[0].Datatype == graph.XSDBoolean {
 			return graph.Text(strconv.FormatBool(b)), nil
@@ -47,8 +47,8 @@ var casts = map[string]func([]graph.Term) (graph.Term, error){
 	},
 }
 
-// text returns the number as xsd:string: a float of usual size as a decimal (XPath functions, casting to xs:string).
-func (n num) text() string {
+// castText returns the number as xsd:string: a float of usual size as a decimal (XPath functions, casting to xs:string).
+func (n num) castText() string {
 	if n.r == nil && !math.IsInf(n.f, 0) && (n.f == 0 || math.Abs(n.f) >= 1e-6 && math.Abs(n.f) < 1e6) {
 		bits := 64
 		if n.kind == floatKind {
@@ -56,7 +56,7 @@ func (n num) text() string {
 		}
 		return strconv.FormatFloat(n.f, 'f', -1, bits)
 	}
-	return n.term().Value
+	return n.toTerm().Value
 }
 
 var castTypes = []string{graph.XSDInteger, graph.XSDDecimal, graph.XSD + "float", graph.XSDDouble}
@@ -72,7 +72,7 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 			if !ok {
 				return t, errType
 			}
-			return n.term(), nil
+			return n.toTerm(), nil
 		}
 		n, ok := toNumber(t)
 		if t.Type() == graph.XSDBoolean {
@@ -86,7 +86,7 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 			return t, errType
 		}
 		if kind >= floatKind {
-			return num{kind: kind, f: n.float()}.term(), nil
+			return num{kind: kind, f: n.toFloat()}.toTerm(), nil
 		}
 		if n.r == nil {
 			if math.IsNaN(n.f) || math.IsInf(n.f, 0) {
@@ -97,12 +97,12 @@ func castNumber(kind int) func([]graph.Term) (graph.Term, error) {
 		if kind == integerKind {
 			n.r = new(big.Rat).SetInt(new(big.Int).Quo(n.r.Num(), n.r.Denom()))
 		}
-		return num{kind: kind, r: n.r}.term(), nil
+		return num{kind: kind, r: n.r}.toTerm(), nil
 	}
 }
 
-// regexp compiles an expression once for a query. The syntax is RE2's, without back references.
-func (e *eval) regexp(text, flags string) (*regexp.Regexp, error) {
+// compileRegexp compiles an expression once for a query. The syntax is RE2's, without back references.
+func (e *eval) compileRegexp(text, flags string) (*regexp.Regexp, error) {
 	key := flags + "/" + text
 	if re, ok := e.regexps[key]; ok {
 		return re, nil

@@ -2,6 +2,7 @@ package sparql
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"reckon/graph"
@@ -15,7 +16,7 @@ func (q *Query) selectGraphs(e *eval) error {
 	e.from, e.graphs = []ID{}, []ID{}
 	for i, list := range [][]graph.Term{q.from, q.fromNamed} {
 		for _, t := range list {
-			id, err := e.canonical(e.intern(t))
+			id, err := e.dataID(e.localID(t))
 			if err != nil {
 				return err
 			}
@@ -35,16 +36,16 @@ func (e *eval) listGraphs() (err error) {
 	return err
 }
 
-// statements answers a CONSTRUCT or a DESCRIBE.
-func (q *Query) statements(e *eval) (*Result, error) {
+// buildStatements answers a CONSTRUCT or a DESCRIBE.
+func (q *Query) buildStatements(e *eval) (*Result, error) {
 	t, err := q.sel.eval(e, e.emptyBinding())
 	if err != nil {
 		return nil, err
 	}
 	if q.form == describeForm {
-		return q.describe(e, t)
+		return q.describeResources(e, t)
 	}
-	out := statements{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
+	out := statementSet{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
 	columns := map[int]bool{}
 	for _, x := range q.template {
 		for _, s := range x.slots() {
@@ -54,10 +55,8 @@ func (q *Query) statements(e *eval) (*Result, error) {
 		}
 	}
 	var list []int
-	for c := range columns {
-		list = append(list, c)
-	}
-	if err := e.fetch(t, list); err != nil {
+	list = slices.AppendSeq(list, maps.Keys(columns))
+	if err := e.fetchTerms(t, list); err != nil {
 		return nil, err
 	}
 	for i := range t.len() {
@@ -97,14 +96,14 @@ func (e *eval) newBlankNode() graph.Term {
 	return graph.BlankNode(fmt.Sprintf("new%x-%d", e.start.UnixNano(), e.minted))
 }
 
-// statements collects statements that are valid RDF, each once.
-type statements struct {
+// statementSet collects statements that are valid RDF, each once.
+type statementSet struct {
 	limit int
 	seen  map[graph.Quad]bool
 	list  []graph.Quad
 }
 
-func (s *statements) add(q graph.Quad) error {
+func (s *statementSet) add(q graph.Quad) error {
 	if q.P.Kind != graph.IRI || q.S.Kind != graph.IRI && q.S.Kind != graph.Blank || q.O.IsZero() || s.seen[q] {
 		return nil
 	}
@@ -116,12 +115,12 @@ func (s *statements) add(q graph.Quad) error {
 	return nil
 }
 
-// describe returns the statements about each resource and about the blank nodes that they lead to.
-func (q *Query) describe(e *eval, t *table) (*Result, error) {
+// describeResources returns the statements about each resource and about the blank nodes that they lead to.
+func (q *Query) describeResources(e *eval, t *table) (*Result, error) {
 	var queue []ID
 	seen := map[ID]bool{}
 	push := func(id ID) error {
-		id, err := e.canonical(id)
+		id, err := e.dataID(id)
 		if err == nil && id != 0 && !seen[id] {
 			seen[id] = true
 			queue = append(queue, id)
@@ -130,7 +129,7 @@ func (q *Query) describe(e *eval, t *table) (*Result, error) {
 	}
 	for _, s := range q.resources {
 		if !s.isVar() {
-			if err := push(e.intern(s.term)); err != nil {
+			if err := push(e.localID(s.term)); err != nil {
 				return nil, err
 			}
 			continue
@@ -141,9 +140,9 @@ func (q *Query) describe(e *eval, t *table) (*Result, error) {
 			}
 		}
 	}
-	out := statements{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
+	out := statementSet{limit: e.limits.Rows, seen: map[graph.Quad]bool{}, list: []graph.Quad{}}
 	for ; len(queue) > 0; queue = queue[1:] {
-		found, err := e.match(nil, queue[0], 0, 0)
+		found, err := e.matchQuads(nil, queue[0], 0, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +150,7 @@ func (q *Query) describe(e *eval, t *table) (*Result, error) {
 		for _, f := range found {
 			cells.data = append(cells.data, f.S, f.P, f.O)
 		}
-		if err := e.fetch(cells, []int{0, 1, 2}); err != nil {
+		if err := e.fetchTerms(cells, []int{0, 1, 2}); err != nil {
 			return nil, err
 		}
 		for _, f := range found {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -88,7 +89,7 @@ func (q *Query) Run(ctx context.Context, data Dataset, limits Limits) (*Result, 
 func (q *Query) run(e *eval) (*Result, error) {
 	switch q.form {
 	case constructForm, describeForm:
-		return q.statements(e)
+		return q.buildStatements(e)
 	case askForm:
 		t, err := q.sel.where.eval(e, e.emptyBinding())
 		if err != nil {
@@ -106,7 +107,7 @@ func (q *Query) run(e *eval) (*Result, error) {
 	for _, c := range q.sel.project {
 		columns = append(columns, c.v)
 	}
-	if err := e.fetch(t, columns); err != nil {
+	if err := e.fetchTerms(t, columns); err != nil {
 		return nil, err
 	}
 	cells := make([]graph.Term, t.len()*len(columns))
@@ -137,8 +138,8 @@ func (e *eval) checkTime() error {
 	return nil
 }
 
-// add appends a row within the limits.
-func (e *eval) add(t *table, row []ID) error {
+// addRow appends a row within the limits.
+func (e *eval) addRow(t *table, row []ID) error {
 	if len(t.data)+t.width > e.limits.Cells || t.len() >= e.limits.Rows {
 		return fmt.Errorf("%w: a step of it has more than %d rows; narrow it", ErrTooMuch, t.len())
 	}
@@ -146,8 +147,8 @@ func (e *eval) add(t *table, row []ID) error {
 	return e.checkTime()
 }
 
-// addAll appends the rows of a table within the limits.
-func (e *eval) addAll(t, rows *table) error {
+// addRows appends the rows of a table within the limits.
+func (e *eval) addRows(t, rows *table) error {
 	if len(t.data)+len(rows.data) > e.limits.Cells || t.len()+rows.len() > e.limits.Rows {
 		return fmt.Errorf("%w: a step of it has more than %d rows; narrow it", ErrTooMuch, t.len())
 	}
@@ -155,8 +156,8 @@ func (e *eval) addAll(t, rows *table) error {
 	return e.ctx.Err()
 }
 
-// intern returns an id of this query for a term.
-func (e *eval) intern(t graph.Term) ID {
+// localID returns an id for a term that is valid only in this query.
+func (e *eval) localID(t graph.Term) ID {
 	if t.IsZero() {
 		return 0
 	}
@@ -168,8 +169,8 @@ func (e *eval) intern(t graph.Term) ID {
 	return id
 }
 
-// canonical returns the id of a term in the data, or the local id if it does not occur there.
-func (e *eval) canonical(id ID) (ID, error) {
+// dataID returns the id of a term in the data, or the local id if the data does not have the term.
+func (e *eval) dataID(id ID) (ID, error) {
 	if id < local {
 		return id, nil
 	}
@@ -189,12 +190,12 @@ func (e *eval) canonical(id ID) (ID, error) {
 	return e.real[id], nil
 }
 
-// unify gives equal terms in the columns equal ids.
-func (e *eval) unify(t *table, columns []int) error {
+// unifyColumns gives equal terms in the columns the same id.
+func (e *eval) unifyColumns(t *table, columns []int) error {
 	for i := range t.len() {
 		row := t.row(i)
 		for _, c := range columns {
-			id, err := e.canonical(row[c])
+			id, err := e.dataID(row[c])
 			if err != nil {
 				return err
 			}
@@ -204,8 +205,8 @@ func (e *eval) unify(t *table, columns []int) error {
 	return nil
 }
 
-// fetch loads the terms of columns.
-func (e *eval) fetch(t *table, columns []int) error {
+// fetchTerms loads the terms of columns.
+func (e *eval) fetchTerms(t *table, columns []int) error {
 	var missing []ID
 	seen := map[ID]bool{}
 	for i := range t.len() {
@@ -269,7 +270,7 @@ func (n *union) eval(e *eval, seeds *table) (*table, error) {
 	out := newTable(e.width)
 	out.merge(left.may)
 	out.merge(right.may)
-	if err := cmp.Or(e.addAll(out, left), e.addAll(out, right)); err != nil {
+	if err := cmp.Or(e.addRows(out, left), e.addRows(out, right)); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -317,14 +318,14 @@ func (n *filter) eval(e *eval, seeds *table) (*table, error) {
 func (e *eval) filter(t *table, conditions []expr) (*table, error) {
 	for _, c := range conditions {
 		if x, ok := c.(*exists); ok {
-			next, err := x.filter(e, t)
+			next, err := x.filterRows(e, t)
 			if err != nil {
 				return nil, err
 			}
 			t = next
 			continue
 		}
-		if err := e.prepare(t, c); err != nil {
+		if err := e.fetchVariables(t, c); err != nil {
 			return nil, err
 		}
 		out := newTable(e.width)
@@ -334,7 +335,7 @@ func (e *eval) filter(t *table, conditions []expr) (*table, error) {
 			if err == nil {
 				var yes bool
 				if yes, err = effectiveBoolean(v); err == nil && yes {
-					err = e.add(out, t.row(i))
+					err = e.addRow(out, t.row(i))
 				}
 			}
 			if err != nil && !isTypeError(err) {
@@ -346,15 +347,12 @@ func (e *eval) filter(t *table, conditions []expr) (*table, error) {
 	return t, nil
 }
 
-// prepare loads the terms that an expression uses.
-func (e *eval) prepare(t *table, x expr) error {
+// fetchVariables loads the terms that an expression uses.
+func (e *eval) fetchVariables(t *table, x expr) error {
 	vars := map[int]bool{}
 	x.vars(vars)
-	columns := make([]int, 0, len(vars))
-	for v := range vars {
-		columns = append(columns, v)
-	}
-	return e.fetch(t, columns)
+	columns := slices.Collect(maps.Keys(vars))
+	return e.fetchTerms(t, columns)
 }
 
 func (n *extend) eval(e *eval, seeds *table) (*table, error) {
@@ -367,11 +365,11 @@ func (n *extend) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.assign(t, n.v, n.e)
+	return e.assignColumn(t, n.v, n.e)
 }
 
-func (e *eval) assign(t *table, v int, x expr) (*table, error) {
-	if err := e.prepare(t, x); err != nil {
+func (e *eval) assignColumn(t *table, v int, x expr) (*table, error) {
+	if err := e.fetchVariables(t, x); err != nil {
 		return nil, err
 	}
 	out := newTable(e.width)
@@ -387,9 +385,9 @@ func (e *eval) assign(t *table, v int, x expr) (*table, error) {
 		}
 		row[v] = 0
 		if err == nil {
-			row[v] = e.intern(got)
+			row[v] = e.localID(got)
 		}
-		if err := e.add(out, row); err != nil {
+		if err := e.addRow(out, row); err != nil {
 			return nil, err
 		}
 	}
@@ -426,7 +424,7 @@ func (n *leftJoin) eval(e *eval, seeds *table) (*table, error) {
 	both.merge(left.may)
 	for i, f := range found {
 		if !f {
-			if err := e.add(both, left.row(i)); err != nil {
+			if err := e.addRow(both, left.row(i)); err != nil {
 				return nil, err
 			}
 		}
@@ -448,7 +446,7 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := e.matches(left, right)
+	x, err := e.indexRows(left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -466,7 +464,7 @@ func (n *minus) eval(e *eval, seeds *table) (*table, error) {
 			}
 		}
 		if !isGone {
-			if err := e.add(out, row); err != nil {
+			if err := e.addRow(out, row); err != nil {
 				return nil, err
 			}
 		}
@@ -504,10 +502,10 @@ func (n *values) eval(e *eval, seeds *table) (*table, error) {
 	for _, r := range n.rows {
 		clear(row)
 		for i, v := range n.vars {
-			row[v] = e.intern(r[i])
+			row[v] = e.localID(r[i])
 			t.may[v] = t.may[v] || row[v] != 0
 		}
-		if err := e.add(t, row); err != nil {
+		if err := e.addRow(t, row); err != nil {
 			return nil, err
 		}
 	}
@@ -523,7 +521,7 @@ func (n *graphNode) eval(e *eval, seeds *table) (*table, error) {
 	if n.name.isVar() {
 		return n.evalGraphs(e, seeds)
 	}
-	id, err := e.canonical(e.intern(n.name.term))
+	id, err := e.dataID(e.localID(n.name.term))
 	if err != nil {
 		return nil, err
 	}
@@ -539,7 +537,7 @@ func (n *graphNode) evalGraphs(e *eval, seeds *table) (*table, error) {
 	v := n.name.v
 	by := map[ID][]int{} // rows of seeds
 	for i := range seeds.len() {
-		id, err := e.canonical(seeds.row(i)[v])
+		id, err := e.dataID(seeds.row(i)[v])
 		if err != nil {
 			return nil, err
 		}
@@ -555,7 +553,7 @@ func (n *graphNode) evalGraphs(e *eval, seeds *table) (*table, error) {
 		part.merge(seeds.may)
 		part.may[v] = true
 		for _, i := range rows {
-			if err := e.add(part, seeds.row(i)); err != nil {
+			if err := e.addRow(part, seeds.row(i)); err != nil {
 				return nil, err
 			}
 			part.row(part.len() - 1)[v] = g
@@ -566,7 +564,7 @@ func (n *graphNode) evalGraphs(e *eval, seeds *table) (*table, error) {
 			return nil, err
 		}
 		out.merge(t.may)
-		if err := e.addAll(out, t); err != nil {
+		if err := e.addRows(out, t); err != nil {
 			return nil, err
 		}
 	}

@@ -86,7 +86,7 @@ func (o *operation) vars(in map[int]bool) { o.left.vars(in); o.right.vars(in) }
 
 func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 	if o.op == "||" || o.op == "&&" {
-		return o.logic(e, row)
+		return o.evalLogic(e, row)
 	}
 	l, err := o.left.eval(e, row)
 	if err != nil {
@@ -98,10 +98,10 @@ func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 	}
 	switch o.op {
 	case "=", "!=":
-		same, err := equal(l, r)
+		same, err := equalTerms(l, r)
 		return graph.Boolean(same == (o.op == "=")), err
 	case "<", ">", "<=", ">=":
-		c, err := compare(l, r)
+		c, err := compareTerms(l, r)
 		if err != nil {
 			return l, err
 		}
@@ -110,17 +110,17 @@ func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 	return arithmetic(o.op, l, r)
 }
 
-// logic implements || and && in three-valued logic: an error on one side does not matter if the other side decides.
-func (o *operation) logic(e *eval, row []ID) (graph.Term, error) {
+// evalLogic implements || and && in three-valued logic: an error on one side does not matter if the other side decides.
+func (o *operation) evalLogic(e *eval, row []ID) (graph.Term, error) {
 	decides := o.op == "||"
-	l, err := truthOf(o.left, e, row)
+	l, err := evalTruth(o.left, e, row)
 	if err != nil && !isTypeError(err) {
 		return graph.Term{}, err
 	}
 	if err == nil && l == decides {
 		return graph.Boolean(decides), nil
 	}
-	r, err2 := truthOf(o.right, e, row)
+	r, err2 := evalTruth(o.right, e, row)
 	if err2 == nil && r == decides {
 		return graph.Boolean(decides), nil
 	}
@@ -130,7 +130,7 @@ func (o *operation) logic(e *eval, row []ID) (graph.Term, error) {
 	return graph.Boolean(!decides), err
 }
 
-func truthOf(x expr, e *eval, row []ID) (bool, error) {
+func evalTruth(x expr, e *eval, row []ID) (bool, error) {
 	v, err := x.eval(e, row)
 	if err != nil {
 		return false, err
@@ -147,7 +147,7 @@ func effectiveBoolean(t graph.Term) (bool, error) {
 		return t.Value != "", nil
 	}
 	if n, ok := toNumber(t); ok {
-		return !n.zero(), nil
+		return !n.isZero(), nil
 	}
 	return false, errType
 }
@@ -189,7 +189,7 @@ func (n *inList) eval(e *eval, row []ID) (graph.Term, error) {
 		o, err := x.eval(e, row)
 		same := false
 		if err == nil {
-			same, err = equal(v, o)
+			same, err = equalTerms(v, o)
 		}
 		if err != nil && !isTypeError(err) {
 			return v, err
@@ -242,7 +242,7 @@ func (c *ownCall) eval(e *eval, row []ID) (graph.Term, error) {
 
 func (c *choice) vars(in map[int]bool) { argVars(c.args, in) }
 func (c *choice) eval(e *eval, row []ID) (graph.Term, error) {
-	yes, err := truthOf(c.args[0], e, row)
+	yes, err := evalTruth(c.args[0], e, row)
 	if err != nil {
 		return graph.Term{}, err
 	}
@@ -267,30 +267,30 @@ func (x *exists) vars(in map[int]bool) { x.n.scope(in) }
 
 func (x *exists) eval(e *eval, row []ID) (graph.Term, error) {
 	t := newTable(e.width)
-	if err := e.add(t, row); err != nil {
+	if err := e.addRow(t, row); err != nil {
 		return graph.Term{}, err
 	}
 	for v, id := range row {
 		t.may[v] = id != 0
 	}
-	got, err := x.match(e, t)
+	got, err := x.matchRows(e, t)
 	if err != nil {
 		return graph.Term{}, err
 	}
 	return graph.Boolean(got.len() > 0 != x.not), nil
 }
 
-// match evaluates the pattern with the bindings of the rows substituted.
-func (x *exists) match(e *eval, t *table) (*table, error) {
+// matchRows evaluates the pattern with the bindings of the rows substituted.
+func (x *exists) matchRows(e *eval, t *table) (*table, error) {
 	outer := e.inExists
 	e.inExists = true
 	defer func() { e.inExists = outer }()
 	return x.n.eval(e, t)
 }
 
-// filter evaluates EXISTS for all rows at once.
-func (x *exists) filter(e *eval, t *table) (*table, error) {
-	got, err := x.match(e, t.withRowNumbers(x.tag))
+// filterRows evaluates EXISTS for all rows at once.
+func (x *exists) filterRows(e *eval, t *table) (*table, error) {
+	got, err := x.matchRows(e, t.withRowNumbers(x.tag))
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (x *exists) filter(e *eval, t *table) (*table, error) {
 	out.merge(t.may)
 	for i := range t.len() {
 		if found[i] != x.not {
-			if err := e.add(out, t.row(i)); err != nil {
+			if err := e.addRow(out, t.row(i)); err != nil {
 				return nil, err
 			}
 		}
@@ -329,7 +329,7 @@ func (p *pattern) eval(e *eval, row []ID) (graph.Term, error) {
 	if len(args) > at {
 		flags = args[at].Value
 	}
-	re, err := e.regexp(args[1].Value, flags)
+	re, err := e.compileRegexp(args[1].Value, flags)
 	if err != nil {
 		return graph.Term{}, err
 	}

@@ -39,11 +39,11 @@ var ownFunctions = map[string]struct {
 		return graph.Node("urn:uuid:" + uuid.NewString()), nil
 	}},
 	"STRUUID": {0, func(*eval, []ID, []graph.Term) (graph.Term, error) { return graph.Text(uuid.NewString()), nil }},
-	"BNODE":   {1, blankNode},
+	"BNODE":   {1, bnodeFunction},
 }
 
-// blankNode implements BNODE: a new node, or one per text within a row.
-func blankNode(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
+// bnodeFunction implements BNODE: a new node, or one per text within a row.
+func bnodeFunction(e *eval, row []ID, a []graph.Term) (graph.Term, error) {
 	if len(a) == 0 {
 		return e.newBlankNode(), nil
 	}
@@ -81,12 +81,12 @@ func timePartFunction(part func(t time.Time, text string) (graph.Term, error)) f
 	}}
 }
 
-func integerPart(f func(time.Time) int) function {
+func integerPartFunction(f func(time.Time) int) function {
 	return timePartFunction(func(t time.Time, _ string) (graph.Term, error) { return graph.Integer(int64(f(t))), nil })
 }
 
-// zoneOf returns the zone as it is written, "" if there is none.
-func zoneOf(text string) string {
+// parseZone returns the zone as it is written, "" if there is none.
+func parseZone(text string) string {
 	if strings.HasSuffix(text, "Z") {
 		return "Z"
 	}
@@ -96,9 +96,9 @@ func zoneOf(text string) string {
 	return ""
 }
 
-// duration writes a zone as xsd:dayTimeDuration: -PT8H.
-func duration(t time.Time, text string) (graph.Term, error) {
-	if zoneOf(text) == "" {
+// zoneDuration writes a zone as xsd:dayTimeDuration: -PT8H.
+func zoneDuration(t time.Time, text string) (graph.Term, error) {
+	if parseZone(text) == "" {
 		return graph.Term{}, errType
 	}
 	_, seconds := t.Zone()
@@ -115,12 +115,12 @@ func duration(t time.Time, text string) (graph.Term, error) {
 	return graph.Typed(sign+"PT"+cmp.Or(out, "0S"), graph.XSD+"dayTimeDuration"), nil
 }
 
-func secondsOf(t time.Time, _ string) (graph.Term, error) {
+func secondsPart(t time.Time, _ string) (graph.Term, error) {
 	r := big.NewRat(int64(t.Second())*1e9+int64(t.Nanosecond()), 1e9)
-	return num{kind: decimalKind, r: r}.term(), nil
+	return num{kind: decimalKind, r: r}.toTerm(), nil
 }
 
-func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
+func kindFunction(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		for _, k := range kinds {
 			if a[0].Kind == k {
@@ -134,8 +134,8 @@ func isKind(kinds ...graph.Kind) func([]graph.Term) (graph.Term, error) {
 // isText reports whether a term is text, with or without a language.
 func isText(t graph.Term) bool { return t.Kind == graph.Literal && t.Datatype == "" }
 
-// onText makes a function of strings; the result keeps the language of the first.
-func onText(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
+// textFunction makes a function of strings; the result keeps the language of the first.
+func textFunction(f func(a []string) string) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		texts := make([]string, len(a))
 		for i, t := range a {
@@ -158,8 +158,8 @@ func searchFunction(f func(s, sub string) graph.Term) func([]graph.Term) (graph.
 	}
 }
 
-// splitString implements STRBEFORE and STRAFTER.
-func splitString(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
+// splitFunction implements STRBEFORE and STRAFTER.
+func splitFunction(f func(s, sub string) (string, bool)) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		if !isText(a[0]) || !isText(a[1]) || a[1].Language != "" && a[0].Language != a[1].Language {
 			return a[0], errType
@@ -179,22 +179,22 @@ func roundingFunction(exact func(*big.Rat) *big.Rat, float func(float64) float64
 			return a[0], errType
 		}
 		if n.r != nil {
-			return num{kind: n.kind, r: exact(n.r)}.term(), nil
+			return num{kind: n.kind, r: exact(n.r)}.toTerm(), nil
 		}
-		return num{kind: n.kind, f: float(n.f)}.term(), nil
+		return num{kind: n.kind, f: float(n.f)}.toTerm(), nil
 	}
 }
 
-func floor(r *big.Rat) *big.Rat {
+func floorRat(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Div(r.Num(), r.Denom())) // Euclidean, and the denominator is positive
 }
 
-func ceil(r *big.Rat) *big.Rat {
-	up := floor(new(big.Rat).Neg(r))
+func ceilRat(r *big.Rat) *big.Rat {
+	up := floorRat(new(big.Rat).Neg(r))
 	return up.Neg(up)
 }
 
-func functions() map[string]function {
+func builtinFunctions() map[string]function {
 	half := big.NewRat(1, 2)
 	return map[string]function{
 		"STR": {1, 1, func(a []graph.Term) (graph.Term, error) {
@@ -219,8 +219,8 @@ func functions() map[string]function {
 			}
 			return graph.Node(a[0].Type()), nil
 		}},
-		"ISIRI": {1, 1, isKind(graph.IRI)}, "ISURI": {1, 1, isKind(graph.IRI)}, "ISBLANK": {1, 1, isKind(graph.Blank)},
-		"ISLITERAL": {1, 1, isKind(graph.Literal)},
+		"ISIRI": {1, 1, kindFunction(graph.IRI)}, "ISURI": {1, 1, kindFunction(graph.IRI)}, "ISBLANK": {1, 1, kindFunction(graph.Blank)},
+		"ISLITERAL": {1, 1, kindFunction(graph.Literal)},
 		"ISNUMERIC": {1, 1, func(a []graph.Term) (graph.Term, error) {
 			_, ok := toNumber(a[0])
 			return graph.Boolean(ok), nil
@@ -234,8 +234,8 @@ func functions() map[string]function {
 			return graph.Integer(int64(utf8.RuneCountInString(a[0].Value))), nil
 		}},
 		"SUBSTR": {2, 3, substring},
-		"UCASE":  {1, 1, onText(func(a []string) string { return strings.ToUpper(a[0]) })},
-		"LCASE":  {1, 1, onText(func(a []string) string { return strings.ToLower(a[0]) })},
+		"UCASE":  {1, 1, textFunction(func(a []string) string { return strings.ToUpper(a[0]) })},
+		"LCASE":  {1, 1, textFunction(func(a []string) string { return strings.ToLower(a[0]) })},
 		"CONCAT": {0, -1, func(a []graph.Term) (graph.Term, error) {
 			var b strings.Builder
 			language := ""
@@ -257,8 +257,8 @@ func functions() map[string]function {
 		"STRSTARTS": {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.HasPrefix(s, sub)) })},
 		"STRENDS":   {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.HasSuffix(s, sub)) })},
 		"CONTAINS":  {2, 2, searchFunction(func(s, sub string) graph.Term { return graph.Boolean(strings.Contains(s, sub)) })},
-		"STRBEFORE": {2, 2, splitString(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
-		"STRAFTER":  {2, 2, splitString(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
+		"STRBEFORE": {2, 2, splitFunction(func(s, sub string) (string, bool) { before, _, ok := strings.Cut(s, sub); return before, ok })},
+		"STRAFTER":  {2, 2, splitFunction(func(s, sub string) (string, bool) { _, after, ok := strings.Cut(s, sub); return after, ok })},
 		"STRDT": {2, 2, func(a []graph.Term) (graph.Term, error) {
 			if !isText(a[0]) || a[0].Language != "" || a[1].Kind != graph.IRI {
 				return a[0], errType
@@ -282,25 +282,25 @@ func functions() map[string]function {
 		"SHA256":   hashFunction(func(s string) []byte { sum := sha256.Sum256([]byte(s)); return sum[:] }),
 		"SHA384":   hashFunction(func(s string) []byte { sum := sha512.Sum384([]byte(s)); return sum[:] }),
 		"SHA512":   hashFunction(func(s string) []byte { sum := sha512.Sum512([]byte(s)); return sum[:] }),
-		"YEAR":     integerPart(time.Time.Year),
-		"MONTH":    integerPart(func(t time.Time) int { return int(t.Month()) }),
-		"DAY":      integerPart(time.Time.Day),
-		"HOURS":    integerPart(time.Time.Hour),
-		"MINUTES":  integerPart(time.Time.Minute),
-		"SECONDS":  timePartFunction(secondsOf),
-		"TIMEZONE": timePartFunction(duration),
-		"TZ":       timePartFunction(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(zoneOf(text)), nil }),
+		"YEAR":     integerPartFunction(time.Time.Year),
+		"MONTH":    integerPartFunction(func(t time.Time) int { return int(t.Month()) }),
+		"DAY":      integerPartFunction(time.Time.Day),
+		"HOURS":    integerPartFunction(time.Time.Hour),
+		"MINUTES":  integerPartFunction(time.Time.Minute),
+		"SECONDS":  timePartFunction(secondsPart),
+		"TIMEZONE": timePartFunction(zoneDuration),
+		"TZ":       timePartFunction(func(_ time.Time, text string) (graph.Term, error) { return graph.Text(parseZone(text)), nil }),
 		"ABS":      {1, 1, roundingFunction(func(r *big.Rat) *big.Rat { return new(big.Rat).Abs(r) }, math.Abs)},
-		"CEIL":     {1, 1, roundingFunction(ceil, math.Ceil)},
-		"FLOOR":    {1, 1, roundingFunction(floor, math.Floor)},
+		"CEIL":     {1, 1, roundingFunction(ceilRat, math.Ceil)},
+		"FLOOR":    {1, 1, roundingFunction(floorRat, math.Floor)},
 		"ROUND": {
-			1, 1, roundingFunction(func(r *big.Rat) *big.Rat { return floor(new(big.Rat).Add(r, half)) },
+			1, 1, roundingFunction(func(r *big.Rat) *big.Rat { return floorRat(new(big.Rat).Add(r, half)) },
 				func(f float64) float64 { return math.Floor(f + 0.5) })},
 	}
 }
 
-// toIRI makes IRI() and URI() for the base of a query.
-func toIRI(base string) func([]graph.Term) (graph.Term, error) {
+// iriFunction makes IRI() and URI() for the base of a query.
+func iriFunction(base string) func([]graph.Term) (graph.Term, error) {
 	return func(a []graph.Term) (graph.Term, error) {
 		if a[0].Kind == graph.IRI {
 			return a[0], nil
@@ -321,14 +321,14 @@ func substring(a []graph.Term) (graph.Term, error) {
 	if !isText(a[0]) || !ok {
 		return a[0], errType
 	}
-	start := math.Floor(from.float() + 0.5)
+	start := math.Floor(from.toFloat() + 0.5)
 	stop := math.Inf(1)
 	if len(a) > 2 {
 		length, ok := toNumber(a[2])
 		if !ok {
 			return a[0], errType
 		}
-		stop = start + math.Floor(length.float()+0.5)
+		stop = start + math.Floor(length.toFloat()+0.5)
 	}
 	var b strings.Builder
 	at := 0.0

@@ -7,7 +7,7 @@ import (
 
 // hashJoin returns the pairs of rows that agree where both are bound.
 func (e *eval) hashJoin(left, right *table) (*table, error) {
-	x, err := e.matches(left, right)
+	x, err := e.indexRows(left, right)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 			if !mergeRows(row, l, right.row(int(j))) {
 				continue
 			}
-			if err := e.add(out, row); err != nil {
+			if err := e.addRow(out, row); err != nil {
 				return nil, err
 			}
 		}
@@ -32,24 +32,24 @@ func (e *eval) hashJoin(left, right *table) (*table, error) {
 	return out, nil
 }
 
-// matches is a hash index over the rows of a table. It finds the rows that may agree with a row of another table in all
+// rowIndex is a hash index over the rows of a table. It finds the rows that may agree with a row of another table in all
 // variables that both rows bind.
-type matches struct {
+type rowIndex struct {
 	shared []int // variables that some rows of both bind
 	keys   []int // variables of these that all rows bind
 	rows   map[string][]int32
 	key    []byte
 }
 
-// matches indexes right for the rows of left. Equal terms of both then have equal ids.
-func (e *eval) matches(left, right *table) (*matches, error) {
-	x := &matches{rows: map[string][]int32{}}
+// indexRows indexes right for the rows of left. Equal terms of both then have equal ids.
+func (e *eval) indexRows(left, right *table) (*rowIndex, error) {
+	x := &rowIndex{rows: map[string][]int32{}}
 	for v := range left.may {
 		if left.may[v] && right.may[v] {
 			x.shared = append(x.shared, v)
 		}
 	}
-	if err := cmp.Or(e.unify(left, x.shared), e.unify(right, x.shared)); err != nil {
+	if err := cmp.Or(e.unifyColumns(left, x.shared), e.unifyColumns(right, x.shared)); err != nil {
 		return nil, err
 	}
 	x.keys = slices.DeleteFunc(slices.Clone(x.shared), func(v int) bool { return left.hasUnbound(v) || right.hasUnbound(v) })
@@ -61,7 +61,7 @@ func (e *eval) matches(left, right *table) (*matches, error) {
 }
 
 // candidates returns the rows that may match a row of the other table.
-func (x *matches) candidates(row []ID) []int32 {
+func (x *rowIndex) candidates(row []ID) []int32 {
 	x.key = appendKey(x.key[:0], row, x.keys)
 	return x.rows[string(x.key)]
 }

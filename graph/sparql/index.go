@@ -9,8 +9,8 @@ import (
 // sorted by graph. It takes 48 bytes per quad. It is immutable and therefore safe for concurrent use.
 type Index struct{ byS, byP, byO []Quad }
 
-// key is a quad as two numbers that compare in its order.
-type key func(Quad) (high, low uint64)
+// sortKey is a quad as two numbers that compare in its order.
+type sortKey func(Quad) (high, low uint64)
 
 func keyS(q Quad) (high, low uint64) { return idPair(q.S, q.G), idPair(q.P, q.O) }
 func keyP(q Quad) (high, low uint64) { return idPair(q.P, q.O), idPair(q.G, q.S) }
@@ -18,7 +18,7 @@ func keyO(q Quad) (high, low uint64) { return idPair(q.O, q.G), idPair(q.S, q.P)
 
 func idPair(a, b ID) uint64 { return uint64(a)<<32 | uint64(b) }
 
-func (k key) compare(a, b Quad) int {
+func (k sortKey) compareQuads(a, b Quad) int {
 	ah, al := k(a)
 	bh, bl := k(b)
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
@@ -26,11 +26,11 @@ func (k key) compare(a, b Quad) int {
 
 // NewIndex takes ownership of quads, which must have no duplicates.
 func NewIndex(quads []Quad) *Index {
-	slices.SortFunc(quads, key(keyS).compare)
+	slices.SortFunc(quads, sortKey(keyS).compareQuads)
 	quads = slices.Compact(quads)
 	x := &Index{byS: quads, byP: slices.Clone(quads), byO: slices.Clone(quads)}
-	slices.SortFunc(x.byP, key(keyP).compare)
-	slices.SortFunc(x.byO, key(keyO).compare)
+	slices.SortFunc(x.byP, sortKey(keyP).compareQuads)
+	slices.SortFunc(x.byO, sortKey(keyO).compareQuads)
 	return x
 }
 
@@ -42,7 +42,7 @@ func (x *Index) Quads() []Quad { return x.byS }
 
 // quadRange returns the part of list from low to high, compared by k. It searches for the end outwards from the start,
 // because most parts have only a few quads.
-func quadRange(list []Quad, k key, low, high Quad) []Quad {
+func quadRange(list []Quad, k sortKey, low, high Quad) []Quad {
 	h, l := k(low)
 	list = list[k.firstAt(list, h, l):]
 	if h, l = k(high); l == 1<<64-1 {
@@ -54,24 +54,24 @@ func quadRange(list []Quad, k key, low, high Quad) []Quad {
 		return list
 	}
 	n := 4
-	for n < len(list) && k.below(list[n], h, l) {
+	for n < len(list) && k.isBelow(list[n], h, l) {
 		n *= 4
 	}
 	n = min(n, len(list))
 	return list[:k.firstAt(list[:n], h, l)]
 }
 
-func (k key) below(q Quad, high, low uint64) bool {
+func (k sortKey) isBelow(q Quad, high, low uint64) bool {
 	h, l := k(q)
 	return h < high || h == high && l < low
 }
 
 // firstAt returns the index of the first quad that is not below a key.
-func (k key) firstAt(list []Quad, high, low uint64) int {
+func (k sortKey) firstAt(list []Quad, high, low uint64) int {
 	from, to := 0, len(list)
 	for from < to {
 		middle := int(uint(from+to) >> 1)
-		if k.below(list[middle], high, low) {
+		if k.isBelow(list[middle], high, low) {
 			from = middle + 1
 		} else {
 			to = middle

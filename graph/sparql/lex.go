@@ -47,12 +47,12 @@ func lex(text string) ([]token, error) {
 	}
 	l := &lexer{text: text}
 	for {
-		l.space()
+		l.skipSpace()
 		if l.at >= len(text) {
 			l.tokens = append(l.tokens, token{end, "", l.at})
 			return l.tokens, nil
 		}
-		if err := l.next(); err != nil {
+		if err := l.nextToken(); err != nil {
 			return nil, syntaxErrorAt(text, l.at, err.Error())
 		}
 	}
@@ -64,7 +64,7 @@ func syntaxErrorAt(text string, at int, reason string) error {
 		Reason: reason}
 }
 
-func (l *lexer) space() {
+func (l *lexer) skipSpace() {
 	for l.at < len(l.text) {
 		switch l.text[l.at] {
 		case ' ', '\t', '\r', '\n':
@@ -90,7 +90,7 @@ func (l *lexer) addToken(kind tokenKind, text string, length int) error {
 var symbols = []string{"^^", "&&", "||", "!=", "<=", ">=", "{", "}", "(", ")", "[", "]", ".", ";", ",", "*", "/", "+", "-", "=", "<", ">",
 	"!", "|", "^", "?"}
 
-func (l *lexer) next() error {
+func (l *lexer) nextToken() error {
 	rest := l.text[l.at:]
 	c := rest[0]
 	switch {

@@ -81,14 +81,14 @@ func parseFloat(s string) (float64, bool) {
 	return f, err == nil || math.IsInf(f, 0)
 }
 
-func (n num) zero() bool {
+func (n num) isZero() bool {
 	if n.r != nil {
 		return n.r.Sign() == 0
 	}
 	return n.f == 0 || math.IsNaN(n.f)
 }
 
-func (n num) float() float64 {
+func (n num) toFloat() float64 {
 	if n.r != nil {
 		f, _ := n.r.Float64()
 		return f
@@ -96,7 +96,7 @@ func (n num) float() float64 {
 	return n.f
 }
 
-func (n num) term() graph.Term {
+func (n num) toTerm() graph.Term {
 	switch n.kind {
 	case integerKind:
 		return graph.Typed(n.r.Num().String(), graph.XSDInteger)
@@ -145,13 +145,13 @@ func arithmetic(op string, l, r graph.Term) (graph.Term, error) {
 	if err != nil {
 		return graph.Term{}, err
 	}
-	return n.term(), nil
+	return n.toTerm(), nil
 }
 
 func calculate(op string, a, b num) (num, error) {
 	kind := max(a.kind, b.kind)
 	if kind >= floatKind {
-		x, y := a.float(), b.float()
+		x, y := a.toFloat(), b.toFloat()
 		switch op {
 		case "+":
 			x += y
@@ -188,11 +188,11 @@ func calculate(op string, a, b num) (num, error) {
 	return num{kind: kind, r: out}, nil
 }
 
-func (n num) compare(o num) int {
+func (n num) compareNumbers(o num) int {
 	if n.kind < floatKind && o.kind < floatKind {
 		return n.r.Cmp(o.r)
 	}
-	a, b := n.float(), o.float()
+	a, b := n.toFloat(), o.toFloat()
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return unordered
 	}
@@ -214,11 +214,11 @@ func parseTime(t graph.Term) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// compare orders two terms as < does; unordered if one is NaN.
-func compare(l, r graph.Term) (int, error) {
+// compareTerms orders two terms as < does; unordered if one is NaN.
+func compareTerms(l, r graph.Term) (int, error) {
 	if a, ok := toNumber(l); ok {
 		if b, ok := toNumber(r); ok {
-			return a.compare(b), nil
+			return a.compareNumbers(b), nil
 		}
 		return 0, errType
 	}
@@ -237,8 +237,8 @@ func compare(l, r graph.Term) (int, error) {
 	return strings.Compare(l.Value, r.Value), nil
 }
 
-// equal implements = of SPARQL: by value for supported types, and an error if the result is undefined.
-func equal(l, r graph.Term) (bool, error) {
+// equalTerms implements = of SPARQL: by value for supported types, and an error if the result is undefined.
+func equalTerms(l, r graph.Term) (bool, error) {
 	if l == r {
 		return true, nil
 	}
@@ -248,7 +248,7 @@ func equal(l, r graph.Term) (bool, error) {
 	a, aNum := toNumber(l)
 	b, bNum := toNumber(r)
 	if aNum && bNum {
-		return a.compare(b) == 0, nil
+		return a.compareNumbers(b) == 0, nil
 	}
 	if x, ok := parseTime(l); ok {
 		if y, ok := parseTime(r); ok {
@@ -271,19 +271,19 @@ func equal(l, r graph.Term) (bool, error) {
 
 // compareForOrder implements a total order: unbound, blank nodes, IRIs, literals; numbers and times by value.
 func compareForOrder(l, r graph.Term) int {
-	if c := cmp.Compare(rank(l), rank(r)); c != 0 {
+	if c := cmp.Compare(kindRank(l), kindRank(r)); c != 0 {
 		return c
 	}
 	if l.Kind != graph.Literal {
 		return strings.Compare(l.Value, r.Value)
 	}
-	if c, err := compare(l, r); err == nil && c != unordered {
+	if c, err := compareTerms(l, r); err == nil && c != unordered {
 		return c
 	}
 	return cmp.Or(strings.Compare(l.Type(), r.Type()), strings.Compare(l.Value, r.Value), strings.Compare(l.Language, r.Language))
 }
 
-func rank(t graph.Term) int {
+func kindRank(t graph.Term) int {
 	switch t.Kind {
 	case graph.Blank:
 		return 1

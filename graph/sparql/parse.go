@@ -37,27 +37,27 @@ func Parse(text string) (*Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.prologue(); err != nil {
+	if err := p.parsePrologue(); err != nil {
 		return nil, err
 	}
 	q := &Query{vars: p.vars}
 	switch {
 	case p.isWord("SELECT"):
-		err = p.selectQuery(&q.sel, q)
+		err = p.parseSelect(&q.sel, q)
 	case p.takeWord("ASK"):
 		q.form = askForm
-		err = p.queryBody(q, true)
+		err = p.parseQueryBody(q, true)
 	case p.takeWord("CONSTRUCT"):
 		q.form = constructForm
-		err = p.construct(q)
+		err = p.parseConstruct(q)
 	case p.takeWord("DESCRIBE"):
 		q.form = describeForm
-		err = p.describe(q)
+		err = p.parseDescribe(q)
 	default:
-		return nil, p.fail("SELECT, ASK, CONSTRUCT or DESCRIBE is expected, not %s", p.tokenText())
+		return nil, p.syntaxError("SELECT, ASK, CONSTRUCT or DESCRIBE is expected, not %s", p.tokenText())
 	}
-	if err == nil && p.tok().kind != end {
-		err = p.fail("%s after the end of the query", p.tokenText())
+	if err == nil && p.current().kind != end {
+		err = p.syntaxError("%s after the end of the query", p.tokenText())
 	}
 	if err != nil {
 		return nil, err
@@ -76,28 +76,28 @@ func (q *Query) Vars() (out []string) {
 	return out
 }
 
-func (p *parser) tok() token { return p.tokens[p.at] }
+func (p *parser) current() token { return p.tokens[p.at] }
 
 func (p *parser) peek() token { return p.tokens[min(p.at+1, len(p.tokens)-1)] }
 
 func (p *parser) tokenText() string {
-	if t := p.tok(); t.kind != end {
+	if t := p.current(); t.kind != end {
 		return fmt.Sprintf("%.30q", t.text)
 	}
 	return "the end"
 }
 
-func (p *parser) fail(format string, args ...any) error {
-	return syntaxErrorAt(p.text, p.tok().at, fmt.Sprintf(format, args...))
+func (p *parser) syntaxError(format string, args ...any) error {
+	return syntaxErrorAt(p.text, p.current().at, fmt.Sprintf(format, args...))
 }
 
-func (p *parser) unsupported(construct string) error {
-	before := p.text[:min(p.tok().at, len(p.text))]
+func (p *parser) unsupportedError(construct string) error {
+	before := p.text[:min(p.current().at, len(p.text))]
 	return &UnsupportedError{construct, strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')}
 }
 
 func (p *parser) isWord(w string) bool {
-	t := p.tok()
+	t := p.current()
 	return t.kind == word && strings.EqualFold(t.text, w)
 }
 
@@ -109,7 +109,7 @@ func (p *parser) takeWord(w string) bool {
 	return false
 }
 
-func (p *parser) isSymbol(s string) bool { return p.tok().kind == symbol && p.tok().text == s }
+func (p *parser) isSymbol(s string) bool { return p.current().kind == symbol && p.current().text == s }
 
 func (p *parser) takeSymbol(s string) bool {
 	if p.isSymbol(s) {
@@ -123,33 +123,33 @@ func (p *parser) expect(s string) error {
 	if p.takeSymbol(s) {
 		return nil
 	}
-	return p.fail("%q is expected, not %s", s, p.tokenText())
+	return p.syntaxError("%q is expected, not %s", s, p.tokenText())
 }
 
 func (p *parser) enterGroup() error {
 	if p.depth++; p.depth > maxDepth {
-		return p.fail("the query is nested more than %d deep", maxDepth)
+		return p.syntaxError("the query is nested more than %d deep", maxDepth)
 	}
 	return nil
 }
 
-func (p *parser) prologue() error {
+func (p *parser) parsePrologue() error {
 	for {
 		switch {
 		case p.takeWord("BASE"):
-			if p.tok().kind != iriToken {
-				return p.fail("BASE takes an IRI in < >")
+			if p.current().kind != iriToken {
+				return p.syntaxError("BASE takes an IRI in < >")
 			}
-			p.base = p.tok().text
+			p.base = p.current().text
 			p.at++
 		case p.takeWord("PREFIX"):
-			t := p.tok()
+			t := p.current()
 			prefix, local, ok := strings.Cut(t.text, ":")
 			if t.kind != name || !ok || local != "" || p.peek().kind != iriToken {
-				return p.fail("PREFIX takes a name with a colon and an IRI in < >")
+				return p.syntaxError("PREFIX takes a name with a colon and an IRI in < >")
 			}
 			p.at++
-			iri, err := p.resolve(p.tok().text)
+			iri, err := p.resolveIRI(p.current().text)
 			if err != nil {
 				return err
 			}
@@ -161,48 +161,48 @@ func (p *parser) prologue() error {
 	}
 }
 
-func (p *parser) resolve(ref string) (string, error) {
+func (p *parser) resolveIRI(ref string) (string, error) {
 	iri, err := graph.Resolve(p.base, ref)
 	if err != nil {
-		return "", p.fail("%v", err)
+		return "", p.syntaxError("%v", err)
 	}
 	return iri, nil
 }
 
-// iri reads an IRI, in < > or with a prefix.
-func (p *parser) iri() (string, error) {
-	t := p.tok()
+// parseIRI reads an IRI, in < > or with a prefix.
+func (p *parser) parseIRI() (string, error) {
+	t := p.current()
 	switch t.kind {
 	case iriToken:
-		iri, err := p.resolve(t.text)
+		iri, err := p.resolveIRI(t.text)
 		p.at++
 		return iri, err
 	case name:
 		prefix, local, _ := strings.Cut(t.text, ":")
 		namespace, ok := p.prefixes[prefix]
 		if !ok {
-			return "", p.fail("the prefix %q is not declared", prefix)
+			return "", p.syntaxError("the prefix %q is not declared", prefix)
 		}
 		p.at++
 		return namespace + local, graph.CheckIRI(namespace + local)
 	}
-	return "", p.fail("an IRI is expected, not %s", p.tokenText())
+	return "", p.syntaxError("an IRI is expected, not %s", p.tokenText())
 }
 
 // isIRI reports whether an IRI is next.
-func (p *parser) isIRI() bool { return p.tok().kind == iriToken || p.tok().kind == name }
+func (p *parser) isIRI() bool { return p.current().kind == iriToken || p.current().kind == name }
 
-func (p *parser) literal() (graph.Term, bool, error) {
-	t := p.tok()
+func (p *parser) parseLiteral() (graph.Term, bool, error) {
+	t := p.current()
 	switch {
 	case t.kind == quoted:
 		p.at++
-		if p.tok().kind == langTag {
+		if p.current().kind == langTag {
 			p.at++
 			return graph.InLanguage(t.text, p.tokens[p.at-1].text), true, nil
 		}
 		if p.takeSymbol("^^") {
-			datatype, err := p.iri()
+			datatype, err := p.parseIRI()
 			return graph.Typed(t.text, datatype), true, err
 		}
 		return graph.Text(t.text), true, nil
@@ -221,8 +221,8 @@ func (p *parser) literal() (graph.Term, bool, error) {
 	return graph.Term{}, false, nil
 }
 
-// selectQuery reads a SELECT; q is nil for one that is nested.
-func (p *parser) selectQuery(s *selectNode, q *Query) error {
+// parseSelect reads a SELECT; q is nil for one that is nested.
+func (p *parser) parseSelect(s *selectNode, q *Query) error {
 	if err := p.enterGroup(); err != nil {
 		return err
 	}
@@ -236,15 +236,15 @@ func (p *parser) selectQuery(s *selectNode, q *Query) error {
 	if !s.distinct {
 		p.takeWord("REDUCED")
 	}
-	if err := p.projections(s); err != nil {
+	if err := p.parseProjections(s); err != nil {
 		return err
 	}
 	if q != nil {
-		if err := p.sources(q); err != nil {
+		if err := p.parseSources(q); err != nil {
 			return err
 		}
 	}
-	if err := p.whereClause(s); err != nil {
+	if err := p.parseWhere(s); err != nil {
 		return err
 	}
 	if err := p.parseModifiers(s); err != nil {
@@ -255,11 +255,11 @@ func (p *parser) selectQuery(s *selectNode, q *Query) error {
 
 // parseModifiers parses the modifiers and VALUES after the pattern.
 func (p *parser) parseModifiers(s *selectNode) error {
-	if err := p.modifiers(s); err != nil {
+	if err := p.parseSolutionModifiers(s); err != nil {
 		return err
 	}
 	if p.takeWord("VALUES") {
-		v, err := p.valuesBlock()
+		v, err := p.parseValues()
 		if err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (p *parser) parseModifiers(s *selectNode) error {
 func (p *parser) checkColumns(s *selectNode) error {
 	if s.star {
 		if s.grouped {
-			return p.fail("SELECT * and GROUP BY do not go together; name the columns")
+			return p.syntaxError("SELECT * and GROUP BY do not go together; name the columns")
 		}
 		in := scopeOf(s.where)
 		for v, name := range p.vars.names {
@@ -294,14 +294,14 @@ func (p *parser) checkColumns(s *selectNode) error {
 		used := map[int]bool{c.v: true}
 		if c.e != nil {
 			if in[c.v] || keys[c.v] {
-				return p.fail("AS gives ?%s another value; it is bound before", p.vars.names[c.v])
+				return p.syntaxError("AS gives ?%s another value; it is bound before", p.vars.names[c.v])
 			}
 			clear(used)
 			c.e.vars(used)
 		}
 		for v := range used {
 			if s.grouped && !keys[v] && !strings.HasPrefix(p.vars.names[v], " ") {
-				return p.fail("?%s is neither a key of GROUP BY nor an aggregate", p.vars.names[v])
+				return p.syntaxError("?%s is neither a key of GROUP BY nor an aggregate", p.vars.names[v])
 			}
 		}
 		if c.e != nil {
@@ -311,68 +311,68 @@ func (p *parser) checkColumns(s *selectNode) error {
 	return nil
 }
 
-func (p *parser) projections(s *selectNode) error {
+func (p *parser) parseProjections(s *selectNode) error {
 	if s.star = p.takeSymbol("*"); s.star {
 		return nil
 	}
 	for {
 		switch {
-		case p.tok().kind == variable:
-			s.project = append(s.project, projection{v: p.vars.indexOf(p.tok().text)})
+		case p.current().kind == variable:
+			s.project = append(s.project, projection{v: p.vars.indexOf(p.current().text)})
 			p.at++
 		case p.isSymbol("("):
-			c, err := p.projection()
+			c, err := p.parseProjection()
 			if err != nil {
 				return err
 			}
 			s.project = append(s.project, c)
 		case len(s.project) == 0:
-			return p.fail("SELECT names no column; write * or ?name, not %s", p.tokenText())
+			return p.syntaxError("SELECT names no column; write * or ?name, not %s", p.tokenText())
 		default:
 			return nil
 		}
 	}
 }
 
-// projection reads (expression AS ?v).
-func (p *parser) projection() (projection, error) {
+// parseProjection reads (expression AS ?v).
+func (p *parser) parseProjection() (projection, error) {
 	p.at++
-	e, err := p.expression()
+	e, err := p.parseExpression()
 	if err != nil {
 		return projection{}, err
 	}
-	if !p.takeWord("AS") || p.tok().kind != variable {
-		return projection{}, p.fail("an expression here needs AS ?name, not %s", p.tokenText())
+	if !p.takeWord("AS") || p.current().kind != variable {
+		return projection{}, p.syntaxError("an expression here needs AS ?name, not %s", p.tokenText())
 	}
-	c := projection{v: p.vars.indexOf(p.tok().text), e: e}
+	c := projection{v: p.vars.indexOf(p.current().text), e: e}
 	p.at++
 	return c, p.expect(")")
 }
 
-func (p *parser) whereClause(s *selectNode) error {
+func (p *parser) parseWhere(s *selectNode) error {
 	p.takeWord("WHERE")
 	outer := p.collecting
 	p.collecting = nil
 	defer func() { p.collecting = outer }()
 	var err error
-	s.where, err = p.group()
+	s.where, err = p.parseGroup()
 	return err
 }
 
-func (p *parser) modifiers(s *selectNode) error {
+func (p *parser) parseSolutionModifiers(s *selectNode) error {
 	if p.takeWord("GROUP") {
 		if !p.takeWord("BY") {
-			return p.fail("GROUP needs BY")
+			return p.syntaxError("GROUP needs BY")
 		}
 		s.grouped = true
-		if err := p.groupKeys(s); err != nil {
+		if err := p.parseGroupKeys(s); err != nil {
 			return err
 		}
 	}
 	if p.takeWord("HAVING") {
-		for p.isSymbol("(") || p.tok().kind == word && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+		for p.isSymbol("(") || p.current().kind == word && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
 			!p.isWord("VALUES") {
-			e, err := p.constraint()
+			e, err := p.parseConstraint()
 			if err != nil {
 				return err
 			}
@@ -381,9 +381,9 @@ func (p *parser) modifiers(s *selectNode) error {
 	}
 	if p.takeWord("ORDER") {
 		if !p.takeWord("BY") {
-			return p.fail("ORDER needs BY")
+			return p.syntaxError("ORDER needs BY")
 		}
-		if err := p.orderKeys(s); err != nil {
+		if err := p.parseOrderKeys(s); err != nil {
 			return err
 		}
 	}
@@ -396,33 +396,33 @@ func (p *parser) modifiers(s *selectNode) error {
 		default:
 			return nil
 		}
-		n, err := strconv.Atoi(p.tok().text)
-		if p.tok().kind != number || err != nil || n < 0 {
-			return p.fail("LIMIT and OFFSET take a number from 0 on, not %s", p.tokenText())
+		n, err := strconv.Atoi(p.current().text)
+		if p.current().kind != number || err != nil || n < 0 {
+			return p.syntaxError("LIMIT and OFFSET take a number from 0 on, not %s", p.tokenText())
 		}
 		*to = n
 		p.at++
 	}
 }
 
-func (p *parser) groupKeys(s *selectNode) error {
+func (p *parser) parseGroupKeys(s *selectNode) error {
 	for n := 0; ; n++ {
 		switch {
-		case p.tok().kind == variable:
-			s.group = append(s.group, projection{v: p.vars.indexOf(p.tok().text)})
+		case p.current().kind == variable:
+			s.group = append(s.group, projection{v: p.vars.indexOf(p.current().text)})
 			p.at++
 		case p.isSymbol("("):
 			p.at++
-			e, err := p.expression()
+			e, err := p.parseExpression()
 			if err != nil {
 				return err
 			}
 			c := projection{v: -1, e: e}
 			if p.takeWord("AS") {
-				if p.tok().kind != variable {
-					return p.fail("AS needs ?name")
+				if p.current().kind != variable {
+					return p.syntaxError("AS needs ?name")
 				}
-				c.v = p.vars.indexOf(p.tok().text)
+				c.v = p.vars.indexOf(p.current().text)
 				p.at++
 			} else {
 				c.v = p.vars.newHidden()
@@ -431,38 +431,38 @@ func (p *parser) groupKeys(s *selectNode) error {
 			if err := p.expect(")"); err != nil {
 				return err
 			}
-		case p.tok().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+		case p.current().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
 			!p.isWord("VALUES"):
-			e, err := p.primary()
+			e, err := p.parsePrimary()
 			if err != nil {
 				return err
 			}
 			s.group = append(s.group, projection{v: p.vars.newHidden(), e: e})
 		case n == 0:
-			return p.fail("GROUP BY names no key")
+			return p.syntaxError("GROUP BY names no key")
 		default:
 			return nil
 		}
 	}
 }
 
-func (p *parser) orderKeys(s *selectNode) error {
+func (p *parser) parseOrderKeys(s *selectNode) error {
 	for n := 0; ; n++ {
 		desc := p.takeWord("DESC")
 		directed := desc || p.takeWord("ASC")
 		switch {
-		case p.tok().kind == variable && !directed:
-			s.order = append(s.order, order{e: varExpr(p.vars.indexOf(p.tok().text))})
+		case p.current().kind == variable && !directed:
+			s.order = append(s.order, order{e: varExpr(p.vars.indexOf(p.current().text))})
 			p.at++
-		case p.isSymbol("("), !directed && (p.tok().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
+		case p.isSymbol("("), !directed && (p.current().kind == word || p.isIRI()) && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&
 			!p.isWord("VALUES"):
-			e, err := p.constraint()
+			e, err := p.parseConstraint()
 			if err != nil {
 				return err
 			}
 			s.order = append(s.order, order{e, desc})
 		case n == 0 || directed:
-			return p.fail("ORDER BY names no key")
+			return p.syntaxError("ORDER BY names no key")
 		default:
 			return nil
 		}

@@ -6,33 +6,33 @@ import (
 	"reckon/graph"
 )
 
-// constraint parses the operand of FILTER, HAVING and ORDER BY: ( ), a function, or EXISTS.
-func (p *parser) constraint() (expr, error) {
+// parseConstraint parses the operand of FILTER, HAVING and ORDER BY: ( ), a function, or EXISTS.
+func (p *parser) parseConstraint() (expr, error) {
 	if p.takeSymbol("(") {
-		e, err := p.expression()
+		e, err := p.parseExpression()
 		if err != nil {
 			return nil, err
 		}
 		return e, p.expect(")")
 	}
-	return p.primary()
+	return p.parsePrimary()
 }
 
-func (p *parser) expression() (expr, error) {
+func (p *parser) parseExpression() (expr, error) {
 	if err := p.enterGroup(); err != nil {
 		return nil, err
 	}
 	defer func() { p.depth-- }()
-	return p.binary(0)
+	return p.parseBinary(0)
 }
 
-// levels are the operators by precedence, the weakest first.
-var levels = [][]string{{"||"}, {"&&"}, {"=", "!=", "<", ">", "<=", ">="}, {"+", "-"}, {"*", "/"}}
+// precedence are the operators by precedence, the weakest first.
+var precedence = [][]string{{"||"}, {"&&"}, {"=", "!=", "<", ">", "<=", ">="}, {"+", "-"}, {"*", "/"}}
 
-func (p *parser) operator(level int) string {
-	if p.tok().kind == symbol {
-		for _, o := range levels[level] {
-			if p.tok().text == o {
+func (p *parser) parseOperator(level int) string {
+	if p.current().kind == symbol {
+		for _, o := range precedence[level] {
+			if p.current().text == o {
 				return o
 			}
 		}
@@ -40,22 +40,22 @@ func (p *parser) operator(level int) string {
 	return ""
 }
 
-func (p *parser) binary(level int) (expr, error) {
-	if level == len(levels) {
-		return p.unary()
+func (p *parser) parseBinary(level int) (expr, error) {
+	if level == len(precedence) {
+		return p.parseUnary()
 	}
-	left, err := p.binary(level + 1)
+	left, err := p.parseBinary(level + 1)
 	for n := 0; err == nil; n++ {
 		if n > 1000 {
-			return nil, p.fail("more than 1000 operators in sequence")
+			return nil, p.syntaxError("more than 1000 operators in sequence")
 		}
-		o := p.operator(level)
+		o := p.parseOperator(level)
 		if o == "" {
 			break
 		}
 		p.at++
 		var right expr
-		if right, err = p.binary(level + 1); err == nil {
+		if right, err = p.parseBinary(level + 1); err == nil {
 			left = &operation{o, left, right}
 		}
 		if level == 2 { // comparisons do not chain
@@ -68,14 +68,14 @@ func (p *parser) binary(level int) (expr, error) {
 			p.at++
 		}
 		if p.takeWord("IN") {
-			list, err := p.arguments()
+			list, err := p.parseArguments()
 			return &inList{left, list, not}, err
 		}
 	}
 	return left, err
 }
 
-func (p *parser) unary() (expr, error) {
+func (p *parser) parseUnary() (expr, error) {
 	for _, o := range []string{"!", "-", "+"} {
 		if p.isSymbol(o) {
 			if err := p.enterGroup(); err != nil {
@@ -83,14 +83,14 @@ func (p *parser) unary() (expr, error) {
 			}
 			defer func() { p.depth-- }()
 			p.at++
-			e, err := p.unary()
+			e, err := p.parseUnary()
 			return &negation{o, e}, err
 		}
 	}
-	return p.primary()
+	return p.parsePrimary()
 }
 
-func (p *parser) arguments() ([]expr, error) {
+func (p *parser) parseArguments() ([]expr, error) {
 	if err := p.expect("("); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (p *parser) arguments() ([]expr, error) {
 				return nil, err
 			}
 		}
-		e, err := p.expression()
+		e, err := p.parseExpression()
 		if err != nil {
 			return nil, err
 		}
@@ -110,12 +110,12 @@ func (p *parser) arguments() ([]expr, error) {
 	return out, nil
 }
 
-func (p *parser) primary() (expr, error) {
-	t := p.tok()
+func (p *parser) parsePrimary() (expr, error) {
+	t := p.current()
 	switch {
 	case p.isSymbol("("):
 		p.at++
-		e, err := p.expression()
+		e, err := p.parseExpression()
 		if err != nil {
 			return nil, err
 		}
@@ -124,90 +124,90 @@ func (p *parser) primary() (expr, error) {
 		p.at++
 		return varExpr(p.vars.indexOf(t.text)), nil
 	case p.isIRI():
-		iri, err := p.iri()
+		iri, err := p.parseIRI()
 		if err != nil || !p.isSymbol("(") {
 			return constant{graph.Node(iri)}, err
 		}
 		cast, ok := strings.CutPrefix(iri, graph.XSD)
-		if !ok || casts[cast] == nil {
-			return nil, p.unsupported("the function <" + iri + ">")
+		if !ok || castFunctions[cast] == nil {
+			return nil, p.unsupportedError("the function <" + iri + ">")
 		}
-		return p.call(cast, casts[cast], 1, 1)
+		return p.parseCall(cast, castFunctions[cast], 1, 1)
 	}
-	if term, ok, err := p.literal(); ok || err != nil {
+	if term, ok, err := p.parseLiteral(); ok || err != nil {
 		return constant{term}, err
 	}
 	if t.kind != word {
-		return nil, p.fail("an expression is expected, not %s", p.tokenText())
+		return nil, p.syntaxError("an expression is expected, not %s", p.tokenText())
 	}
-	return p.function(strings.ToUpper(t.text))
+	return p.parseFunction(strings.ToUpper(t.text))
 }
 
-func (p *parser) function(name string) (expr, error) {
+func (p *parser) parseFunction(name string) (expr, error) {
 	switch name {
 	case "EXISTS", "NOT":
 		if name == "NOT" {
 			p.at++
 			if !p.isWord("EXISTS") {
-				return nil, p.fail("NOT needs EXISTS")
+				return nil, p.syntaxError("NOT needs EXISTS")
 			}
 		}
 		p.at++
 		inner := p.collecting
 		p.collecting = nil
-		n, err := p.group()
+		n, err := p.parseGroup()
 		p.collecting = inner
 		return &exists{n, name == "NOT", p.vars.newHidden()}, err
 	case "COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT":
-		return p.aggregate(name)
+		return p.parseAggregate(name)
 	case "IF":
 		p.at++
-		args, err := p.arguments()
+		args, err := p.parseArguments()
 		if err == nil && len(args) != 3 {
-			err = p.fail("IF takes three arguments")
+			err = p.syntaxError("IF takes three arguments")
 		}
 		return &choice{args}, err
 	case "COALESCE":
 		p.at++
-		args, err := p.arguments()
+		args, err := p.parseArguments()
 		return &coalesce{args}, err
 	case "BOUND":
 		p.at++
-		args, err := p.arguments()
+		args, err := p.parseArguments()
 		if err == nil && len(args) == 1 {
 			if v, ok := args[0].(varExpr); ok {
 				return boundExpr(v), nil
 			}
 		}
 		if err == nil {
-			err = p.fail("BOUND takes one variable")
+			err = p.syntaxError("BOUND takes one variable")
 		}
 		return nil, err
 	}
 	if own, ok := ownFunctions[name]; ok {
 		p.at++
-		args, err := p.arguments()
+		args, err := p.parseArguments()
 		if err == nil && len(args) > own.most {
-			err = p.fail("%s does not take %d arguments", name, len(args))
+			err = p.syntaxError("%s does not take %d arguments", name, len(args))
 		}
 		return &ownCall{args, own.call}, err
 	}
 	if name == "IRI" || name == "URI" {
 		p.at++
-		return p.call(name, toIRI(p.base), 1, 1)
+		return p.parseCall(name, iriFunction(p.base), 1, 1)
 	}
-	f, ok := functions()[name]
+	f, ok := builtinFunctions()[name]
 	if !ok {
-		return nil, p.unsupported(name)
+		return nil, p.unsupportedError(name)
 	}
 	p.at++
-	return p.call(name, f.call, f.least, f.most)
+	return p.parseCall(name, f.call, f.least, f.most)
 }
 
-func (p *parser) call(name string, f func([]graph.Term) (graph.Term, error), least, most int) (expr, error) {
-	args, err := p.arguments()
+func (p *parser) parseCall(name string, f func([]graph.Term) (graph.Term, error), least, most int) (expr, error) {
+	args, err := p.parseArguments()
 	if err == nil && (len(args) < least || most >= 0 && len(args) > most) {
-		err = p.fail("%s does not take %d arguments", name, len(args))
+		err = p.syntaxError("%s does not take %d arguments", name, len(args))
 	}
 	if err == nil && (name == "REGEX" || name == "REPLACE") {
 		return &pattern{args: args, replaces: name == "REPLACE"}, nil
@@ -215,9 +215,9 @@ func (p *parser) call(name string, f func([]graph.Term) (graph.Term, error), lea
 	return &call{args, f}, err
 }
 
-func (p *parser) aggregate(name string) (expr, error) {
+func (p *parser) parseAggregate(name string) (expr, error) {
 	if p.collecting == nil {
-		return nil, p.fail("aggregate %s outside of a group: write it in SELECT, HAVING or ORDER BY", name)
+		return nil, p.syntaxError("aggregate %s outside of a group: write it in SELECT, HAVING or ORDER BY", name)
 	}
 	p.at++
 	if err := p.expect("("); err != nil {
@@ -230,15 +230,15 @@ func (p *parser) aggregate(name string) (expr, error) {
 	defer func() { p.collecting = into }()
 	if name != "COUNT" || !p.takeSymbol("*") {
 		var err error
-		if a.e, err = p.expression(); err != nil {
+		if a.e, err = p.parseExpression(); err != nil {
 			return nil, err
 		}
 	}
 	if name == "GROUP_CONCAT" && p.takeSymbol(";") {
-		if !p.takeWord("SEPARATOR") || p.expect("=") != nil || p.tok().kind != quoted {
-			return nil, p.fail("GROUP_CONCAT takes ; SEPARATOR = \"text\"")
+		if !p.takeWord("SEPARATOR") || p.expect("=") != nil || p.current().kind != quoted {
+			return nil, p.syntaxError("GROUP_CONCAT takes ; SEPARATOR = \"text\"")
 		}
-		a.separator = p.tok().text
+		a.separator = p.current().text
 		p.at++
 	}
 	*into = append(*into, a)

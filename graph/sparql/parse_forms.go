@@ -2,17 +2,17 @@ package sparql
 
 import "reckon/graph"
 
-// queryBody parses sources, pattern and modifiers for the forms other than SELECT.
-func (p *parser) queryBody(q *Query, needsPattern bool) error {
+// parseQueryBody parses sources, pattern and modifiers for the forms other than SELECT.
+func (p *parser) parseQueryBody(q *Query, needsPattern bool) error {
 	q.sel = selectNode{limit: -1, star: true, where: unit{}}
 	outer := p.collecting
 	defer func() { p.collecting = outer }()
 	p.collecting = &q.sel.aggregates
-	if err := p.sources(q); err != nil {
+	if err := p.parseSources(q); err != nil {
 		return err
 	}
 	if needsPattern || p.isWord("WHERE") || p.isSymbol("{") {
-		if err := p.whereClause(&q.sel); err != nil {
+		if err := p.parseWhere(&q.sel); err != nil {
 			return err
 		}
 	}
@@ -28,14 +28,14 @@ func (p *parser) queryBody(q *Query, needsPattern bool) error {
 	return nil
 }
 
-// sources reads FROM and FROM NAMED.
-func (p *parser) sources(q *Query) error {
+// parseSources reads FROM and FROM NAMED.
+func (p *parser) parseSources(q *Query) error {
 	for p.takeWord("FROM") {
 		to := &q.from
 		if p.takeWord("NAMED") {
 			to = &q.fromNamed
 		}
-		iri, err := p.iri()
+		iri, err := p.parseIRI()
 		if err != nil {
 			return err
 		}
@@ -44,30 +44,30 @@ func (p *parser) sources(q *Query) error {
 	return nil
 }
 
-// construct reads a template and a pattern, or with CONSTRUCT WHERE one for both.
-func (p *parser) construct(q *Query) (err error) {
+// parseConstruct reads a template and a pattern, or with CONSTRUCT WHERE one for both.
+func (p *parser) parseConstruct(q *Query) (err error) {
 	if p.isSymbol("{") {
-		if q.template, err = p.template(); err != nil {
+		if q.template, err = p.parseTemplate(); err != nil {
 			return err
 		}
-		return p.queryBody(q, true)
+		return p.parseQueryBody(q, true)
 	}
-	if err := p.sources(q); err != nil {
+	if err := p.parseSources(q); err != nil {
 		return err
 	}
 	if !p.takeWord("WHERE") {
-		return p.fail("CONSTRUCT needs a template in { } or WHERE, not %s", p.tokenText())
+		return p.syntaxError("CONSTRUCT needs a template in { } or WHERE, not %s", p.tokenText())
 	}
 	start := p.at
-	if q.template, err = p.template(); err != nil {
+	if q.template, err = p.parseTemplate(); err != nil {
 		return err
 	}
 	p.at = start
-	return p.queryBody(q, true)
+	return p.parseQueryBody(q, true)
 }
 
-// template reads { statements }; its blank nodes are its own.
-func (p *parser) template() (out []triple, err error) {
+// parseTemplate reads { statements }; its blank nodes are its own.
+func (p *parser) parseTemplate() (out []triple, err error) {
 	blanks := p.blanks
 	p.blanks, p.isData = map[string]int{}, true
 	defer func() { p.blanks, p.isData = blanks, false }()
@@ -75,19 +75,19 @@ func (p *parser) template() (out []triple, err error) {
 		return nil, err
 	}
 	for !p.takeSymbol("}") {
-		part, err := p.triples()
+		part, err := p.parseTriples()
 		if err != nil {
 			return nil, err
 		}
 		if out = append(out, part...); !p.takeSymbol(".") && !p.isSymbol("}") {
-			return nil, p.fail("\".\" or \"}\" is expected, not %s", p.tokenText())
+			return nil, p.syntaxError("\".\" or \"}\" is expected, not %s", p.tokenText())
 		}
 	}
 	return out, nil
 }
 
-func (p *parser) describe(q *Query) error {
-	for p.tok().kind == variable || p.isIRI() {
+func (p *parser) parseDescribe(q *Query) error {
+	for p.current().kind == variable || p.isIRI() {
 		s, err := p.parseSlot(false)
 		if err != nil {
 			return err
@@ -96,9 +96,9 @@ func (p *parser) describe(q *Query) error {
 	}
 	isAll := len(q.resources) == 0
 	if isAll && !p.takeSymbol("*") {
-		return p.fail("DESCRIBE needs an IRI, a variable or *, not %s", p.tokenText())
+		return p.syntaxError("DESCRIBE needs an IRI, a variable or *, not %s", p.tokenText())
 	}
-	if err := p.queryBody(q, isAll); err != nil {
+	if err := p.parseQueryBody(q, isAll); err != nil {
 		return err
 	}
 	if isAll {

@@ -4,17 +4,17 @@ import (
 	"reckon/graph"
 )
 
-// group reads { ... } with its filters.
-func (p *parser) group() (node, error) {
-	whole, filters, err := p.open()
+// parseGroup reads { ... } with its filters.
+func (p *parser) parseGroup() (node, error) {
+	whole, filters, err := p.parseGroupParts()
 	for _, c := range filters {
 		whole = pushFilter(whole, c)
 	}
 	return whole, err
 }
 
-// open reads { ... } and returns its filters separately.
-func (p *parser) open() (whole node, filters []expr, err error) {
+// parseGroupParts reads { ... } and returns its filters separately.
+func (p *parser) parseGroupParts() (whole node, filters []expr, err error) {
 	if err := p.enterGroup(); err != nil {
 		return nil, nil, err
 	}
@@ -24,18 +24,18 @@ func (p *parser) open() (whole node, filters []expr, err error) {
 	}
 	if p.isWord("SELECT") {
 		s := &selectNode{}
-		if err := p.selectQuery(s, nil); err != nil {
+		if err := p.parseSelect(s, nil); err != nil {
 			return nil, nil, err
 		}
 		return s, nil, p.expect("}")
 	}
 	whole = unit{}
 	for !p.takeSymbol("}") {
-		if p.tok().kind == end {
-			return nil, nil, p.fail("a group has no end; } is missing")
+		if p.current().kind == end {
+			return nil, nil, p.syntaxError("a group has no end; } is missing")
 		}
 		if p.takeWord("FILTER") {
-			e, err := p.constraint()
+			e, err := p.parseConstraint()
 			if err != nil {
 				return nil, nil, err
 			}
@@ -63,40 +63,40 @@ func joinNodes(left, right node) node {
 func (p *parser) parseElement(before node) (node, error) {
 	switch {
 	case p.takeWord("OPTIONAL"):
-		right, filters, err := p.open() // its filters apply to both sides
+		right, filters, err := p.parseGroupParts() // its filters apply to both sides
 		return &leftJoin{before, right, filters, p.vars.newHidden()}, err
 	case p.isSymbol("{"):
-		n, err := p.alternatives()
+		n, err := p.parseAlternatives()
 		return joinNodes(before, n), err
 	case p.takeWord("GRAPH"):
 		s, err := p.parseSlot(false)
 		if err != nil {
 			return nil, err
 		}
-		inner, err := p.group()
+		inner, err := p.parseGroup()
 		return joinNodes(before, &graphNode{s, inner}), err
 	case p.takeWord("BIND"):
 		if !p.isSymbol("(") {
-			return nil, p.fail("BIND takes (expression AS ?name)")
+			return nil, p.syntaxError("BIND takes (expression AS ?name)")
 		}
-		c, err := p.projection()
+		c, err := p.parseProjection()
 		if err != nil {
 			return nil, err
 		}
 		if scopeOf(before)[c.v] {
-			return nil, p.fail("BIND gives ?%s another value; it is bound before", p.vars.names[c.v])
+			return nil, p.syntaxError("BIND gives ?%s another value; it is bound before", p.vars.names[c.v])
 		}
 		return &extend{before, c.v, c.e}, nil
 	case p.takeWord("VALUES"):
-		v, err := p.valuesBlock()
+		v, err := p.parseValues()
 		return joinNodes(before, v), err
 	case p.takeWord("MINUS"):
-		right, err := p.group()
+		right, err := p.parseGroup()
 		return &minus{before, right}, err
 	case p.isWord("SERVICE"):
-		return nil, p.unsupported("SERVICE")
+		return nil, p.unsupportedError("SERVICE")
 	}
-	triples, err := p.triples()
+	triples, err := p.parseTriples()
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +111,11 @@ func (p *parser) parseElement(before node) (node, error) {
 	return joinNodes(before, &bgp{triples}), nil
 }
 
-func (p *parser) alternatives() (node, error) {
-	left, err := p.group()
+func (p *parser) parseAlternatives() (node, error) {
+	left, err := p.parseGroup()
 	for err == nil && p.takeWord("UNION") {
 		var right node
-		if right, err = p.group(); err == nil {
+		if right, err = p.parseGroup(); err == nil {
 			left = &union{left, right}
 		}
 	}
@@ -124,16 +124,16 @@ func (p *parser) alternatives() (node, error) {
 
 // parseSlot reads a term or a variable.
 func (p *parser) parseSlot(predicate bool) (slot, error) {
-	t := p.tok()
+	t := p.current()
 	switch {
 	case t.kind == variable:
 		p.at++
 		return slot{v: p.vars.indexOf(t.text)}, nil
 	case p.isIRI():
-		iri, err := p.iri()
+		iri, err := p.parseIRI()
 		return slot{term: graph.Node(iri)}, err
 	case predicate:
-		return slot{}, p.fail("a predicate is an IRI or a variable, not %s", p.tokenText())
+		return slot{}, p.syntaxError("a predicate is an IRI or a variable, not %s", p.tokenText())
 	case t.kind == blank:
 		p.at++
 		v, ok := p.blanks[t.text]
@@ -143,28 +143,28 @@ func (p *parser) parseSlot(predicate bool) (slot, error) {
 		}
 		return slot{v: v}, nil
 	}
-	term, ok, err := p.literal()
+	term, ok, err := p.parseLiteral()
 	if !ok && err == nil {
-		err = p.fail("a term or a variable is expected, not %s", p.tokenText())
+		err = p.syntaxError("a term or a variable is expected, not %s", p.tokenText())
 	}
 	return slot{term: term}, err
 }
 
-// triples reads the statements about one subject.
-func (p *parser) triples() ([]triple, error) {
+// parseTriples reads the statements about one subject.
+func (p *parser) parseTriples() ([]triple, error) {
 	var out []triple
-	s, bracket, err := p.object(&out)
+	s, bracket, err := p.parseObject(&out)
 	if err != nil {
 		return nil, err
 	}
 	if bracket && (p.isSymbol(".") || p.isSymbol("}")) {
 		return out, nil
 	}
-	return out, p.properties(s, &out)
+	return out, p.parseProperties(s, &out)
 }
 
-// object reads a term, a variable, [ ] or ( ).
-func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
+// parseObject reads a term, a variable, [ ] or ( ).
+func (p *parser) parseObject(out *[]triple) (s slot, bracket bool, err error) {
 	switch {
 	case p.takeSymbol("["):
 		s = slot{v: p.vars.newHidden()}
@@ -175,19 +175,19 @@ func (p *parser) object(out *[]triple) (s slot, bracket bool, err error) {
 			return s, true, err
 		}
 		defer func() { p.depth-- }()
-		if err := p.properties(s, out); err != nil {
+		if err := p.parseProperties(s, out); err != nil {
 			return s, true, err
 		}
 		return s, true, p.expect("]")
 	case p.isSymbol("("):
-		return p.list(out)
+		return p.parseList(out)
 	}
 	s, err = p.parseSlot(false)
 	return s, false, err
 }
 
-// list reads ( ... ) as statements of rdf:first and rdf:rest.
-func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
+// parseList reads ( ... ) as statements of rdf:first and rdf:rest.
+func (p *parser) parseList(out *[]triple) (head slot, bracket bool, err error) {
 	if err := p.enterGroup(); err != nil {
 		return head, false, err
 	}
@@ -199,7 +199,7 @@ func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
 	}
 	head = slot{v: p.vars.newHidden()}
 	for cell := head; ; {
-		o, _, err := p.object(out)
+		o, _, err := p.parseObject(out)
 		if err != nil {
 			return head, true, err
 		}
@@ -217,18 +217,18 @@ func (p *parser) list(out *[]triple) (head slot, bracket bool, err error) {
 	}
 }
 
-func (p *parser) properties(s slot, out *[]triple) error {
+func (p *parser) parseProperties(s slot, out *[]triple) error {
 	for {
-		by, err := p.verb()
+		by, err := p.parseVerb()
 		if err != nil {
 			return err
 		}
 		for {
-			o, _, err := p.object(out)
+			o, _, err := p.parseObject(out)
 			if err != nil {
 				return err
 			}
-			p.pathTriples(s, by, o, out)
+			p.expandPath(s, by, o, out)
 			if !p.takeSymbol(",") {
 				break
 			}
@@ -244,8 +244,8 @@ func (p *parser) properties(s slot, out *[]triple) error {
 	}
 }
 
-// pathTriples writes a path as triples with variables between, as far as it is a sequence.
-func (p *parser) pathTriples(s slot, by verb, o slot, out *[]triple) {
+// expandPath writes a path as triples with variables between, as far as it is a sequence.
+func (p *parser) expandPath(s slot, by verb, o slot, out *[]triple) {
 	way := by.path
 	switch {
 	case way == nil:
@@ -253,11 +253,11 @@ func (p *parser) pathTriples(s slot, by verb, o slot, out *[]triple) {
 	case way.op == 'p':
 		*out = append(*out, triple{s: s, p: slot{term: way.predicate}, o: o})
 	case way.op == '^':
-		p.pathTriples(o, verb{path: way.left}, s, out)
+		p.expandPath(o, verb{path: way.left}, s, out)
 	case way.op == '/':
 		middle := slot{v: p.vars.newHidden()}
-		p.pathTriples(s, verb{path: way.left}, middle, out)
-		p.pathTriples(middle, verb{path: way.right}, o, out)
+		p.expandPath(s, verb{path: way.left}, middle, out)
+		p.expandPath(middle, verb{path: way.right}, o, out)
 	default:
 		*out = append(*out, triple{s: s, o: o, path: way})
 	}
@@ -266,16 +266,16 @@ func (p *parser) pathTriples(s slot, by verb, o slot, out *[]triple) {
 // maxValues is the maximum number of rows of a VALUES.
 const maxValues = 10_000
 
-func (p *parser) valuesBlock() (*values, error) {
+func (p *parser) parseValues() (*values, error) {
 	v := &values{}
-	single := p.tok().kind == variable
+	single := p.current().kind == variable
 	if !single {
 		if err := p.expect("("); err != nil {
 			return nil, err
 		}
 	}
-	for p.tok().kind == variable {
-		v.vars = append(v.vars, p.vars.indexOf(p.tok().text))
+	for p.current().kind == variable {
+		v.vars = append(v.vars, p.vars.indexOf(p.current().text))
 		if p.at++; single {
 			break
 		}
@@ -304,12 +304,12 @@ func (p *parser) valuesBlock() (*values, error) {
 				return nil, err
 			}
 			if s.isVar() {
-				return nil, p.fail("VALUES takes terms, not variables")
+				return nil, p.syntaxError("VALUES takes terms, not variables")
 			}
 			row[i] = s.term
 		}
 		if v.rows = append(v.rows, row); len(v.rows) > maxValues {
-			return nil, p.fail("VALUES has more than %d rows", maxValues)
+			return nil, p.syntaxError("VALUES has more than %d rows", maxValues)
 		}
 		if !single {
 			if err := p.expect(")"); err != nil {

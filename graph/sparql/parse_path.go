@@ -8,23 +8,23 @@ type verb struct {
 	path *path
 }
 
-func (p *parser) verb() (verb, error) {
-	if p.tok().kind == variable {
+func (p *parser) parseVerb() (verb, error) {
+	if p.current().kind == variable {
 		s, err := p.parseSlot(true)
 		if err == nil && (p.isSymbol("*") || p.isSymbol("+") || p.isSymbol("/") || p.isSymbol("|")) {
-			err = p.fail("a path must not contain a variable")
+			err = p.syntaxError("a path must not contain a variable")
 		}
 		return verb{p: s}, err
 	}
-	way, err := p.path()
+	way, err := p.parsePath()
 	if err == nil && p.isData && way.op != 'p' {
-		err = p.fail("data and templates hold no paths")
+		err = p.syntaxError("data and templates hold no paths")
 	}
 	return verb{path: way}, err
 }
 
-// path reads alternatives of sequences.
-func (p *parser) path() (*path, error) {
+// parsePath reads alternatives of sequences.
+func (p *parser) parsePath() (*path, error) {
 	if err := p.enterGroup(); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (p *parser) parsePathChain(op byte, part func() (*path, error)) (*path, err
 	left, err := part()
 	for n := 0; err == nil && p.takeSymbol(string(op)); n++ {
 		if n > maxSteps {
-			return nil, p.fail("a path has more than %d steps", maxSteps)
+			return nil, p.syntaxError("a path has more than %d steps", maxSteps)
 		}
 		var right *path
 		if right, err = part(); err == nil {
@@ -56,20 +56,20 @@ func (p *parser) parsePathStep() (*path, error) {
 	var err error
 	switch {
 	case p.takeSymbol("!"):
-		out, err = p.negatedSet()
+		out, err = p.parseNegatedSet()
 	case p.takeSymbol("("):
-		if out, err = p.path(); err == nil {
+		if out, err = p.parsePath(); err == nil {
 			err = p.expect(")")
 		}
 	default:
 		out = &path{op: 'p'}
-		out.predicate, err = p.predicate()
+		out.predicate, err = p.parsePredicate()
 	}
 	if err != nil {
 		return nil, err
 	}
 	if p.isSymbol("*") || p.isSymbol("+") || p.isSymbol("?") {
-		out = &path{op: p.tok().text[0], left: out}
+		out = &path{op: p.current().text[0], left: out}
 		p.at++
 	}
 	if isBack {
@@ -78,24 +78,24 @@ func (p *parser) parsePathStep() (*path, error) {
 	return out, nil
 }
 
-func (p *parser) predicate() (graph.Term, error) {
+func (p *parser) parsePredicate() (graph.Term, error) {
 	if p.isWord("a") {
 		p.at++
 		return graph.Node(graph.RDFType), nil
 	}
 	s, err := p.parseSlot(true)
 	if err == nil && s.isVar() {
-		err = p.fail("a path must not contain a variable")
+		err = p.syntaxError("a path must not contain a variable")
 	}
 	return s.term, err
 }
 
-// negatedSet parses the part after a "!": one predicate, or several in ( ).
-func (p *parser) negatedSet() (*path, error) {
+// parseNegatedSet parses the part after a "!": one predicate, or several in ( ).
+func (p *parser) parseNegatedSet() (*path, error) {
 	out := &path{op: '!'}
 	one := func() error {
 		isBack := p.takeSymbol("^")
-		t, err := p.predicate()
+		t, err := p.parsePredicate()
 		if isBack {
 			out.notBack, out.isBackward = append(out.notBack, t), true
 		} else {

@@ -20,12 +20,12 @@ func ParseUpdate(text string) (Update, error) {
 	}
 	var out Update
 	for {
-		if err := p.prologue(); err != nil {
+		if err := p.parsePrologue(); err != nil {
 			return nil, err
 		}
-		if p.tok().kind == end {
+		if p.current().kind == end {
 			if len(out) == 0 {
-				return nil, p.fail("the update is empty")
+				return nil, p.syntaxError("the update is empty")
 			}
 			return out, nil
 		}
@@ -34,10 +34,10 @@ func ParseUpdate(text string) (Update, error) {
 			return nil, err
 		}
 		if out = append(out, op); len(out) > maxOperations {
-			return nil, p.fail("the update has more than %d operations", maxOperations)
+			return nil, p.syntaxError("the update has more than %d operations", maxOperations)
 		}
-		if !p.takeSymbol(";") && p.tok().kind != end && !p.isWord("DROP") {
-			return nil, p.fail("; is expected, not %s", p.tokenText())
+		if !p.takeSymbol(";") && p.current().kind != end && !p.isWord("DROP") {
+			return nil, p.syntaxError("; is expected, not %s", p.tokenText())
 		}
 	}
 }
@@ -47,25 +47,25 @@ func (p *parser) parseOperation() (op Operation, err error) {
 	case p.takeWord("DROP"):
 		op.Silent = p.takeWord("SILENT")
 		if !p.takeWord("GRAPH") {
-			return op, p.unsupported("DROP " + strings.ToUpper(p.tok().text))
+			return op, p.unsupportedError("DROP " + strings.ToUpper(p.current().text))
 		}
-		op.Drop, err = p.iri()
+		op.Drop, err = p.parseIRI()
 	case p.isWord("INSERT") && strings.EqualFold(p.peek().text, "DATA"):
 		p.at += 2
-		op.Insert, err = p.data(false)
+		op.Insert, err = p.parseData(false)
 	case p.isWord("DELETE") && strings.EqualFold(p.peek().text, "DATA"):
 		p.at += 2
-		op.Delete, err = p.data(true)
-	case p.tok().kind == word:
-		err = p.unsupported(strings.ToUpper(p.tok().text))
+		op.Delete, err = p.parseData(true)
+	case p.current().kind == word:
+		err = p.unsupportedError(strings.ToUpper(p.current().text))
 	default:
-		err = p.fail("DROP GRAPH, INSERT DATA or DELETE DATA is expected, not %s", p.tokenText())
+		err = p.syntaxError("DROP GRAPH, INSERT DATA or DELETE DATA is expected, not %s", p.tokenText())
 	}
 	return op, err
 }
 
-// data reads { ... } with quads; without GRAPH they are in no named graph.
-func (p *parser) data(noBlanks bool) (out []graph.Quad, err error) {
+// parseData reads { ... } with quads; without GRAPH they are in no named graph.
+func (p *parser) parseData(noBlanks bool) (out []graph.Quad, err error) {
 	p.isData = true
 	defer func() { p.isData = false }()
 	if err := p.expect("{"); err != nil {
@@ -73,7 +73,7 @@ func (p *parser) data(noBlanks bool) (out []graph.Quad, err error) {
 	}
 	for !p.takeSymbol("}") {
 		if p.takeWord("GRAPH") {
-			iri, err := p.iri()
+			iri, err := p.parseIRI()
 			if err != nil {
 				return nil, err
 			}
@@ -81,38 +81,38 @@ func (p *parser) data(noBlanks bool) (out []graph.Quad, err error) {
 				return nil, err
 			}
 			for !p.takeSymbol("}") {
-				if out, err = p.dataTriples(out, graph.Node(iri), noBlanks); err != nil {
+				if out, err = p.parseDataTriples(out, graph.Node(iri), noBlanks); err != nil {
 					return nil, err
 				}
 			}
 			p.takeSymbol(".")
 			continue
 		}
-		if out, err = p.dataTriples(out, graph.Term{}, noBlanks); err != nil {
+		if out, err = p.parseDataTriples(out, graph.Term{}, noBlanks); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (p *parser) dataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]graph.Quad, error) {
-	list, err := p.triples()
+func (p *parser) parseDataTriples(out []graph.Quad, g graph.Term, noBlanks bool) ([]graph.Quad, error) {
+	list, err := p.parseTriples()
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range list {
 		q := graph.Quad{S: p.groundTerm(t.s), P: p.groundTerm(t.p), O: p.groundTerm(t.o), G: g}
 		if t.path != nil || q.S.IsZero() || q.P.IsZero() || q.O.IsZero() {
-			return nil, p.fail("data holds no variables and no paths")
+			return nil, p.syntaxError("data holds no variables and no paths")
 		}
 		if noBlanks && (q.S.Kind == graph.Blank || q.O.Kind == graph.Blank) {
-			return nil, p.fail("DELETE DATA names no blank nodes")
+			return nil, p.syntaxError("DELETE DATA names no blank nodes")
 		}
 		if err := q.Check(0); err != nil {
-			return nil, p.fail("%v", err)
+			return nil, p.syntaxError("%v", err)
 		}
 		if out = append(out, q); len(out) > maxData {
-			return nil, p.fail("the data has more than %d statements", maxData)
+			return nil, p.syntaxError("the data has more than %d statements", maxData)
 		}
 	}
 	p.takeSymbol(".")

@@ -26,15 +26,15 @@ type path struct {
 	forwards, isBackward bool // of '!'
 }
 
-// numbered returns a copy with the ids of the predicates in the data.
-func (p *path) numbered(e *eval) (*path, error) {
+// withIDs returns a copy with the ids of the predicates in the data.
+func (p *path) withIDs(e *eval) (*path, error) {
 	if p == nil {
 		return nil, nil
 	}
 	var err error
 	ids := func(terms []graph.Term) (out []ID) {
 		for _, t := range terms {
-			id, failed := e.canonical(e.intern(t))
+			id, failed := e.dataID(e.localID(t))
 			if failed != nil {
 				err = failed
 			}
@@ -48,26 +48,26 @@ func (p *path) numbered(e *eval) (*path, error) {
 	}
 	out.notIDs, out.notBackIDs = ids(p.not), ids(p.notBack)
 	var err1, err2 error
-	out.left, err1 = p.left.numbered(e)
-	out.right, err2 = p.right.numbered(e)
+	out.left, err1 = p.left.withIDs(e)
+	out.right, err2 = p.right.withIDs(e)
 	return &out, cmp.Or(err, err1, err2)
 }
 
-// pairs appends the ends of the path as S and O; s and o are fixed ends or 0.
-func (p *path) pairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+// appendPairs appends the ends of the path as S and O; s and o are fixed ends or 0.
+func (p *path) appendPairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	switch p.op {
 	case 'p':
-		return e.match(found, s, p.id, o)
+		return e.matchQuads(found, s, p.id, o)
 	case '^':
 		return p.left.backwards(e, found, s, o)
 	case '/':
 		return p.sequence(e, found, s, o)
 	case '|':
-		found, err := p.left.pairs(e, found, s, o)
+		found, err := p.left.appendPairs(e, found, s, o)
 		if err != nil {
 			return nil, err
 		}
-		return p.right.pairs(e, found, s, o)
+		return p.right.appendPairs(e, found, s, o)
 	case '!':
 		return p.negated(e, found, s, o)
 	}
@@ -76,7 +76,7 @@ func (p *path) pairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 
 func (p *path) backwards(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	from := len(found)
-	found, err := p.pairs(e, found, o, s)
+	found, err := p.appendPairs(e, found, o, s)
 	for i := from; i < len(found); i++ {
 		found[i].S, found[i].O = found[i].O, found[i].S
 	}
@@ -90,16 +90,16 @@ func (p *path) sequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	if isBack {
 		first, next, from, to = p.right, p.left, 0, o
 	}
-	half, err := first.pairs(e, nil, from, to)
+	half, err := first.appendPairs(e, nil, from, to)
 	if err != nil {
 		return nil, err
 	}
 	var rest []Quad
 	for _, q := range half {
 		if isBack {
-			rest, err = next.pairs(e, rest[:0], 0, q.S)
+			rest, err = next.appendPairs(e, rest[:0], 0, q.S)
 		} else {
-			rest, err = next.pairs(e, rest[:0], q.O, o)
+			rest, err = next.appendPairs(e, rest[:0], q.O, o)
 		}
 		if err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func (p *path) sequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 
 func (p *path) negated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	pick := func(not []ID, s, o ID, isBack bool) error {
-		all, err := e.match(nil, s, 0, o)
+		all, err := e.matchQuads(nil, s, 0, o)
 		for _, q := range all {
 			if slices.Contains(not, q.P) {
 				continue
@@ -188,9 +188,9 @@ func (p *path) reachableFrom(e *eval, start ID, isBack bool) (out []ID, err erro
 	var found []Quad
 	for queue := []ID{start}; len(queue) > 0; queue = queue[1:] {
 		if isBack {
-			found, err = p.left.pairs(e, found[:0], 0, queue[0])
+			found, err = p.left.appendPairs(e, found[:0], 0, queue[0])
 		} else {
-			found, err = p.left.pairs(e, found[:0], queue[0], 0)
+			found, err = p.left.appendPairs(e, found[:0], queue[0], 0)
 		}
 		if err != nil {
 			return nil, err
@@ -247,7 +247,7 @@ func (e *eval) occurs(id ID) (found bool, err error) {
 
 // nodes returns all subjects and objects of the active graph.
 func (e *eval) nodes() ([]ID, error) {
-	all, err := e.match(nil, 0, 0, 0)
+	all, err := e.matchQuads(nil, 0, 0, 0)
 	if err != nil {
 		return nil, err
 	}

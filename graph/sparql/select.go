@@ -28,7 +28,7 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 	e.solution = slices.Clone(t.may)
 	for _, c := range n.project {
 		if c.e != nil {
-			if t, err = e.assign(t, c.v, c.e); err != nil {
+			if t, err = e.assignColumn(t, c.v, c.e); err != nil {
 				return nil, err
 			}
 		}
@@ -67,7 +67,7 @@ func (n *selectNode) columns(e *eval, t *table) (*table, error) {
 	}
 	seen := map[string]bool{}
 	if n.distinct {
-		if err := e.unify(t, list); err != nil {
+		if err := e.unifyColumns(t, list); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +86,7 @@ func (n *selectNode) columns(e *eval, t *table) (*table, error) {
 			}
 			seen[string(key)] = true
 		}
-		if err := e.add(out, row); err != nil {
+		if err := e.addRow(out, row); err != nil {
 			return nil, err
 		}
 	}
@@ -97,7 +97,7 @@ func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 	keys := make([][]graph.Term, t.len())
 	cells := make([]graph.Term, t.len()*len(n.order))
 	for _, o := range n.order {
-		if err := e.prepare(t, o.e); err != nil {
+		if err := e.fetchVariables(t, o.e); err != nil {
 			return nil, err
 		}
 	}
@@ -146,13 +146,13 @@ func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
 	var keys []int
 	for _, g := range n.group {
 		if g.e != nil {
-			if t, err = e.assign(t, g.v, g.e); err != nil {
+			if t, err = e.assignColumn(t, g.v, g.e); err != nil {
 				return nil, err
 			}
 		}
 		keys = append(keys, g.v)
 	}
-	if err := e.unify(t, keys); err != nil {
+	if err := e.unifyColumns(t, keys); err != nil {
 		return nil, err
 	}
 	groups := map[string][]int{}
@@ -170,7 +170,7 @@ func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
 	}
 	for _, a := range n.aggregates {
 		if a.e != nil {
-			if err := e.prepare(t, a.e); err != nil {
+			if err := e.fetchVariables(t, a.e); err != nil {
 				return nil, err
 			}
 		}
@@ -185,16 +185,16 @@ func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
 			out.may[k] = true
 		}
 		for _, a := range n.aggregates {
-			v, err := a.value(e, t, rows)
+			v, err := a.compute(e, t, rows)
 			if err != nil && !isTypeError(err) {
 				return nil, err
 			}
 			if err == nil {
-				row[a.v] = e.intern(v)
+				row[a.v] = e.localID(v)
 			}
 			out.may[a.v] = true
 		}
-		if err := e.add(out, row); err != nil {
+		if err := e.addRow(out, row); err != nil {
 			return nil, err
 		}
 	}

@@ -71,8 +71,8 @@ func Read(in io.Reader, kind workload.Kind, job func(*sacct.Job) error, bad func
 	return sc.Err()
 }
 
-// field reads a field of a record. It skips an unreadable field and lists it.
-func field[T any](j *sacct.Job, name, text string, parse func(string) (T, error)) *T {
+// readField reads a field of a record. It skips an unreadable field and lists it.
+func readField[T any](j *sacct.Job, name, text string, parse func(string) (T, error)) *T {
 	if text == "" {
 		return nil
 	}

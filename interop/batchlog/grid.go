@@ -21,7 +21,7 @@ const (
 	univaFields, univaRSS, univaWall                                  = 60, 47, 52 // Univa adds the highest resident memory
 )
 
-// isGrid recognises a record by its number of fields and those that are numbers.
+// isGrid reports whether a record is one of Grid Engine, by the number of its fields and the fields that are numbers.
 func isGrid(f []string) bool {
 	if len(f) < gridFields {
 		return false
@@ -63,7 +63,7 @@ func (g *grid) parseJob(text string) (*sacct.Job, error) {
 	if j.Account == "" && f[gridAccount] != "sge" { // which is written for none
 		j.Account = word(gridAccount)
 	}
-	cpu := field(j, "cpu", f[gridCPU], slurmtext.Number)
+	cpu := readField(j, "cpu", f[gridCPU], slurmtext.Number)
 	if word(gridPETask) != "" {
 		g.addTask(id, f[gridHost], cpu)
 		return nil, nil
@@ -72,7 +72,7 @@ func (g *grid) parseJob(text string) (*sacct.Job, error) {
 	delete(g.parallel, id)
 	times := []*time.Time{&j.Submit, &j.Start, &j.End}
 	for i, name := range []string{"submission_time", "start_time", "end_time"} {
-		v := field(j, name, f[gridSubmit+i], parseUnix)
+		v := readField(j, name, f[gridSubmit+i], parseUnix)
 		if v == nil {
 			return nil, errors.Join(j.Unread...)
 		}
@@ -89,7 +89,7 @@ func (g *grid) parseJob(text string) (*sacct.Job, error) {
 		return nil, fmt.Errorf("job %s ended before its start", id)
 	}
 	g.setOutcome(j, f)
-	slots := field(j, "slots", f[gridSlots], slurmtext.Number)
+	slots := readField(j, "slots", f[gridSlots], slurmtext.Number)
 	if j.CPUUser = cpu; slots != nil {
 		j.AllocCores, j.ReqCores = sacct.Known(*slots), sacct.Known(*slots)
 	}
@@ -105,7 +105,7 @@ func (g *grid) parseJob(text string) (*sacct.Job, error) {
 	g.parseRequest(j, word(gridCategory), slots)
 	if len(f) >= univaFields {
 		if wall, err := strconv.ParseFloat(f[univaWall], 64); err == nil && wall > 0 { // else fields before contain colons
-			if v := field(j, "maxrss", f[univaRSS], slurmtext.Number); v != nil {
+			if v := readField(j, "maxrss", f[univaRSS], slurmtext.Number); v != nil {
 				j.PeakMemory = sacct.Known(*v)
 			}
 		}
@@ -130,7 +130,7 @@ func (g *grid) addTask(id, host string, cpu *float64) {
 // setOutcome sets the outcome of a job.
 func (g *grid) setOutcome(j *sacct.Job, f []string) {
 	j.State = "completed"
-	if exit := field(j, "exit_status", f[gridExit], strconv.Atoi); exit != nil {
+	if exit := readField(j, "exit_status", f[gridExit], strconv.Atoi); exit != nil {
 		setState(j, *exit)
 	}
 	switch failed, _, _ := strings.Cut(strings.TrimSpace(f[gridFailed]), " "); failed {

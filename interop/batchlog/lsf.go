@@ -20,10 +20,10 @@ var lsfEnds = map[string][2]string{
 	"1": {"preempted", slurmtext.EndedByPreemption}, "6": {"deadline", slurmtext.EndedByDeadline},
 	"5": {"timeout", slurmtext.EndedByTimeLimit}, "12": {"timeout", slurmtext.EndedByTimeLimit},
 	"16": {"out_of_memory", slurmtext.EndedByMemory}, "20": {"out_of_memory", slurmtext.EndedByMemory},
-	"8": byUser, "9": byUser, "14": byUser, "15": byUser, "23": byUser, "10": {sacct.Requeued}, "11": {sacct.Requeued},
+	"8": userEnds, "9": userEnds, "14": userEnds, "15": userEnds, "23": userEnds, "10": {sacct.Requeued}, "11": {sacct.Requeued},
 }
 
-var byUser = [2]string{"cancelled", slurmtext.EndedByUser}
+var userEnds = [2]string{"cancelled", slurmtext.EndedByUser}
 
 // parseLSF parses an event JOB_FINISH.
 func parseLSF(text string) (*sacct.Job, error) {
@@ -71,7 +71,7 @@ func parseLSF(text string) (*sacct.Job, error) {
 	}
 	j.Raw = j.ID
 	for text, into := range map[*string]*time.Time{&end: &j.End, &submit: &j.Submit, &start: &j.Start} {
-		if t := field(j, "time", *text, parseUnix); t != nil {
+		if t := readField(j, "time", *text, parseUnix); t != nil {
 			*into = *t
 		}
 	}
@@ -84,7 +84,7 @@ func parseLSF(text string) (*sacct.Job, error) {
 	}
 	lsfState(j, status, exit, info)
 	number := func(name, text string, by float64) *float64 {
-		v := field(j, name, text, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+		v := readField(j, name, text, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 		if v == nil || *v < 0 {
 			return nil // -1 is unknown
 		}
@@ -116,7 +116,7 @@ func parseLSF(text string) (*sacct.Job, error) {
 // lsfState sets the outcome of a job from a status of wait(2).
 func lsfState(j *sacct.Job, status, exit, info string) {
 	code := 0
-	if s := field(j, "exitStatus", exit, strconv.Atoi); s != nil {
+	if s := readField(j, "exitStatus", exit, strconv.Atoi); s != nil {
 		if code = *s >> 8 & 255; *s&127 != 0 {
 			code = 128 + *s&127
 		}

@@ -33,8 +33,8 @@ func parsePBS(text string) (*sacct.Job, error) {
 	if p := a["project"]; j.Account == "" && p != "_pbs_project_default" {
 		j.Account = p
 	}
-	submit := field(j, "ctime", cmp.Or(a["ctime"], a["qtime"]), parseUnix)
-	start, end := field(j, "start", a["start"], parseUnix), field(j, "end", a["end"], parseUnix)
+	submit := readField(j, "ctime", cmp.Or(a["ctime"], a["qtime"]), parseUnix)
+	start, end := readField(j, "start", a["start"], parseUnix), readField(j, "end", a["end"], parseUnix)
 	if start == nil || end == nil || start.IsZero() || end.IsZero() {
 		if parts[1] == "R" {
 			return nil, nil
@@ -47,14 +47,14 @@ func parsePBS(text string) (*sacct.Job, error) {
 	if submit != nil {
 		j.Submit = *submit
 	}
-	cpu := field(j, "resources_used.cput", a["resources_used.cput"], slurmtext.Duration)
+	cpu := readField(j, "resources_used.cput", a["resources_used.cput"], slurmtext.Duration)
 	j.CPUUser = cpu
 	dropZeroCPU(j)
-	j.PeakMemory = field(j, "resources_used.mem", a["resources_used.mem"], pbsSize)
-	j.TimeLimit = field(j, "Resource_List.walltime", a["Resource_List.walltime"], slurmtext.Duration)
-	j.ReqMemory = field(j, "Resource_List.mem", a["Resource_List.mem"], pbsSize)
+	j.PeakMemory = readField(j, "resources_used.mem", a["resources_used.mem"], pbsSize)
+	j.TimeLimit = readField(j, "Resource_List.walltime", a["Resource_List.walltime"], slurmtext.Duration)
+	j.ReqMemory = readField(j, "Resource_List.mem", a["Resource_List.mem"], pbsSize)
 	pbsResources(j, a)
-	switch code := field(j, "Exit_status", a["Exit_status"], strconv.Atoi); {
+	switch code := readField(j, "Exit_status", a["Exit_status"], strconv.Atoi); {
 	case parts[1] == "R":
 		j.State = sacct.Requeued
 	case code == nil:

@@ -9,23 +9,23 @@ import (
 // undoDeduction returns the deduction for a process that had not ended to its ancestor.
 func (a *growthStep) undoDeduction(s *procState) {
 	if s.By != 0 {
-		a.returned[s.By] = a.returned[s.By].plus(s.Deducted)
+		a.returned[s.By] = a.returned[s.By].sumUse(s.Deducted)
 	}
 }
 
-// giveBack adds returned amounts to the growth of those processes that are in this reading.
+// giveBack adds returned amounts to the growth of the processes that are in this reading.
 func (a *growthStep) giveBack() {
 	for by, amount := range a.returned {
 		k := procKey{PID: by}
 		if _, here := a.now[k]; here {
-			a.grown[k] = a.grown[k].plus(amount)
+			a.grown[k] = a.grown[k].sumUse(amount)
 			delete(a.returned, by)
 		}
 	}
 }
 
-// plus adds another use; unknown figures count as zero.
-func (u processUse) plus(v processUse) processUse {
+// sumUse adds another use; unknown figures count as zero.
+func (u processUse) sumUse(v processUse) processUse {
 	for i := range u {
 		u[i] += max(v[i], 0)
 	}
@@ -63,9 +63,9 @@ func (a *growthStep) deductMissing() {
 // maxDepth limits how far up ancestors are searched.
 const maxDepth = 64
 
-// rounding is the tolerance when the growth of a parent is compared with the use of the children that it waited for.
+// growthTolerance is the tolerance when the growth of a parent is compared with the use of the children that it waited for.
 // Some releases of sonar write whole seconds and whole KiB.
-var rounding = processUse{1, 1024, 1024}
+var growthTolerance = processUse{1, 1024, 1024}
 
 // deduct subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if that growth
 // is large enough. It returns the process id of that ancestor, or 0, and the subtracted amount.
@@ -78,7 +78,7 @@ func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducte
 		if _, here := a.now[k]; here {
 			g := a.grown[k]
 			for i, v := range ended {
-				if g[i] < v-rounding[i] {
+				if g[i] < v-growthTolerance[i] {
 					continue
 				}
 				deducted[i] = max(min(g[i], v), 0)
@@ -127,7 +127,7 @@ func (j *jobState) forgetAbsent(t int64) {
 	var absent []procKey
 	for k, s := range j.Procs {
 		switch {
-		case t-s.Seen > keepJob:
+		case t-s.Seen > maxJobSilence:
 			delete(j.Procs, k)
 		case s.Seen < t:
 			absent = append(absent, k)

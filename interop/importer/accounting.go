@@ -23,16 +23,16 @@ func (im *Importer) endJob(ctx context.Context) error {
 		return nil
 	}
 	j.Complete()
-	return im.job(ctx, j)
+	return im.readJob(ctx, j)
 }
 
-// job reads a job with its steps from accounting.
-func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
+// readJob reads a job with its steps from accounting.
+func (im *Importer) readJob(ctx context.Context, j *sacct.Job) error {
 	im.res.Records++
 	for _, err := range j.Unread {
 		im.badField(j.Line, err)
 	}
-	site := im.site(j.Cluster)
+	site := im.siteOf(j.Cluster)
 	at := reportedTime(j)
 	switch {
 	case at.IsZero() || j.State == "pending":
@@ -44,12 +44,12 @@ func (im *Importer) job(ctx context.Context, j *sacct.Job) error {
 			at.UTC().Format(time.RFC3339)))
 		return nil
 	}
-	st, err := im.state(site)
+	st, err := im.loadState(site)
 	if err != nil {
 		return err
 	}
 	st.addJobID(j)
-	key := fingerprint(j)
+	key := jobFingerprint(j)
 	if st.Jobs[key] {
 		im.res.Known++
 		return nil
@@ -82,7 +82,7 @@ func reportedTime(j *sacct.Job) time.Time {
 	return j.Start
 }
 
-func fingerprint(j *sacct.Job) uint64 {
+func jobFingerprint(j *sacct.Job) uint64 {
 	h := fnv.New64a()
 	id := j.ID
 	if strings.Contains(id, "+") { // the id under which it was imported before components had ids of their own
@@ -94,33 +94,33 @@ func fingerprint(j *sacct.Job) uint64 {
 	return h.Sum64()
 }
 
-type point struct {
+type bookPoint struct {
 	t int64
 	v float64
 }
 
-// book collects points of one id by series; several runs of it share a series.
-type book struct {
-	lines   []line
+// seriesBook collects points of one id by series; several runs of it share a series.
+type seriesBook struct {
+	lines   []bookLine
 	builder labels.ScratchBuilder
 }
 
-type line struct {
+type bookLine struct {
 	hash   uint64
 	labels labels.Labels
-	points []point
+	points []bookPoint
 }
 
-func (b *book) add(t int64, v float64, name string, lists ...[]string) {
+func (b *seriesBook) addPoint(t int64, v float64, name string, lists ...[]string) {
 	l := makeLabels(&b.builder, name, lists...)
 	hash := l.Hash()
-	i := slices.IndexFunc(b.lines, func(x line) bool { return x.hash == hash })
+	i := slices.IndexFunc(b.lines, func(x bookLine) bool { return x.hash == hash })
 	if i < 0 {
 		i = len(b.lines)
 		b.lines = slices.Grow(b.lines, 1)[:i+1]
-		b.lines[i] = line{hash, l, b.lines[i].points[:0]} // with the room of an earlier one
+		b.lines[i] = bookLine{hash, l, b.lines[i].points[:0]} // with the room of an earlier one
 	}
-	b.lines[i].points = append(b.lines[i].points, point{t, v})
+	b.lines[i].points = append(b.lines[i].points, bookPoint{t, v})
 }
 
 // flushJobs writes the pending jobs.
@@ -146,7 +146,7 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b, sites := book{}, map[string]bool{}
+	b, sites := seriesBook{}, map[string]bool{}
 	for i := range im.jobs {
 		j := &im.jobs[i]
 		if err := ctx.Err(); err != nil {
@@ -156,47 +156,47 @@ func (im *Importer) flushJobs(ctx context.Context) error {
 		sites[j.Cluster] = true
 		if i+1 == len(im.jobs) || im.jobs[i+1].ID != j.ID || im.jobs[i+1].User != j.User || im.jobs[i+1].Kind != j.Kind ||
 			im.jobs[i+1].Cluster != j.Cluster {
-			im.close(&b)
+			im.closeBook(&b)
 		}
 	}
 	clear(im.jobs)
 	im.jobs = im.jobs[:0]
 	for _, site := range sortedKeys(sites) {
-		st, err := im.state(site)
+		st, err := im.loadState(site)
 		if err != nil {
 			return err
 		}
-		if err := st.beginImport(unix(im.out.from), unix(im.out.to+1), nil); err != nil {
+		if err := st.beginImport(unixTime(im.out.from), unixTime(im.out.to+1), nil); err != nil {
 			return err
 		}
 	}
-	return im.write(ctx, nil)
+	return im.writeSink(ctx, nil)
 }
 
-// close adds the series of an id to the output.
-func (im *Importer) close(b *book) {
+// closeBook adds the series of an id to the output.
+func (im *Importer) closeBook(b *seriesBook) {
 	for i := range b.lines {
 		l := &b.lines[i]
-		slices.SortStableFunc(l.points, func(x, y point) int { return cmp.Compare(x.t, y.t) })
+		slices.SortStableFunc(l.points, func(x, y bookPoint) int { return cmp.Compare(x.t, y.t) })
 		s := im.out.h.Series(l.labels)
 		for _, p := range l.points {
-			im.out.add(s, p.t, p.v)
+			im.out.addSample(s, p.t, p.v)
 		}
 	}
 	b.lines = b.lines[:0]
 }
 
-// every is the interval at which values of a total that is spread over time are written, because views look back a week.
-const every = 24 * time.Hour
+// valueInterval is the interval at which values of a total that is spread over time are written, because views look back a week.
+const valueInterval = 24 * time.Hour
 
 // writeJob writes the series of one job.
-func (im *Importer) writeJob(b *book, j *sacct.Job, measured bool) {
+func (im *Importer) writeJob(b *seriesBook, j *sacct.Job, measured bool) {
 	at := reportedTime(j)
 	t := at.UnixMilli()
 	id := j.Workload()
 	base := []string{"kind", string(id.Kind()), "owner", j.User, "site", j.Cluster, "source", cmp.Or(string(j.Kind), "sacct"),
 		"workload", string(id)}
-	put := func(v float64, name string, pairs ...string) { b.add(t, v, name, base, pairs) }
+	put := func(v float64, name string, pairs ...string) { b.addPoint(t, v, name, base, pairs) }
 	maybe := func(v *float64, name string) {
 		if v != nil {
 			put(*v, name)
@@ -247,8 +247,8 @@ func (im *Importer) writeJob(b *book, j *sacct.Job, measured bool) {
 	}
 	maybe(j.PeakMemory, mPeak)
 	// Each of these points records the start of the job; otherwise a point a day later looks like another job.
-	for at := j.Start; at.Before(j.End); at = at.Add(every) {
-		b.add(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)
+	for at := j.Start; at.Before(j.End); at = at.Add(valueInterval) {
+		b.addPoint(at.UnixMilli(), float64(j.Start.Unix()), mStart, base)
 	}
 	spread := func(v *float64, name string, pairs ...string) {
 		if v == nil {
@@ -256,11 +256,11 @@ func (im *Importer) writeJob(b *book, j *sacct.Job, measured bool) {
 		}
 		whole := j.End.Sub(j.Start)
 		if whole > 0 {
-			for since := time.Duration(0); since < whole; since += every {
-				b.add(j.Start.Add(since).UnixMilli(), *v*since.Seconds()/whole.Seconds(), name, base, pairs)
+			for since := time.Duration(0); since < whole; since += valueInterval {
+				b.addPoint(j.Start.Add(since).UnixMilli(), *v*since.Seconds()/whole.Seconds(), name, base, pairs)
 			}
 		}
-		b.add(t, *v, name, base, pairs)
+		b.addPoint(t, *v, name, base, pairs)
 	}
 	spread(j.CPUUser, mCPU, "mode", "user")
 	spread(j.CPUSystem, mCPU, "mode", "system")

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,12 +19,10 @@ const (
 	slackSeconds = 10
 )
 
-// capacity returns the CPU seconds that a node can provide in a number of seconds.
-func (r *reading) capacity(seconds int64) float64 {
+// nodeCPUSeconds returns the CPU seconds that a node can provide in a number of seconds.
+func (r *reading) nodeCPUSeconds(seconds int64) float64 {
 	cores := r.cores
-	if cores == 0 {
-		cores = coresMost
-	}
+	cores = cmp.Or(cores, coresMost)
 	return float64(cores) * (float64(max(seconds, 0))*slackShare + slackSeconds)
 }
 
@@ -33,7 +32,7 @@ func (im *Importer) refuseImpossible(p nodeKey, node *nodeState, t int64, r *rea
 	if r.system != nil && r.system.Boot > 0 && r.system.Boot < t {
 		up = t - r.system.Boot
 	}
-	cpu := r.capacity(up)
+	cpu := r.nodeCPUSeconds(up)
 	r.procs = slices.DeleteFunc(r.procs, func(q sonar.Process) bool {
 		switch {
 		case q.CPU > cpu:
@@ -47,12 +46,12 @@ func (im *Importer) refuseImpossible(p nodeKey, node *nodeState, t int64, r *rea
 	})
 }
 
-// growth returns the growth of a job's processes since the previous reading, and the accepted processes. A process is
+// acceptedGrowth returns the growth of a job's processes since the previous reading, and the accepted processes. A process is
 // rejected and treated as missing if it grew by more CPU time than the node can have given the job since its start.
-func (im *Importer) growth(p nodeKey, j *jobState, t int64, procs []*sonar.Process, r *reading) (*growthStep, []*sonar.Process) {
+func (im *Importer) acceptedGrowth(p nodeKey, j *jobState, t int64, procs []*sonar.Process, r *reading) (*growthStep, []*sonar.Process) {
 	for {
-		a := j.growth(t, procs)
-		most := r.capacity(t - j.Start)
+		a := j.computeGrowth(t, procs)
+		most := r.nodeCPUSeconds(t - j.Start)
 		kept := slices.DeleteFunc(slices.Clone(procs), func(q *sonar.Process) bool {
 			_, had := j.Procs[procKeyOf(q)]
 			if g := a.grown[procKeyOf(q)][usedCPU]; had && g > most {
@@ -76,6 +75,7 @@ func (im *Importer) countRefused(p nodeKey, t int64, r *reading, q *sonar.Proces
 	r.fresh--
 	im.res.Refused++
 	im.res.Taken = max(im.res.Taken-1, 0)
-	im.addError(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unix(t).Format("2006-01-02T15:04:05Z"), q.Cmd, q.Job,
+	im.addError(0, fmt.Errorf("node %s, %s: %s (job %d, process %d) says %s", p.node, unixTime(t).Format("2006-01-02T15:04:05Z"), q.Cmd,
+		q.Job,
 		q.PID, why))
 }

@@ -26,7 +26,7 @@ type coder struct {
 
 var errPacked = errors.New("it is truncated or has invalid values")
 
-func (c *coder) fail() {
+func (c *coder) setError() {
 	c.b = nil
 	if c.err == nil {
 		c.err = errPacked
@@ -42,7 +42,7 @@ func varint[T ~uint64 | ~uint32 | ~int](c *coder, v *T) {
 	u, n := binary.Uvarint(c.b)
 	if n <= 0 {
 		*v = 0
-		c.fail()
+		c.setError()
 		return
 	}
 	*v, c.b = T(u), c.b[n:]
@@ -56,7 +56,7 @@ func (c *coder) int(v *int64) {
 	i, n := binary.Varint(c.b)
 	if n <= 0 {
 		*v = 0
-		c.fail()
+		c.setError()
 		return
 	}
 	*v, c.b = i, c.b[n:]
@@ -66,7 +66,7 @@ func (c *coder) int(v *int64) {
 func (c *coder) count(n int) int {
 	varint(c, &n)
 	if !c.write && (n < 0 || n > len(c.b)) {
-		c.fail()
+		c.setError()
 		return 0
 	}
 	return n
@@ -80,7 +80,7 @@ func (c *coder) text(s *string) {
 	varint(c, &n)
 	switch {
 	case !c.write && n > uint64(len(c.names)):
-		c.fail()
+		c.setError()
 		fallthrough
 	case !c.write && c.err != nil:
 		*s = ""
@@ -134,7 +134,7 @@ func (c *coder) figure(v *float64) {
 		*v = float64(u>>2) * 1024
 	case figureBits:
 		if *v = 0; len(c.b) < 8 {
-			c.fail()
+			c.setError()
 			return
 		}
 		*v = math.Float64frombits(binary.LittleEndian.Uint64(c.b))
@@ -163,7 +163,7 @@ func (c *coder) bools(list ...*bool) {
 	}
 }
 
-func (c *coder) process(q *sonar.Process) {
+func (c *coder) codeProcess(q *sonar.Process) {
 	onCards, several := q.GPUs != "", q.Rolled > 0
 	moved, ofGPU := q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0
 	c.bools(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
@@ -191,8 +191,8 @@ func (c *coder) process(q *sonar.Process) {
 	}
 }
 
-// optional codes a value that may be absent.
-func optional[T any](here bool, v **T, code func(*T)) {
+// codeOptional codes a value that may be absent.
+func codeOptional[T any](here bool, v **T, code func(*T)) {
 	if here {
 		if *v == nil {
 			*v = new(T)
@@ -201,31 +201,31 @@ func optional[T any](here bool, v **T, code func(*T)) {
 	}
 }
 
-// sized returns a list of some length to be read into.
-func sized[T any](c *coder, list *[]T) {
+// resizeList returns a list of some length to be read into.
+func resizeList[T any](c *coder, list *[]T) {
 	if n := c.count(len(*list)); !c.write {
 		*list = slices.Grow([]T(nil), n)[:n]
 	}
 }
 
-func (c *coder) system(s *sonar.System) {
+func (c *coder) codeSystem(s *sonar.System) {
 	loaded := s.Load1 != nil
 	c.bools(&loaded)
 	c.int(&s.Boot)
 	c.figures(&s.UsedMemory, &s.TotalMemory)
-	optional(loaded, &s.Load1, c.figure)
-	sized(c, &s.CPU)
+	codeOptional(loaded, &s.Load1, c.figure)
+	resizeList(c, &s.CPU)
 	for i := range s.CPU {
 		c.figure(&s.CPU[i])
 	}
-	sized(c, &s.Cards)
+	resizeList(c, &s.Cards)
 	for i := range s.Cards {
 		x := &s.Cards[i]
 		performs := x.Performance != nil
 		c.bools(&x.Failing, &performs)
 		varint(c, &x.Index)
 		c.text(&x.UUID)
-		optional(performs, &x.Performance, func(v *uint64) { varint(c, v) })
+		codeOptional(performs, &x.Performance, func(v *uint64) { varint(c, v) })
 		c.figures(&x.Fan, &x.Memory, &x.Busy, &x.Temperature, &x.Power, &x.PowerLimit, &x.Clock, &x.MemoryClock)
 	}
 }
@@ -233,14 +233,14 @@ func (c *coder) system(s *sonar.System) {
 // systemText returns a system in a form for comparing two of them.
 func systemText(s *sonar.System) string {
 	c := coder{write: true}
-	c.system(s)
+	c.codeSystem(s)
 	return string(c.b)
 }
 
-func (c *coder) reading(r *reading) {
+func (c *coder) codeReading(r *reading) {
 	system, memory, cluster, cores := r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0
 	c.bools(&system, &memory, &cluster, &cores)
-	optional(system, &r.system, c.system)
+	codeOptional(system, &r.system, c.codeSystem)
 	if memory {
 		c.figure(&r.memory)
 	}
@@ -251,32 +251,32 @@ func (c *coder) reading(r *reading) {
 		varint(c, &r.cores)
 		r.cores = min(max(r.cores, 0), 1<<32)
 	}
-	sized(c, &r.procs)
+	resizeList(c, &r.procs)
 	for i := range r.procs {
-		c.process(&r.procs[i])
+		c.codeProcess(&r.procs[i])
 	}
 }
 
-// pack writes the readings of a node, in order of time.
-func (c *coder) pack(times []int64, at map[int64]*reading) {
+// packReadings writes the readings of a node, in order of time.
+func (c *coder) packReadings(times []int64, at map[int64]*reading) {
 	var last int64
 	for _, t := range times {
 		since := uint64(t - last)
 		varint(c, &since)
 		last = t
-		c.reading(at[t])
+		c.codeReading(at[t])
 	}
 }
 
-// unpack reads readings and merges them into those of the same node. fresh marks them as new to the series.
-func (c *coder) unpack(at map[int64]*reading, fresh bool) error {
+// unpackReadings reads readings and merges them into those of the same node. fresh marks them as new to the series.
+func (c *coder) unpackReadings(at map[int64]*reading, fresh bool) error {
 	var t int64
 	for len(c.b) > 0 && c.err == nil {
 		var since uint64
 		varint(c, &since)
 		t += int64(since)
 		r := &reading{}
-		if c.reading(r); fresh {
+		if c.codeReading(r); fresh {
 			r.fresh = len(r.procs)
 		}
 		if c.err != nil {
@@ -304,10 +304,10 @@ func (r *reading) mergeReading(o *reading) {
 // sortProcesses sorts the processes of a reading into a canonical order; of duplicates of one process the one with the highest use is
 // first.
 func (r *reading) sortProcesses() {
-	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compare(&a, &b) })
+	slices.SortStableFunc(r.procs, func(a, b sonar.Process) int { return compareProcesses(&a, &b) })
 }
 
-func compare(a, b *sonar.Process) int {
+func compareProcesses(a, b *sonar.Process) int {
 	if c := cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.PID, b.PID)); c != 0 {
 		return c
 	}
@@ -320,12 +320,12 @@ func compare(a, b *sonar.Process) int {
 // packVersion is the version of packed states. It comes first, negated.
 const packVersion = 1
 
-// pack encodes the state of a node at the end of a period. Equal states have equal bytes.
-func (n *nodeState) pack() []byte {
+// packState encodes the state of a node at the end of a period. Equal states have equal bytes.
+func (n *nodeState) packState() []byte {
 	c := coder{write: true}
 	version := int64(-packVersion)
 	c.int(&version)
-	c.state(n)
+	c.codeState(n)
 	return c.b
 }
 
@@ -334,18 +334,18 @@ func unpackState(b []byte) (*nodeState, error) {
 	if c.int(&version); version != -packVersion && c.err == nil {
 		return nil, fmt.Errorf("the state of a node has version %d; this release reads %d", -version, packVersion)
 	}
-	c.state(n)
+	c.codeState(n)
 	return n, c.err
 }
 
-func (c *coder) state(n *nodeState) {
+func (c *coder) codeState(n *nodeState) {
 	c.int(&n.Last)
 	c.figure(&n.Memory)
-	table(c, n.Jobs, jobKey.compare, c.job)
+	codeMap(c, n.Jobs, jobKey.compare, c.codeJob)
 }
 
-// table codes a map in the order of its keys.
-func table[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, code func(*K, *V)) {
+// codeMap codes a map in the order of its keys.
+func codeMap[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, code func(*K, *V)) {
 	keys := slices.SortedFunc(maps.Keys(m), compare)
 	for i := range c.count(len(m)) {
 		var k K
@@ -359,7 +359,7 @@ func table[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, cod
 	}
 }
 
-func (c *coder) job(k *jobKey, of **jobState) {
+func (c *coder) codeJob(k *jobKey, of **jobState) {
 	if *of == nil {
 		*of = &jobState{Commands: map[string]float64{}, GPU: map[string]float64{}, Procs: map[procKey]procState{}}
 	}
@@ -380,12 +380,12 @@ func (c *coder) job(k *jobKey, of **jobState) {
 	j.Start = j.First - start
 	c.figures(&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written)
 	for _, m := range []map[string]float64{j.Commands, j.GPU} {
-		table(c, m, cmp.Compare[string], func(name *string, v *float64) {
+		codeMap(c, m, cmp.Compare[string], func(name *string, v *float64) {
 			c.text(name)
 			c.figure(v)
 		})
 	}
-	table(c, j.Procs, procKey.compare, func(k *procKey, s *procState) {
+	codeMap(c, j.Procs, procKey.compare, func(k *procKey, s *procState) {
 		deducted, since := s.Deducted != processUse{}, j.Last-s.Seen
 		c.bools(&deducted)
 		varint(c, &k.PID)

@@ -16,7 +16,7 @@ func (im *Importer) userName(j *sacct.Job) string {
 }
 
 // allocation writes the allocation of a job at time t, Unix ms, and for a resized job also each earlier allocation at its start.
-func (im *Importer) allocation(b *book, j *sacct.Job, base []string, t int64) {
+func (im *Importer) allocation(b *seriesBook, j *sacct.Job, base []string, t int64) {
 	sizes := j.Sizes
 	if len(sizes) == 0 {
 		sizes = []sacct.Size{{Start: j.Start, Cores: j.AllocCores, Memory: j.AllocMemory, GPUs: j.AllocGPUs, Nodes: j.AllocNodes}}
@@ -33,40 +33,40 @@ func (im *Importer) allocation(b *book, j *sacct.Job, base []string, t int64) {
 			v    *float64
 		}{{mAllocCores, s.Cores}, {mAllocMemory, s.Memory}, {mAllocGPUs, s.GPUs}, {mAllocNodes, s.Nodes}} {
 			if f.v != nil {
-				b.add(at, *f.v, f.name, base)
+				b.addPoint(at, *f.v, f.name, base)
 			}
 		}
 		if i > 0 {
-			b.add(at, float64(s.Start.Unix()), mAllocTime, base)
+			b.addPoint(at, float64(s.Start.Unix()), mAllocTime, base)
 		}
 	}
 	if j.Suspended != nil && *j.Suspended > 0 {
-		b.add(j.Start.UnixMilli(), 0, mSuspended, base)
-		b.add(t, *j.Suspended, mSuspended, base)
+		b.addPoint(j.Start.UnixMilli(), 0, mSuspended, base)
+		b.addPoint(t, *j.Suspended, mSuspended, base)
 	}
 }
 
 // steps writes the accounting of the steps of a job.
-func (im *Importer) steps(b *book, j *sacct.Job, base []string, t int64) {
+func (im *Importer) steps(b *seriesBook, j *sacct.Job, base []string, t int64) {
 	if j.StepCount > 0 {
-		b.add(t, float64(j.StepCount), mSteps, base)
+		b.addPoint(t, float64(j.StepCount), mSteps, base)
 	}
 	for i := range j.Steps {
 		s := &j.Steps[i]
 		part := []string{"part", s.ID}
-		b.add(t, 1, mStep, base, part, []string{"name", s.Name, "state", s.State, "nodes", s.Nodes})
+		b.addPoint(t, 1, mStep, base, part, []string{"name", s.Name, "state", s.State, "nodes", s.Nodes})
 		if !s.Start.IsZero() {
-			b.add(t, float64(s.Start.Unix()), mStepStart, base, part)
+			b.addPoint(t, float64(s.Start.Unix()), mStepStart, base, part)
 		}
 		if !s.End.IsZero() {
-			b.add(t, float64(s.End.Unix()), mStepEnd, base, part)
+			b.addPoint(t, float64(s.End.Unix()), mStepEnd, base, part)
 		}
 		if s.ExitCode != nil {
-			b.add(t, float64(*s.ExitCode), mStepExit, base, part)
+			b.addPoint(t, float64(*s.ExitCode), mStepExit, base, part)
 		}
 		for name, v := range map[string]*float64{mStepCPU: s.CPU, mStepMemory: s.PeakMemory, mStepCores: s.Cores} {
 			if v != nil {
-				b.add(t, *v, name, base, part)
+				b.addPoint(t, *v, name, base, part)
 			}
 		}
 	}

@@ -137,15 +137,15 @@ func New(o Options) *Importer {
 
 // Sonar imports one input of sonar. An error comes from the store, the reader or the context.
 func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error {
-	defer im.begin(name)()
+	defer im.beginFile(name)()
 	in, err := im.open(ctx, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	h := sonar.Handler{
-		Sample:  im.sample,
-		Sysinfo: im.sysinfo,
-		Cluster: im.cluster,
+		Sample:  im.addSample,
+		Sysinfo: im.addSysinfo,
+		Cluster: im.addCluster,
 		Job: func(j *sacct.Job) error {
 			if j.Step != "" {
 				if im.last == nil || im.last.Raw != j.Raw || im.last.Cluster != j.Cluster {
@@ -172,7 +172,7 @@ func (im *Importer) Sonar(ctx context.Context, name string, in io.Reader) error 
 
 // Sacct imports one export of sacct.
 func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error {
-	defer im.begin(name)()
+	defer im.beginFile(name)()
 	br, err := im.open(ctx, in)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -181,8 +181,7 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 		return im.countDamaged(im.sacctJSON(ctx, br))
 	}
 	err = im.countDamaged(sacct.Read(br, sacct.Options{Fields: im.o.Fields, Zone: im.o.Zone}, func(j *sacct.Job) error {
-		return im.job(ctx,
-			j)
+		return im.readJob(ctx, j)
 	},
 		im.addError))
 	if err != nil {
@@ -193,11 +192,11 @@ func (im *Importer) Sacct(ctx context.Context, name string, in io.Reader) error 
 
 // Finish writes the remaining data and returns the overall result. Once the catalogue has processed it, call [Importer.Done].
 func (im *Importer) Finish(ctx context.Context) (Result, error) {
-	if err := im.flush(); err != nil {
+	if err := im.flushBuffer(); err != nil {
 		return im.res, err
 	}
 	for _, site := range sortedKeys(im.sites) {
-		if err := errors.Join(im.sites[site].rename(), im.buildSeries(ctx, im.sites[site])); err != nil {
+		if err := errors.Join(im.sites[site].rebuildRenamed(), im.buildSeries(ctx, im.sites[site])); err != nil {
 			return im.res, fmt.Errorf("%w (data read so far is kept: the next import resumes there)", err)
 		}
 	}
@@ -237,8 +236,8 @@ func (im *Importer) countDamaged(err error) error {
 	return err
 }
 
-// begin counts a file. The returned function counts whether a record of it was read.
-func (im *Importer) begin(name string) func() {
+// beginFile counts a file. The returned function counts whether a record of it was read.
+func (im *Importer) beginFile(name string) func() {
 	im.file = name
 	im.res.Files++
 	records, bad := im.res.Records, im.res.BadCount-im.hollow
@@ -254,20 +253,20 @@ func (im *Importer) addError(line int, err error) {
 	if errors.Is(err, sonar.ErrReported) {
 		im.hollow++
 	}
-	im.list(line, err)
+	im.listError(line, err)
 }
 
-// badField counts a field that cannot be read of a record that is taken without it.
+// badField counts an unreadable field. The record is imported without the field.
 func (im *Importer) badField(line int, err error) {
 	im.res.BadFields++
-	im.list(line, fmt.Errorf("%w; the rest of the record is taken", err))
+	im.listError(line, fmt.Errorf("%w; the rest of the record is taken", err))
 }
 
-// particulars matches the parts in which errors of one kind differ: jobs and steps, quoted fields, numbers.
-var particulars = regexp.MustCompile(`(job|step) \S+|"(\\.|[^"\\])*"|\d+`)
+// varyingParts matches the parts in which errors of one kind differ: jobs and steps, quoted fields, and numbers.
+var varyingParts = regexp.MustCompile(`(job|step) \S+|"(\\.|[^"\\])*"|\d+`)
 
-func (im *Importer) list(line int, err error) {
-	kind := particulars.ReplaceAllString(err.Error(), "0")
+func (im *Importer) listError(line int, err error) {
+	kind := varyingParts.ReplaceAllString(err.Error(), "0")
 	if at, ok := im.bads[kind]; ok {
 		im.res.Bad[at].Count++
 	} else if len(im.res.Bad) < maxBad {
@@ -276,15 +275,15 @@ func (im *Importer) list(line int, err error) {
 	}
 }
 
-func (im *Importer) site(cluster string) string {
+func (im *Importer) siteOf(cluster string) string {
 	if cluster == "" || im.o.Force {
 		return im.o.Site
 	}
 	return cluster
 }
 
-// state returns the import state of a site.
-func (im *Importer) state(site string) (*siteState, error) {
+// loadState returns the import state of a site.
+func (im *Importer) loadState(site string) (*siteState, error) {
 	if s := im.sites[site]; s != nil {
 		return s, nil
 	}
@@ -307,7 +306,7 @@ func (im *Importer) extendRange(t int64) {
 	im.out.from, im.out.to = min(im.out.from, t), max(im.out.to, t)
 }
 
-// noteSpan notes a stretch of time.
+// noteSpan records a time range of the written data.
 func (im *Importer) noteSpan(from, to int64) {
 	for t := from; t < to; t += touchedRange {
 		im.extendRange(t)

@@ -31,7 +31,7 @@ func (im *Importer) open(ctx context.Context, in io.Reader) (*bufio.Reader, erro
 	}
 	if kind := batchlog.Format(head); kind != "" {
 		return bufio.NewReader(strings.NewReader("")), im.countDamaged(
-			batchlog.Read(br, kind, func(j *sacct.Job) error { return im.job(ctx, j) }, im.addError))
+			batchlog.Read(br, kind, func(j *sacct.Job) error { return im.readJob(ctx, j) }, im.addError))
 	}
 	return br, nil
 }

@@ -47,13 +47,13 @@ func (k jobKey) compare(o jobKey) int {
 
 var asNumber = map[bool]int{true: 1}
 
-// restart is the silence of a group without an epoch after which its number denotes another group, in seconds.
-const restart = 86400
+// restartGap is the silence of a group without an epoch after which its number denotes another group, in seconds.
+const restartGap = 86400
 
 // maxGap is the maximum time before a reading that the reading covers, in seconds.
 const maxGap = 3600
 
-func keyOf(p *sonar.Process, batch bool) jobKey {
+func toJobKey(p *sonar.Process, batch bool) jobKey {
 	slurm := p.Epoch == 0 && (p.HasEpoch || batch)
 	switch {
 	case p.Job != 0:
@@ -68,13 +68,9 @@ func keyOf(p *sonar.Process, batch bool) jobKey {
 func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	j := &jobState{Owner: procs[0].User, First: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
 	number := k.Job
-	if number == 0 {
-		number = uint64(k.PID)
-	}
+	number = cmp.Or(number, uint64(k.PID))
 	suffix := k.Epoch
-	if suffix == 0 {
-		suffix = uint64(t)
-	}
+	suffix = cmp.Or(suffix, uint64(t))
 	id := workload.MakeID(workload.Other, node)
 	switch {
 	case k.Batch:
@@ -133,13 +129,13 @@ func (j *jobState) addReading(a *growthStep, procs []*sonar.Process, resident bo
 	}
 	a.charge(procs)
 	if resident {
-		j.takeMemory(dt, procs)
+		j.addMemory(dt, procs)
 	}
-	j.takeGPUs(dt, procs)
+	j.addGPUs(dt, procs)
 	j.Last = a.t
 }
 
-func (j *jobState) takeMemory(dt float64, procs []*sonar.Process) {
+func (j *jobState) addMemory(dt float64, procs []*sonar.Process) {
 	memory := 0.0
 	for _, p := range procs {
 		memory += max(p.Resident, 0)
@@ -153,7 +149,7 @@ func (j *jobState) takeMemory(dt float64, procs []*sonar.Process) {
 	j.Resident, j.Peak, j.HasMemory = memory, max(j.Peak, memory), true
 }
 
-func (j *jobState) takeGPUs(dt float64, procs []*sonar.Process) {
+func (j *jobState) addGPUs(dt float64, procs []*sonar.Process) {
 	for _, p := range procs {
 		if p.GPUs == "" {
 			continue

@@ -33,10 +33,10 @@ import (
 // time and the number of its records (see coder), and the readings compressed by zstd. A piece truncated by a crash is ignored; its input
 // will be imported again.
 
-// period is the time covered by one log, in seconds: the same as one block of series.
-const period = int64(tsdb.HistoryRange / 1e9)
+// periodSeconds is the time covered by one log, in seconds: the same as one block of series.
+const periodSeconds = int64(tsdb.HistoryRange / 1e9)
 
-func periodOf(t int64) int64 { return dirty.Floor(t, period) }
+func periodStart(t int64) int64 { return dirty.Floor(t, periodSeconds) }
 
 // logRange is the position of readings of a node in a log.
 type logRange struct {
@@ -62,8 +62,8 @@ type journal struct {
 	pack []byte
 }
 
-// keptOpen is the number of periods with cached file contents.
-const keptOpen = 48
+// maxCached is the number of periods with cached file contents.
+const maxCached = 48
 
 func openJournal(dir string) (*journal, error) {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
@@ -77,7 +77,7 @@ func openJournal(dir string) (*journal, error) {
 	return &journal{dir: dir, logs: map[int64]*journalLog{}, ends: map[int64]*periodEnds{}, enc: enc, dec: dec}, nil
 }
 
-func (j *journal) file(p int64, kind string) string {
+func (j *journal) filePath(p int64, kind string) string {
 	return filepath.Join(j.dir, strconv.FormatInt(p, 10)+kind)
 }
 
@@ -100,12 +100,12 @@ func (j *journal) periods() ([]int64, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// log lists the pieces in the log of a period.
-func (j *journal) log(p int64) (*journalLog, error) {
+// openLog lists the pieces in the log of a period.
+func (j *journal) openLog(p int64) (*journalLog, error) {
 	if l := j.logs[p]; l != nil {
 		return l, nil
 	}
-	l := &journalLog{path: j.file(p, ".log"), pieces: map[string][]logRange{}}
+	l := &journalLog{path: j.filePath(p, ".log"), pieces: map[string][]logRange{}}
 	f, err := os.Open(l.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -113,11 +113,11 @@ func (j *journal) log(p int64) (*journalLog, error) {
 		return nil, err
 	default:
 		defer f.Close()
-		if err := l.scan(f); err != nil {
+		if err := l.scanPieces(f); err != nil {
 			return nil, fmt.Errorf("read %s: %w", l.path, err)
 		}
 	}
-	if len(j.logs) >= keptOpen {
+	if len(j.logs) >= maxCached {
 		clear(j.logs)
 	}
 	j.logs[p] = l
@@ -127,7 +127,7 @@ func (j *journal) log(p int64) (*journalLog, error) {
 // pieceHead is the maximum size of the head of a piece: names of nodes are shorter.
 const pieceHead = 8 + 4096 + 40
 
-func (l *journalLog) scan(f *os.File) error {
+func (l *journalLog) scanPieces(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
@@ -171,12 +171,12 @@ func parsePiece(b []byte) (node string, pc logRange, ok bool) {
 	}
 	pc.size = 8 + int64(binary.LittleEndian.Uint32(b))
 	c := coder{b: b[8:]}
-	c.head(&node, &pc)
+	c.codeHead(&node, &pc)
 	return node, pc, c.err == nil && pc.size > 8
 }
 
-// head codes the data before the readings of a piece.
-func (c *coder) head(node *string, pc *logRange) {
+// codeHead codes the data before the readings of a piece.
+func (c *coder) codeHead(node *string, pc *logRange) {
 	span := uint64(pc.last - pc.first)
 	c.text(node)
 	c.int(&pc.first)
@@ -185,8 +185,8 @@ func (c *coder) head(node *string, pc *logRange) {
 	pc.last = pc.first + int64(span)
 }
 
-// load reads pieces into at; those after the first covered records are fresh.
-func (j *journal) load(l *journalLog, pieces []logRange, covered int, at map[int64]*reading) error {
+// loadReadings reads pieces into at; those after the first covered records are fresh.
+func (j *journal) loadReadings(l *journalLog, pieces []logRange, covered int, at map[int64]*reading) error {
 	if len(pieces) == 0 {
 		return nil
 	}
@@ -207,10 +207,10 @@ func (j *journal) load(l *journalLog, pieces []logRange, covered int, at map[int
 				pc.off)
 		}
 		c, node, of := coder{b: raw[8:]}, "", logRange{}
-		c.head(&node, &of)
+		c.codeHead(&node, &of)
 		j.pack, err = j.dec.DecodeAll(c.b, j.pack[:0])
 		if err == nil {
-			err = (&coder{b: j.pack}).unpack(at, seen >= covered)
+			err = (&coder{b: j.pack}).unpackReadings(at, seen >= covered)
 		}
 		if err != nil {
 			return fmt.Errorf("%s, byte %d: %w", l.path, pc.off, err)
@@ -220,8 +220,8 @@ func (j *journal) load(l *journalLog, pieces []logRange, covered int, at map[int
 	return nil
 }
 
-// add appends readings of nodes to the log of a period, each with its times in order.
-func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[int64]*reading) (err error) {
+// appendReadings appends readings of nodes to the log of a period, each with its times in order.
+func (j *journal) appendReadings(p int64, l *journalLog, nodes []string, at map[string]map[int64]*reading) (err error) {
 	if err := os.MkdirAll(j.dir, 0o750); err != nil {
 		return fmt.Errorf("keep readings: %w", err)
 	}
@@ -243,13 +243,13 @@ func (j *journal) add(p int64, l *journalLog, nodes []string, at map[string]map[
 	for _, node := range nodes {
 		times := sortedKeys(at[node])
 		body := coder{write: true}
-		body.pack(times, at[node])
+		body.packReadings(times, at[node])
 		pc := logRange{off: l.size, first: times[0], last: times[len(times)-1]}
 		for _, t := range times {
 			pc.records += 1 + len(at[node][t].procs)
 		}
 		head := coder{write: true, b: make([]byte, 8, 64+len(body.b)/2)}
-		head.head(&node, &pc)
+		head.codeHead(&node, &pc)
 		raw := j.enc.EncodeAll(body.b, head.b)
 		binary.LittleEndian.PutUint32(raw, uint32(len(raw)-8))
 		binary.LittleEndian.PutUint32(raw[4:], crc32.Checksum(raw[8:], castagnoli))
@@ -271,7 +271,7 @@ type nodeEnd struct {
 	state   []byte
 }
 
-func (c *coder) end(name *string, n *nodeEnd) {
+func (c *coder) codeEnd(name *string, n *nodeEnd) {
 	c.text(name)
 	varint(c, &n.records)
 	varint(c, &n.from)
@@ -288,13 +288,13 @@ type periodEnds struct {
 	dirty bool
 }
 
-// end reads the states of nodes at the end of a period.
-func (j *journal) end(p int64) (*periodEnds, error) {
+// loadEnds reads the states of nodes at the end of a period.
+func (j *journal) loadEnds(p int64) (*periodEnds, error) {
 	if e := j.ends[p]; e != nil {
 		return e, nil
 	}
 	e := &periodEnds{nodes: map[string]nodeEnd{}}
-	path := j.file(p, ".end")
+	path := j.filePath(p, ".end")
 	raw, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -306,7 +306,7 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 		for err == nil && len(c.b) > 0 {
 			var name string
 			var n nodeEnd
-			c.end(&name, &n)
+			c.codeEnd(&name, &n)
 			e.nodes[name], err = n, c.err
 		}
 		if err != nil {
@@ -314,15 +314,15 @@ func (j *journal) end(p int64) (*periodEnds, error) {
 				path, err)
 		}
 	}
-	if len(j.ends) >= keptOpen {
+	if len(j.ends) >= maxCached {
 		maps.DeleteFunc(j.ends, func(_ int64, x *periodEnds) bool { return !x.dirty })
 	}
 	j.ends[p] = e
 	return e, nil
 }
 
-// save writes the states at the end of changed periods.
-func (j *journal) save() error {
+// saveEnds writes the states at the end of changed periods.
+func (j *journal) saveEnds() error {
 	for _, p := range sortedKeys(j.ends) {
 		e := j.ends[p]
 		if !e.dirty {
@@ -331,9 +331,9 @@ func (j *journal) save() error {
 		out := coder{write: true}
 		for _, name := range sortedKeys(e.nodes) {
 			n := e.nodes[name]
-			out.end(&name, &n)
+			out.codeEnd(&name, &n)
 		}
-		if err := replaceFile(j.file(p, ".end"), j.enc.EncodeAll(out.b, nil)); err != nil {
+		if err := replaceFile(j.filePath(p, ".end"), j.enc.EncodeAll(out.b, nil)); err != nil {
 			return err
 		}
 		e.dirty = false

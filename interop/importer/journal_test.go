@@ -32,17 +32,17 @@ func TestPacked(t *testing.T) {
 		1_700_000_300: {memory: 1 << 36, cluster: `{"partitions":null}`},
 	}
 	p := coder{write: true}
-	p.pack(sortedKeys(in), in)
+	p.packReadings(sortedKeys(in), in)
 	out := map[int64]*reading{}
 	u := coder{b: p.b}
-	if err := u.unpack(out, false); err != nil || !reflect.DeepEqual(in, out) {
+	if err := u.unpackReadings(out, false); err != nil || !reflect.DeepEqual(in, out) {
 		t.Errorf("%v\n%+v\n%+v", err, in[1_700_000_000], out[1_700_000_000])
 	}
 	for n := range p.b {
 		u := coder{b: p.b[:n]}
-		if err := u.unpack(map[int64]*reading{}, false); err == nil && n > 0 && n != len(p.b) {
+		if err := u.unpackReadings(map[int64]*reading{}, false); err == nil && n > 0 && n != len(p.b) {
 			again := map[int64]*reading{}
-			if (&coder{b: p.b[:n]}).unpack(again, false) == nil && len(again) >= len(in) {
+			if (&coder{b: p.b[:n]}).unpackReadings(again, false) == nil && len(again) >= len(in) {
 				t.Errorf("cut at %d of %d nothing is missed", n, len(p.b))
 			}
 		}
@@ -53,23 +53,23 @@ func TestPacked(t *testing.T) {
 func FuzzPacked(f *testing.F) {
 	p := coder{write: true}
 	at := map[int64]*reading{60: {procs: []sonar.Process{{Job: 7, User: "a", Cmd: "b", CPU: 3}}, system: &sonar.System{CPU: []float64{1}}}}
-	p.pack(sortedKeys(at), at)
+	p.packReadings(sortedKeys(at), at)
 	f.Add(p.b)
 	n := nodeState{
 		Last: 60, Jobs: map[jobKey]*jobState{
 			{Job: 7}: {ID: "slurm/7", Commands: map[string]float64{"b": 3}, Procs: map[procKey]procState{{PID: 1}: {Used: processUse{3}}}}}}
-	f.Add(n.pack())
+	f.Add(n.packState())
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		out := map[int64]*reading{}
 		u := coder{b: raw}
-		if u.unpack(out, true) == nil {
+		if u.unpackReadings(out, true) == nil {
 			p := coder{write: true}
-			p.pack(sortedKeys(out), out)
+			p.packReadings(sortedKeys(out), out)
 		}
 		if s, err := unpackState(raw); err == nil {
-			first := s.pack()
+			first := s.packState()
 			again, err := unpackState(first)
-			if err != nil || !bytes.Equal(again.pack(), first) {
+			if err != nil || !bytes.Equal(again.packState(), first) {
 				t.Errorf("a state is not the same packed twice: %v", err)
 			}
 		}
@@ -94,36 +94,36 @@ func TestTornLog(t *testing.T) {
 	}
 	add := func(j *journal, at int64) {
 		t.Helper()
-		l, err := j.log(0)
+		l, err := j.openLog(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := j.add(0, l, []string{"n1"},
+		if err := j.appendReadings(0, l, []string{"n1"},
 			map[string]map[int64]*reading{"n1": {at: {procs: []sonar.Process{{Job: uint64(at), User: "u"}}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	add(j, 100)
-	whole, err := os.ReadFile(j.file(0, ".log"))
+	whole, err := os.ReadFile(j.filePath(0, ".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	add(j, 200)
-	all, err := os.ReadFile(j.file(0, ".log"))
+	all, err := os.ReadFile(j.filePath(0, ".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	garbled := bytes.Clone(all)
 	garbled[len(garbled)-1] ^= 1
 	for _, raw := range [][]byte{all[:len(whole)+3], all[:len(whole)+9], all[:len(all)-1], garbled} {
-		if err := os.WriteFile(j.file(0, ".log"), raw, 0o600); err != nil {
+		if err := os.WriteFile(j.filePath(0, ".log"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		j, err := openJournal(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := j.log(0)
+		l, err := j.openLog(0)
 		if err != nil || len(l.pieces["n1"]) != 1 {
 			t.Fatalf("%d pieces, %v", len(l.pieces["n1"]), err)
 		}
@@ -131,25 +131,25 @@ func TestTornLog(t *testing.T) {
 		if j, err = openJournal(dir); err != nil {
 			t.Fatal(err)
 		}
-		if l, err = j.log(0); err != nil {
+		if l, err = j.openLog(0); err != nil {
 			t.Fatal(err)
 		}
 		got := map[int64]*reading{}
-		if err := j.load(l, l.pieces["n1"], 0, got); err != nil || fmt.Sprint(sortedKeys(got)) != "[100 300]" {
+		if err := j.loadReadings(l, l.pieces["n1"], 0, got); err != nil || fmt.Sprint(sortedKeys(got)) != "[100 300]" {
 			t.Errorf("%v, %v", sortedKeys(got), err)
 		}
 	}
 	// Corruption in the middle is an error that names the position.
 	garbled[12] ^= 1
-	if err := os.WriteFile(j.file(0, ".log"), append(garbled, whole...), 0o600); err != nil {
+	if err := os.WriteFile(j.filePath(0, ".log"), append(garbled, whole...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if j, err = openJournal(dir); err != nil {
 		t.Fatal(err)
 	}
-	l, err := j.log(0)
+	l, err := j.openLog(0)
 	if err == nil {
-		err = j.load(l, l.pieces["n1"], 0, map[int64]*reading{})
+		err = j.loadReadings(l, l.pieces["n1"], 0, map[int64]*reading{})
 	}
 	if err == nil || !strings.Contains(err.Error(), "0.log is corrupt at byte 0") {
 		t.Errorf("%v", err)
@@ -311,7 +311,7 @@ func TestTaskUnderItsNumberIsMended(t *testing.T) {
 	}
 	err = sacct.Read(strings.NewReader(tasks), sacct.Options{Zone: time.UTC}, func(j *sacct.Job) error {
 		st.addJobID(j)
-		st.Jobs[fingerprint(j)] = true
+		st.Jobs[jobFingerprint(j)] = true
 		return nil
 	}, func(_ int, err error) { t.Fatal(err) })
 	if err != nil {

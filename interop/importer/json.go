@@ -14,7 +14,7 @@ import (
 // sacctJSON reads the output of sacct --json.
 func (im *Importer) sacctJSON(ctx context.Context, in io.Reader) error {
 	var broken error
-	joiner := sacct.Joiner{Job: func(j *sacct.Job) error { return im.job(ctx, j) }}
+	joiner := sacct.Joiner{Job: func(j *sacct.Job) error { return im.readJob(ctx, j) }}
 	got, err := slurmctl.ReadAccounts(in, func(a *slurmctl.Accounted) {
 		if broken == nil {
 			broken = joiner.Add(fromJSON(a))

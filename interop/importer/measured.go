@@ -16,20 +16,20 @@ import (
 
 // The use of a job in accounting counts only if the job was not measured. That is decided for each run of an id, because ids are reused.
 
-// usage are the metrics reported by both accounting and agents.
-var usage = []string{mCPU, mPeak, mIO}
+// usageMetrics are the metrics that both accounting and agents report.
+var usageMetrics = []string{mCPU, mPeak, mIO}
 
-// aside is the tolerance for differing clocks, in seconds.
-const aside = 60
+// clockTolerance is the tolerance for differing clocks, in seconds.
+const clockTolerance = 60
 
 // anyWithin reports whether one of the ordered times is within a run.
 func anyWithin(times []int64, start, end int64) bool {
-	i, _ := slices.BinarySearch(times, start-aside)
-	return i < len(times) && times[i] <= end+aside
+	i, _ := slices.BinarySearch(times, start-clockTolerance)
+	return i < len(times) && times[i] <= end+clockTolerance
 }
 
-// asked is the number of workloads per query.
-const asked = 500
+// idsPerQuery is the number of workloads per query.
+const idsPerQuery = 500
 
 // measuredJobs returns, for each pending job, whether a source other than accounting measured it.
 func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []bool, err error) {
@@ -45,13 +45,13 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 		byID[j.Cluster+"\x00"+id] = append(byID[j.Cluster+"\x00"+id], i)
 		ids[id] = true
 	}
-	q, err := im.o.Store.Querier(from-aside*1000, to+aside*1000)
+	q, err := im.o.Store.Querier(from-clockTolerance*1000, to+clockTolerance*1000)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }()
 	var it chunkenc.Iterator
-	for part := range slices.Chunk(sortedKeys(ids), asked) {
+	for part := range slices.Chunk(sortedKeys(ids), idsPerQuery) {
 		set := q.Select(ctx, false, nil, series.Equal("__name__", mCPU), series.OneOf("workload", part),
 			labels.MustNewMatcher(labels.MatchNotRegexp, "source", "sacct|pbs|sge|lsf"))
 		for set.Next() {
@@ -60,11 +60,11 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 			slices.SortFunc(lives, func(a, b int) int { return im.jobs[a].Start.Compare(im.jobs[b].Start) })
 			it = set.At().Iterator(it)
 			for _, i := range lives {
-				vt := it.Seek((im.jobs[i].Start.Unix() - aside) * 1000)
+				vt := it.Seek((im.jobs[i].Start.Unix() - clockTolerance) * 1000)
 				if vt == chunkenc.ValNone {
 					break
 				}
-				out[i] = out[i] || it.AtT() <= (im.jobs[i].End.Unix()+aside)*1000
+				out[i] = out[i] || it.AtT() <= (im.jobs[i].End.Unix()+clockTolerance)*1000
 			}
 		}
 		if set.Err() != nil {
@@ -74,8 +74,8 @@ func (im *Importer) measuredJobs(ctx context.Context, from, to int64) (out []boo
 	return out, nil
 }
 
-// toldLife is a run reported by accounting.
-type toldLife struct {
+// accountedRun is a run reported by accounting.
+type accountedRun struct {
 	id         string
 	start, end int64 // seconds
 }
@@ -85,13 +85,13 @@ func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[str
 	if len(seen) == 0 {
 		return nil
 	}
-	for part := range slices.Chunk(sortedKeys(seen), asked) {
+	for part := range slices.Chunk(sortedKeys(seen), idsPerQuery) {
 		from, to := int64(1)<<62, int64(0)
 		for _, id := range part {
 			slices.Sort(seen[id])
 			from, to = min(from, seen[id][0]), max(to, seen[id][len(seen[id])-1])
 		}
-		lives, err := im.accountedLives(ctx, site, part, from-90*86400, to+90*86400)
+		lives, err := im.accountedRuns(ctx, site, part, from-90*86400, to+90*86400)
 		if err != nil {
 			return err
 		}
@@ -102,8 +102,8 @@ func (im *Importer) dropAccounted(ctx context.Context, site string, seen map[str
 	return nil
 }
 
-// accountedLives returns the runs of workloads with use reported by accounting.
-func (im *Importer) accountedLives(ctx context.Context, site string, ids []string, from, to int64) (out []toldLife, err error) {
+// accountedRuns returns the runs of workloads with use reported by accounting.
+func (im *Importer) accountedRuns(ctx context.Context, site string, ids []string, from, to int64) (out []accountedRun, err error) {
 	q, err := im.o.Store.Querier(from*1000, to*1000)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 				continue
 			}
 			if len(out) == known || out[len(out)-1].start != int64(v) {
-				out = append(out, toldLife{id: id, start: int64(v)})
+				out = append(out, accountedRun{id: id, start: int64(v)})
 			}
 			out[len(out)-1].end = t / 1000
 		}
@@ -130,17 +130,17 @@ func (im *Importer) accountedLives(ctx context.Context, site string, ids []strin
 }
 
 // dropUsage deletes the usage of the measured runs of a job. Ids with a single run are deleted together.
-func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife, seen map[string][]int64) error {
+func (im *Importer) dropUsage(ctx context.Context, site string, lives []accountedRun, seen map[string][]int64) error {
 	many := map[string]int{}
 	for _, l := range lives {
 		many[l.id]++
 	}
-	lives = slices.DeleteFunc(lives, func(l toldLife) bool { return !anyWithin(seen[l.id], l.start, l.end) })
+	lives = slices.DeleteFunc(lives, func(l accountedRun) bool { return !anyWithin(seen[l.id], l.start, l.end) })
 	if len(lives) == 0 {
 		return nil
 	}
 	drop := func(from, to int64, ids ...string) error {
-		return im.o.Store.Delete(ctx, from*1000, to*1000+999, series.OneOf("__name__", usage), series.Equal("source", "sacct"),
+		return im.o.Store.Delete(ctx, from*1000, to*1000+999, series.OneOf("__name__", usageMetrics), series.Equal("source", "sacct"),
 			series.Equal("site", site),
 			series.OneOf("workload", ids))
 	}
@@ -165,18 +165,18 @@ func (im *Importer) dropUsage(ctx context.Context, site string, lives []toldLife
 // measuredTimes are the times of measurements by reckon's own agent, by node name without domain.
 type measuredTimes map[nodeKey][]int64
 
-// near is the maximum distance between a reading and the agent's own samples, in seconds.
-const near = 600
+// agentDistance is the maximum distance between a reading and the agent's own samples, in seconds.
+const agentDistance = 600
 
 func (m measuredTimes) includes(p nodeKey, t int64) bool {
-	list := m[nodeKey{p.site, hostOf(p.node)}]
+	list := m[nodeKey{p.site, shortHost(p.node)}]
 	i, _ := slices.BinarySearch(list, t)
-	return i < len(list) && list[i]-t <= near || i > 0 && t-list[i-1] <= near
+	return i < len(list) && list[i]-t <= agentDistance || i > 0 && t-list[i-1] <= agentDistance
 }
 
 // measuredNodes returns when agents measured: each of them reports the boot time of its node.
 func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measuredTimes, err error) {
-	q, err := im.o.Store.Querier((from-near)*1000, (to+near)*1000)
+	q, err := im.o.Store.Querier((from-agentDistance)*1000, (to+agentDistance)*1000)
 	if err != nil {
 		return nil, err
 	}
@@ -185,12 +185,12 @@ func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measur
 	set := q.Select(ctx, false, nil, series.Equal("__name__", mBoot), series.Equal("source", ""))
 	for set.Next() {
 		l := set.At().Labels()
-		p := nodeKey{l.Get("site"), hostOf(l.Get("node"))}
+		p := nodeKey{l.Get("site"), shortHost(l.Get("node"))}
 		var last int64
 		it := set.At().Iterator(nil)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
-			if !value.IsStaleNaN(v) && t/1000-last >= near/2 {
+			if !value.IsStaleNaN(v) && t/1000-last >= agentDistance/2 {
 				last = t / 1000
 				out[p] = append(out[p], last)
 			}
@@ -200,4 +200,4 @@ func (im *Importer) measuredNodes(ctx context.Context, from, to int64) (_ measur
 	return out, set.Err()
 }
 
-func unix(t int64) time.Time { return time.Unix(t, 0).UTC() }
+func unixTime(t int64) time.Time { return time.Unix(t, 0).UTC() }

@@ -78,8 +78,8 @@ type growthStep struct {
 	returned map[uint32]processUse
 }
 
-// growth computes the growth of each process without changing the job. procs must contain each process once.
-func (j *jobState) growth(t int64, procs []*sonar.Process) *growthStep {
+// computeGrowth computes the growth of each process without changing the job. procs must contain each process once.
+func (j *jobState) computeGrowth(t int64, procs []*sonar.Process) *growthStep {
 	a := &growthStep{
 		j: j, t: t, now: make(map[procKey]procState, len(procs)), grown: make(map[procKey]processUse, len(procs)),
 		gone: map[procKey]procState{}, back: map[uint32]int64{}, returned: map[uint32]processUse{},

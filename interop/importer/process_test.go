@@ -19,7 +19,7 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 	t.Helper()
 	im := New(Options{Clock: now.Local, Batch: true})
 	im.sites[""] = &siteState{Tasks: map[uint64][]task{}}
-	err := im.reader.Read(strings.NewReader(strings.Join(lines, "")), &sonar.Handler{Sample: im.sample, Sysinfo: im.sysinfo})
+	err := im.reader.Read(strings.NewReader(strings.Join(lines, "")), &sonar.Handler{Sample: im.addSample, Sysinfo: im.addSysinfo})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func jobTotals(t testing.TB, lines []string) map[string]float64 {
 		node := &nodeState{Jobs: map[jobKey]*jobState{}}
 		for i, at := range sortedKeys(times) {
 			if i%3 == 2 { // the state stored between imports is equivalent to that in memory
-				if node, err = unpackState(node.pack()); err != nil {
+				if node, err = unpackState(node.packState()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -3,6 +3,7 @@ package importer
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"reckon/interop/sonar"
@@ -40,13 +41,13 @@ func (im *Importer) refuseFuture(node string, t int64, records int) bool {
 	return true
 }
 
-// sample reads a reading, or a process of one.
-func (im *Importer) sample(s *sonar.Sample) error {
+// addSample reads a reading, or a process of one.
+func (im *Importer) addSample(s *sonar.Sample) error {
 	im.res.Records += len(s.Procs)
 	if im.refuseFuture(s.Node, s.Time, len(s.Procs)) {
 		return nil
 	}
-	r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
+	r := im.readingOf(im.siteOf(s.Cluster), s.Node, s.Time)
 	r.cores = max(r.cores, s.Cores)
 	if s.System != nil {
 		r.mergeReading(&reading{system: s.System})
@@ -64,19 +65,19 @@ func (im *Importer) sample(s *sonar.Sample) error {
 	if im.rows < softRows {
 		return nil
 	}
-	return im.flush()
+	return im.flushBuffer()
 }
 
-func (im *Importer) sysinfo(s *sonar.Sysinfo) error {
+func (im *Importer) addSysinfo(s *sonar.Sysinfo) error {
 	if s.Memory > 0 && !im.refuseFuture(s.Node, s.Time, 0) {
-		r := im.readingOf(im.site(s.Cluster), s.Node, s.Time)
+		r := im.readingOf(im.siteOf(s.Cluster), s.Node, s.Time)
 		r.memory = max(r.memory, s.Memory)
 	}
 	return nil
 }
 
-// cluster reads a report of nodes and partitions as a reading without a node.
-func (im *Importer) cluster(c *sonar.Cluster) error {
+// addCluster reads a report of nodes and partitions as a reading without a node.
+func (im *Importer) addCluster(c *sonar.Cluster) error {
 	if im.refuseFuture("", c.Time, 0) {
 		return nil
 	}
@@ -84,27 +85,27 @@ func (im *Importer) cluster(c *sonar.Cluster) error {
 	if err != nil {
 		return err
 	}
-	r := im.readingOf(im.site(c.Cluster), "", c.Time)
+	r := im.readingOf(im.siteOf(c.Cluster), "", c.Time)
 	r.cluster = max(r.cluster, string(raw))
 	return nil
 }
 
-// flush writes the buffer to the journals of its sites, without data that they already have.
-func (im *Importer) flush() error {
+// flushBuffer writes the buffer to the journals of its sites, without data that they already have.
+func (im *Importer) flushBuffer() error {
 	bySite := map[string]map[int64]map[string]map[int64]*reading{}
 	for p, times := range im.buf {
 		for t, r := range times {
-			innerMap(innerMap(innerMap(bySite, p.site), periodOf(t)), p.node)[t] = r
+			innerMap(innerMap(innerMap(bySite, p.site), periodStart(t)), p.node)[t] = r
 		}
 	}
 	im.buf, im.rows = map[nodeKey]map[int64]*reading{}, 0
 	for _, site := range sortedKeys(bySite) {
-		st, err := im.state(site)
+		st, err := im.loadState(site)
 		if err != nil {
 			return err
 		}
 		for _, p := range sortedKeys(bySite[site]) {
-			if err := im.keepPeriod(st, p, bySite[site][p]); err != nil {
+			if err := im.storePeriod(st, p, bySite[site][p]); err != nil {
 				return err
 			}
 		}
@@ -112,8 +113,8 @@ func (im *Importer) flush() error {
 	return nil
 }
 
-func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int64]*reading) error {
-	log, err := st.journal.log(p)
+func (im *Importer) storePeriod(st *siteState, p int64, nodes map[string]map[int64]*reading) error {
+	log, err := st.journal.openLog(p)
 	if err != nil {
 		return err
 	}
@@ -131,10 +132,10 @@ func (im *Importer) keepPeriod(st *siteState, p int64, nodes map[string]map[int6
 	if len(names) == 0 {
 		return nil
 	}
-	if err := st.beginImport(unix(p), unix(p+period), nil); err != nil {
+	if err := st.beginImport(unixTime(p), unixTime(p+periodSeconds), nil); err != nil {
 		return err
 	}
-	return st.journal.add(p, log, names, nodes)
+	return st.journal.appendReadings(p, log, names, nodes)
 }
 
 // removeKnown removes readings that the log already has and counts both kinds.
@@ -151,7 +152,7 @@ func (im *Importer) removeKnown(j *journal, log *journalLog, node string, readin
 		}
 	}
 	had := map[int64]*reading{}
-	if err := j.load(log, overlap, 0, had); err != nil {
+	if err := j.loadReadings(log, overlap, 0, had); err != nil {
 		return err
 	}
 	for _, t := range times {
@@ -181,13 +182,13 @@ func (im *Importer) removeKnown(j *journal, log *journalLog, node string, readin
 	return nil
 }
 
-// few is the maximum number of processes that are compared pairwise.
-const few = 24
+// maxPairwise is the maximum number of processes that are compared pairwise.
+const maxPairwise = 24
 
 // dropDuplicates removes duplicate processes, and those that are in old.
 func dropDuplicates(procs []sonar.Process, old *reading) []sonar.Process {
 	out := procs[:0]
-	if len(procs) <= few && (old == nil || len(old.procs) <= few) {
+	if len(procs) <= maxPairwise && (old == nil || len(old.procs) <= maxPairwise) {
 		for i := range procs {
 			if !slices.Contains(out, procs[i]) && (old == nil || !slices.Contains(old.procs, procs[i])) {
 				out = append(out, procs[i])
@@ -217,19 +218,16 @@ func (im *Importer) addReading(p nodeKey, node *nodeState, t int64, r *reading) 
 	byJob := map[jobKey][]*sonar.Process{}
 	im.refuseImpossible(p, node, t, r)
 	for i := range r.procs {
-		k := keyOf(&r.procs[i], im.o.Batch)
+		k := toJobKey(&r.procs[i], im.o.Batch)
 		byJob[k] = append(byJob[k], &r.procs[i])
 		resident = resident || r.procs[i].Resident >= 0
 	}
-	keys := make([]jobKey, 0, len(byJob))
-	for k := range byJob {
-		keys = append(keys, k)
-	}
+	keys := slices.Collect(maps.Keys(byJob))
 	slices.SortFunc(keys, jobKey.compare)
 	for _, k := range keys {
 		procs := slices.CompactFunc(byJob[k], func(a, b *sonar.Process) bool { return procKeyOf(a) == procKeyOf(b) })
 		j := node.Jobs[k]
-		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restart) {
+		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restartGap) {
 			before := j
 			j = newJob(k, p.node, t, procs)
 			if k.Batch {
@@ -246,14 +244,14 @@ func (im *Importer) addReading(p nodeKey, node *nodeState, t int64, r *reading) 
 		if j.Last > 0 {
 			im.noteSpan(j.Last, t) // later growth is spread over it
 		}
-		grown, procs := im.growth(p, j, t, procs, r)
+		grown, procs := im.acceptedGrowth(p, j, t, procs, r)
 		j.addReading(grown, procs, resident)
 		im.writeFigures(p, j, t, procs)
 		if k.Batch {
 			im.out.recordTime(p.site, j.ID, t)
 		}
 	}
-	if node.Last > 0 && t-node.Last <= keepJob {
+	if node.Last > 0 && t-node.Last <= maxJobSilence {
 		im.noteSpan(node.Last, t)
 	}
 	im.writeNode(p, node, t, r.system)

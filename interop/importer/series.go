@@ -67,8 +67,8 @@ type jobSeries struct {
 	by   map[string]*tsdb.HistorySeries
 }
 
-// series returns a series of the job; pairs are further labels.
-func (im *Importer) series(o *jobSeries, name string, pairs ...string) *tsdb.HistorySeries {
+// seriesFor returns a series of the job; pairs are further labels.
+func (im *Importer) seriesFor(o *jobSeries, name string, pairs ...string) *tsdb.HistorySeries {
 	key := name
 	if len(pairs) > 0 {
 		key += "\x00" + strings.Join(pairs, "\x00")
@@ -96,18 +96,20 @@ func makeLabels(b *labels.ScratchBuilder, name string, lists ...[]string) labels
 	return b.Labels()
 }
 
-// beside is an offset in milliseconds. If a job is older than its first reading, its counters begin this long after its
+// startOffset is an offset in milliseconds. If a job is older than its first reading, its counters begin this long after its
 // start. No other sample has that time, because readings are at whole seconds.
-const beside = 1
+const startOffset = 1
 
 // writeFigures writes the figures of a job from one reading.
 func (im *Importer) writeFigures(p nodeKey, j *jobState, t int64, procs []*sonar.Process) {
 	if j.out == nil || j.out.of != im.out {
-		j.out = im.out.job(p, j)
+		j.out = im.out.seriesOfJob(p, j)
 		im.noteSeen(p.site, j.ID)
 	}
 	ms := t * 1000
-	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(j.out, name, pairs...), ms, v) }
+	put := func(v float64, name string, pairs ...string) {
+		im.out.addSample(im.seriesFor(j.out, name, pairs...), ms, v)
+	}
 	put(float64(j.Start), mStart)
 	put(1, mInfo, "name", j.Command, "command", j.Command)
 	// A job older than its first reading used the amounts of that reading since its start.
@@ -120,12 +122,12 @@ func (im *Importer) writeFigures(p nodeKey, j *jobState, t int64, procs []*sonar
 	}
 	if j.HasCPU {
 		if older {
-			im.out.add(im.series(j.out, mCPU), j.Start*1000+beside, 0)
+			im.out.addSample(im.seriesFor(j.out, mCPU), j.Start*1000+startOffset, 0)
 		}
 		put(j.CPU, mCPU)
 		for _, c := range sortedKeys(j.Commands) {
 			if older {
-				im.out.add(im.series(j.out, mCommand, "command", c), j.Start*1000+beside, 0)
+				im.out.addSample(im.seriesFor(j.out, mCommand, "command", c), j.Start*1000+startOffset, 0)
 			}
 			put(j.Commands[c], mCommand, "command", c)
 		}
@@ -166,10 +168,10 @@ type nodeSeries struct {
 	user, idle []*tsdb.HistorySeries // by processor
 }
 
-// processor returns the series of a processor in one of the lists.
-func (im *Importer) processor(o *nodeSeries, list *[]*tsdb.HistorySeries, at int, mode string) *tsdb.HistorySeries {
+// processorSeries returns the series of a processor in one of the lists.
+func (im *Importer) processorSeries(o *nodeSeries, list *[]*tsdb.HistorySeries, at int, mode string) *tsdb.HistorySeries {
 	for len(*list) <= at {
-		*list = append(*list, im.series(&o.jobSeries, "node_cpu_seconds_total", "cpu", strconv.Itoa(len(*list)), "mode", mode))
+		*list = append(*list, im.seriesFor(&o.jobSeries, "node_cpu_seconds_total", "cpu", strconv.Itoa(len(*list)), "mode", mode))
 	}
 	return (*list)[at]
 }
@@ -180,18 +182,18 @@ func (im *Importer) writeNode(p nodeKey, node *nodeState, t int64, s *sonar.Syst
 	if s == nil {
 		return
 	}
-	o := im.out.node(p)
+	o := im.out.seriesOfNode(p)
 	put := func(v float64, name string, pairs ...string) {
-		im.out.add(im.series(&o.jobSeries, name, pairs...), t*1000, v)
+		im.out.addSample(im.seriesFor(&o.jobSeries, name, pairs...), t*1000, v)
 	}
 	booted := s.Boot > 0 && s.Boot <= t
 	if booted {
 		put(float64(s.Boot), mBoot)
 	}
 	for i, busy := range s.CPU {
-		im.out.add(im.processor(o, &o.user, i, "user"), t*1000, busy)
+		im.out.addSample(im.processorSeries(o, &o.user, i, "user"), t*1000, busy)
 		if booted {
-			im.out.add(im.processor(o, &o.idle, i, "idle"), t*1000, max(float64(t-s.Boot)-busy, 0))
+			im.out.addSample(im.processorSeries(o, &o.idle, i, "idle"), t*1000, max(float64(t-s.Boot)-busy, 0))
 		}
 	}
 	if s.Load1 != nil {
@@ -244,16 +246,18 @@ func writeCard(c *sonar.Card, put func(v float64, name string, pairs ...string))
 	}
 }
 
-// tellCluster writes a report about a cluster's nodes and partitions, with the metric names that
+// writeCluster writes a report about a cluster's nodes and partitions, with the metric names that
 // reckon uses when it polls Slurm itself.
-func (im *Importer) tellCluster(site string, t int64, text string) {
+func (im *Importer) writeCluster(site string, t int64, text string) {
 	var c sonar.Cluster
 	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
 		return
 	}
 	im.extendRange(t)
-	o := im.out.cluster(site)
-	put := func(v float64, name string, pairs ...string) { im.out.add(im.series(o, name, pairs...), t*1000, v) }
+	o := im.out.seriesOfCluster(site)
+	put := func(v float64, name string, pairs ...string) {
+		im.out.addSample(im.seriesFor(o, name, pairs...), t*1000, v)
+	}
 	for _, n := range c.Nodes {
 		state, flags := slurmtext.NodeState(n.States)
 		if state == "" {

@@ -24,7 +24,7 @@ func (im *Importer) buildSeries(ctx context.Context, st *siteState) error {
 		from = min(from, p)
 	}
 	if st.again {
-		from = min(from, periodOf(st.pending.From.Unix()))
+		from = min(from, periodStart(st.pending.From.Unix()))
 		im.res.Resumed = true
 	}
 	periods, err := st.journal.periods()
@@ -42,21 +42,21 @@ func (im *Importer) buildSeries(ctx context.Context, st *siteState) error {
 		if err := im.settlePeriod(ctx, st, p, carry); err != nil {
 			return err
 		}
-		if im.out.full() {
-			if err := im.write(ctx, st); err != nil {
+		if im.out.isFull() {
+			if err := im.writeSink(ctx, st); err != nil {
 				return err
 			}
 		}
 	}
-	return im.write(ctx, st)
+	return im.writeSink(ctx, st)
 }
 
 func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, carry map[string]nodeCheckpoint) error {
-	log, err := st.journal.log(p)
+	log, err := st.journal.openLog(p)
 	if err != nil {
 		return err
 	}
-	ends, err := st.journal.end(p)
+	ends, err := st.journal.loadEnds(p)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 		for _, pc := range pieces {
 			now.records += pc.records
 		}
-		if before.state != nil && p-before.period <= keepJob+period {
+		if before.state != nil && p-before.period <= maxJobSilence+periodSeconds {
 			h := fnv.New64a()
 			_, _ = h.Write(before.state)
 			now.from = h.Sum64()
@@ -104,12 +104,12 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 			continue
 		}
 		if measured == nil {
-			if measured, err = im.measuredNodes(ctx, p, p+period); err != nil {
+			if measured, err = im.measuredNodes(ctx, p, p+periodSeconds); err != nil {
 				return err
 			}
 		}
 		m := rebuild{im: im, st: st, period: p, at: nodeKey{st.site, node}, log: log, pieces: pieces, measured: measured}
-		if now.state, err = m.build(before.state, old, had && old.from == now.from && !st.again, had); err != nil {
+		if now.state, err = m.buildPeriod(before.state, old, had && old.from == now.from && !st.again, had); err != nil {
 			return err
 		}
 		ends.nodes[node], ends.dirty = now, true
@@ -120,8 +120,8 @@ func (im *Importer) settlePeriod(ctx context.Context, st *siteState, p int64, ca
 
 // stateBefore returns the state of a node before a period.
 func (st *siteState) stateBefore(node string, p int64) (nodeCheckpoint, error) {
-	for q := p - period; p-q <= keepJob+period; q -= period {
-		e, err := st.journal.end(q)
+	for q := p - periodSeconds; p-q <= maxJobSilence+periodSeconds; q -= periodSeconds {
+		e, err := st.journal.loadEnds(q)
 		if err != nil {
 			return nodeCheckpoint{}, err
 		}
@@ -143,23 +143,23 @@ type rebuild struct {
 	measured measuredTimes
 }
 
-// build returns the packed state of a node at the end of the period. start is its state at the beginning. old is the
+// buildPeriod returns the packed state of a node at the end of the period. start is its state at the beginning. old is the
 // state when the series were last built. sameStart reports whether the last build began with the same start.
-func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
+func (m *rebuild) buildPeriod(start []byte, old nodeEnd, sameStart, had bool) ([]byte, error) {
 	readings := map[int64]*reading{}
-	if err := m.st.journal.load(m.log, m.pieces, old.records, readings); err != nil {
+	if err := m.st.journal.loadReadings(m.log, m.pieces, old.records, readings); err != nil {
 		return nil, err
 	}
 	if m.at.node == "" {
 		for _, t := range sortedKeys(readings) {
-			m.im.tellCluster(m.at.site, t, readings[t].cluster)
+			m.im.writeCluster(m.at.site, t, readings[t].cluster)
 		}
 		return []byte{}, nil
 	}
 	from := m.period
 	state := &nodeState{Jobs: map[jobKey]*jobState{}}
 	var err error
-	if sameStart && old.records != allAgain {
+	if sameStart && old.records != rereadAll {
 		if state, err = unpackState(old.state); err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func (m *rebuild) build(start []byte, old nodeEnd, sameStart, had bool) ([]byte,
 	}
 	end := m.newerReadings(state, readings)
 	if was != nil && !bytes.Equal(end, old.state) {
-		m.undo(was, state)
+		m.undoRenamed(was, state)
 	}
 	return end, nil
 }
@@ -203,15 +203,15 @@ func (m *rebuild) isAppend(state *nodeState, covered int, readings map[int64]*re
 		return true
 	}
 	for _, r := range readings {
-		if r.total() > 0 {
+		if r.memoryTotal() > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// total returns the memory of the node in the reading; 0 if not reported.
-func (r *reading) total() float64 {
+// memoryTotal returns the memory of the node in the reading; 0 if not reported.
+func (r *reading) memoryTotal() float64 {
 	if r.memory > 0 || r.system == nil {
 		return r.memory
 	}
@@ -225,7 +225,7 @@ func (m *rebuild) newerReadings(state *nodeState, readings map[int64]*reading) [
 	times := sortedKeys(readings)
 	if state.Memory == 0 { // the first reported value is also used for earlier readings of the period
 		for _, t := range times {
-			if state.Memory = readings[t].total(); state.Memory > 0 {
+			if state.Memory = readings[t].memoryTotal(); state.Memory > 0 {
 				break
 			}
 		}
@@ -235,7 +235,7 @@ func (m *rebuild) newerReadings(state *nodeState, readings map[int64]*reading) [
 		if t <= since {
 			continue
 		}
-		if v := r.total(); v > 0 {
+		if v := r.memoryTotal(); v > 0 {
 			state.Memory = v
 		}
 		if m.measured.includes(m.at, t) {
@@ -246,11 +246,11 @@ func (m *rebuild) newerReadings(state *nodeState, readings map[int64]*reading) [
 		im.extendRange(t)
 		im.addReading(m.at, state, t, r)
 	}
-	return state.pack()
+	return state.packState()
 }
 
-// undo drops earlier series of jobs that now have another start or another name.
-func (m *rebuild) undo(was, now *nodeState) {
+// undoRenamed drops earlier series of jobs that now have another start or another name.
+func (m *rebuild) undoRenamed(was, now *nodeState) {
 	im := m.im
 	ids := map[string]bool{}
 	for _, j := range now.Jobs {

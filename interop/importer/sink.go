@@ -52,7 +52,7 @@ func newSink() *sink {
 	}
 }
 
-func (s *sink) add(to *tsdb.HistorySeries, t int64, v float64) {
+func (s *sink) addSample(to *tsdb.HistorySeries, t int64, v float64) {
 	if err := to.Add(t, v); err != nil && s.err == nil {
 		s.err = err
 	}
@@ -65,9 +65,9 @@ const (
 	sinkJobs    = 20_000
 )
 
-func (s *sink) full() bool { return s.n >= sinkSamples || len(s.jobs) >= sinkJobs }
+func (s *sink) isFull() bool { return s.n >= sinkSamples || len(s.jobs) >= sinkJobs }
 
-func (s *sink) job(p nodeKey, j *jobState) *jobSeries {
+func (s *sink) seriesOfJob(p nodeKey, j *jobState) *jobSeries {
 	k := seriesKey{p, j.ID, j.Owner}
 	o := s.jobs[k]
 	if o == nil {
@@ -79,7 +79,7 @@ func (s *sink) job(p nodeKey, j *jobState) *jobSeries {
 	return o
 }
 
-func (s *sink) node(p nodeKey) *nodeSeries {
+func (s *sink) seriesOfNode(p nodeKey) *nodeSeries {
 	o := s.nodes[p]
 	if o == nil {
 		o = &nodeSeries{
@@ -90,7 +90,7 @@ func (s *sink) node(p nodeKey) *nodeSeries {
 	return o
 }
 
-func (s *sink) cluster(site string) *jobSeries {
+func (s *sink) seriesOfCluster(site string) *jobSeries {
 	o := s.clusters[site]
 	if o == nil {
 		o = &jobSeries{of: s, by: map[string]*tsdb.HistorySeries{}, base: []string{"site", site, "source", "sonar"}}
@@ -124,20 +124,20 @@ func (s *sink) addUndo(p nodeKey, id string, start int64) {
 	s.own[zeroKey{p, id, start}] = true
 }
 
-// write stores the collected data, and then the resulting states.
-func (im *Importer) write(ctx context.Context, st *siteState) error {
+// writeSink stores the collected data, and then the resulting states.
+func (im *Importer) writeSink(ctx context.Context, st *siteState) error {
 	out := im.out
 	im.out = newSink()
 	if out.err != nil {
 		return out.err
 	}
 	if st != nil && out.from <= out.to {
-		if err := st.beginImport(unix(out.from), unix(out.to+1), out.gone); err != nil {
+		if err := st.beginImport(unixTime(out.from), unixTime(out.to+1), out.gone); err != nil {
 			return err
 		}
 	}
 	im.res.Gone = append(im.res.Gone, out.gone...)
-	kept, err := im.delete(ctx, out)
+	kept, err := im.deleteRebuilt(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -156,19 +156,19 @@ func (im *Importer) write(ctx context.Context, st *siteState) error {
 	if st == nil {
 		return nil
 	}
-	return st.journal.save()
+	return st.journal.saveEnds()
 }
 
-// delete removes the series to be rebuilt. It returns the zero samples that later periods wrote into these series,
+// deleteRebuilt removes the series to be rebuilt. It returns the zero samples that later periods wrote into these series,
 // because the caller must write them again.
-func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error) {
+func (im *Importer) deleteRebuilt(ctx context.Context, out *sink) (*tsdb.History, error) {
 	kept, byText := &tsdb.History{}, map[string]*tsdb.HistorySeries{}
 	for _, p := range sortedKeys(out.drops) {
 		for _, site := range sortedKeys(out.drops[p]) {
 			for nodes := range slices.Chunk(out.drops[p][site], 200) {
-				from, to := p*1000, (p+period)*1000-1
+				from, to := p*1000, (p+periodSeconds)*1000-1
 				ms := []*labels.Matcher{series.Equal("source", "sonar"), series.Equal("site", site), series.OneOf("node", nodes)}
-				if err := im.zeros(ctx, kept, byText, out, site, from, to, ms); err != nil {
+				if err := im.collectZeros(ctx, kept, byText, out, site, from, to, ms); err != nil {
 					return nil, err
 				}
 				ms = append(ms, labels.MustNewMatcher(labels.MatchNotRegexp, "__name__", "reckon_slurm_.*"))
@@ -179,7 +179,7 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 		}
 	}
 	for _, z := range out.undos {
-		at := z.start*1000 + beside
+		at := z.start*1000 + startOffset
 		if err := im.o.Store.Delete(ctx, at, at, series.Equal("source", "sonar"), series.Equal("site", z.site),
 			series.Equal("node", z.node),
 			series.Equal("workload", z.id)); err != nil {
@@ -189,8 +189,9 @@ func (im *Importer) delete(ctx context.Context, out *sink) (*tsdb.History, error
 	return kept, nil
 }
 
-// zeros collects the zero samples of a time range, except those of rebuilt series.
-func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string, from,
+// collectZeros collects the zero samples of a time range, except those of rebuilt series.
+func (im *Importer) collectZeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string,
+	from,
 	to int64, ms []*labels.Matcher) (err error) {
 	q, err := im.o.Store.Querier(from, to)
 	if err != nil {
@@ -204,7 +205,8 @@ func (im *Importer) zeros(ctx context.Context, into *tsdb.History, byText map[st
 		it := set.At().Iterator(nil)
 		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 			t, v := it.At()
-			if vt != chunkenc.ValFloat || t%1000 != beside || out.own[zeroKey{nodeKey{site, l.Get("node")}, l.Get("workload"), t / 1000}] {
+			if vt != chunkenc.ValFloat || t%1000 != startOffset || out.own[zeroKey{nodeKey{site, l.Get("node")}, l.Get("workload"),
+				t / 1000}] {
 				continue
 			}
 			if s == nil {

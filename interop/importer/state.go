@@ -26,15 +26,15 @@ type siteState struct {
 	site    string
 	path    string
 	journal *journal
-	pending *pending
-	dirty   map[int64]map[string]bool  // nodes with new readings, by period
-	remake  map[remade]map[uint64]bool // numbers of jobs
-	again   bool                       // an earlier import was interrupted: everything from pending on is checked
+	pending *pendingImport
+	dirty   map[int64]map[string]bool       // nodes with new readings, by period
+	remake  map[rebuiltNode]map[uint64]bool // numbers of jobs
+	again   bool                            // an earlier import was interrupted: everything from pending on is checked
 }
 
-// pending is the time range of an unfinished import. While its file exists, the journal may have readings that are not
+// pendingImport is the time range of an unfinished import. While its file exists, the journal may have readings that are not
 // in the series yet, and the series may have samples that are not in the catalogue yet.
-type pending struct {
+type pendingImport struct {
 	From, To time.Time
 	Gone     []store.Run
 }
@@ -66,8 +66,8 @@ func loadSite(dir, site string) (*siteState, error) {
 		name = "site-" + hex.EncodeToString([]byte(site)) // works for any text in any file system
 	}
 	s := &siteState{Version: stateVersion, site: site, path: filepath.Join(dir, name+".gob"), dirty: map[int64]map[string]bool{},
-		remake: map[remade]map[uint64]bool{}}
-	if err := s.read(s.path, s); err != nil {
+		remake: map[rebuiltNode]map[uint64]bool{}}
+	if err := s.decodeFile(s.path, s); err != nil {
 		return nil, err
 	}
 	if s.Version != stateVersion {
@@ -83,8 +83,8 @@ func loadSite(dir, site string) (*siteState, error) {
 	if s.journal, err = openJournal(filepath.Join(dir, name)); err != nil {
 		return nil, err
 	}
-	var p pending
-	if err := s.read(s.pendingPath(), &p); err != nil {
+	var p pendingImport
+	if err := s.decodeFile(s.pendingPath(), &p); err != nil {
 		return nil, err
 	}
 	if !p.From.IsZero() {
@@ -95,8 +95,8 @@ func loadSite(dir, site string) (*siteState, error) {
 
 func (s *siteState) pendingPath() string { return s.path + ".pending" }
 
-// read decodes a file, if it exists.
-func (s *siteState) read(path string, v any) error {
+// decodeFile decodes a file, if it exists.
+func (s *siteState) decodeFile(path string, v any) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -115,7 +115,7 @@ func (s *siteState) read(path string, v any) error {
 func (s *siteState) beginImport(from, to time.Time, gone []store.Run) error {
 	p := s.pending
 	if p == nil {
-		p = &pending{From: from, To: to}
+		p = &pendingImport{From: from, To: to}
 	} else if !from.Before(p.From) && !to.After(p.To) && len(gone) == 0 {
 		return nil
 	}
@@ -147,8 +147,8 @@ func encodeFile(path string, v any) error {
 
 // dropSilent drops jobs that have been silent for so long that another job may use their name.
 func (n *nodeState) dropSilent(t int64) {
-	maps.DeleteFunc(n.Jobs, func(_ jobKey, j *jobState) bool { return t-j.Last > keepJob })
+	maps.DeleteFunc(n.Jobs, func(_ jobKey, j *jobState) bool { return t-j.Last > maxJobSilence })
 }
 
-// keepJob is the time that a job may be silent, in seconds.
-const keepJob = 7 * 86400
+// maxJobSilence is the time that a job may be silent, in seconds.
+const maxJobSilence = 7 * 86400

@@ -25,14 +25,12 @@ const longestTask = 31 * 86400
 
 func (t *task) ranAt(when int64) bool {
 	end := t.End
-	if end == 0 {
-		end = t.Start + longestTask
-	}
-	return t.Start-aside <= when && when <= end+aside
+	end = cmp.Or(end, t.Start+longestTask)
+	return t.Start-clockTolerance <= when && when <= end+clockTolerance
 }
 
-// numberOf returns the number that nodes use for a job, or 0 if it equals the job's id.
-func numberOf(j *sacct.Job) uint64 {
+// nodeNumber returns the number that nodes use for a job, or 0 if it equals the job's id.
+func nodeNumber(j *sacct.Job) uint64 {
 	if j.Also == "" || j.ID == j.Raw || j.Start.IsZero() {
 		return 0
 	}
@@ -46,7 +44,7 @@ func numberOf(j *sacct.Job) uint64 {
 // addJobID records the id that accounting reports for a job number. It also records where readings of the job may be
 // stored under another id. This includes readings imported by an older release that did not check ids.
 func (st *siteState) addJobID(j *sacct.Job) {
-	n := numberOf(j)
+	n := nodeNumber(j)
 	if n == 0 {
 		return
 	}
@@ -69,18 +67,16 @@ func (st *siteState) addJobID(j *sacct.Job) {
 		return // an invalid list of nodes names none
 	}
 	last := one.End
-	if last == 0 {
-		last = max(j.Seen.Unix(), one.Start)
-	}
-	for p := periodOf(one.Start - aside); p <= last+aside; p += period {
+	last = cmp.Or(last, max(j.Seen.Unix(), one.Start))
+	for p := periodStart(one.Start - clockTolerance); p <= last+clockTolerance; p += periodSeconds {
 		for _, node := range nodes {
-			innerMap(st.remake, remade{p, hostOf(node)})[n] = true
+			innerMap(st.remake, rebuiltNode{p, shortHost(node)})[n] = true
 		}
 	}
 }
 
-// hostOf returns the name of a node without its domain: Slurm's names have none, the nodes' own names often do.
-func hostOf(node string) string {
+// shortHost returns the name of a node without its domain: Slurm's names have none, the nodes' own names often do.
+func shortHost(node string) string {
 	if net.ParseIP(node) != nil {
 		return node
 	}
@@ -99,43 +95,43 @@ func (st *siteState) jobID(number uint64, when int64) string {
 	return strconv.FormatUint(number, 10)
 }
 
-// remade is a node in a period in which some jobs may have a new id.
-type remade struct {
+// rebuiltNode is a node in a period in which some jobs may have a new id.
+type rebuiltNode struct {
 	period int64
 	host   string
 }
 
-// rename rebuilds the series of readings of jobs with a new id.
-func (st *siteState) rename() error {
-	byPeriod := map[int64][]remade{}
+// rebuildRenamed rebuilds the series of readings of jobs with a new id.
+func (st *siteState) rebuildRenamed() error {
+	byPeriod := map[int64][]rebuiltNode{}
 	for r := range st.remake {
 		byPeriod[r.period] = append(byPeriod[r.period], r)
 	}
 	for p, list := range byPeriod {
-		log, err := st.journal.log(p)
+		log, err := st.journal.openLog(p)
 		if err != nil {
 			return err
 		}
 		if len(log.pieces) == 0 {
 			continue
 		}
-		ends, err := st.journal.end(p)
+		ends, err := st.journal.loadEnds(p)
 		if err != nil {
 			return err
 		}
 		for node, end := range ends.nodes {
 			for _, r := range list {
-				if r.host != hostOf(node) {
+				if r.host != shortHost(node) {
 					continue
 				}
-				other, err := st.otherNames(end.state, p, st.remake[r])
+				other, err := st.hasOldNames(end.state, p, st.remake[r])
 				if err != nil {
 					return err
 				}
 				if !other {
 					continue
 				}
-				end.records = allAgain
+				end.records = rereadAll
 				ends.nodes[node], ends.dirty = end, true // kept until it is rebuilt
 				innerMap(st.dirty, p)[node] = true
 			}
@@ -145,9 +141,9 @@ func (st *siteState) rename() error {
 	return nil
 }
 
-// otherNames reports whether a node's state has a job with an outdated id. It checks the jobs with one of the given
+// hasOldNames reports whether a node's state has a job with an outdated id. It checks the jobs with one of the given
 // numbers that were first read in period p or later.
-func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
+func (st *siteState) hasOldNames(packed []byte, p int64, numbers map[uint64]bool) (bool, error) {
 	if len(packed) == 0 {
 		return false, nil
 	}
@@ -163,5 +159,5 @@ func (st *siteState) otherNames(packed []byte, p int64, numbers map[uint64]bool)
 	return false, nil
 }
 
-// allAgain is the value of nodeEnd.records if all records of a node must be read again although none is new.
-const allAgain = 1 << 40
+// rereadAll is the value of nodeEnd.records if all records of a node must be read again although none is new.
+const rereadAll = 1 << 40

@@ -9,6 +9,7 @@ package influx
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,9 +67,9 @@ func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 	var b bytes.Buffer
 	points := 0
 	for i := range list {
-		n := w.encode(&b, &list[i])
+		n := w.appendForecast(&b, &list[i])
 		if points += n; points >= batch {
-			if err := w.send(ctx, b.Bytes()); err != nil {
+			if err := w.post(ctx, b.Bytes()); err != nil {
 				return err
 			}
 			points = 0
@@ -78,41 +79,40 @@ func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 	if points == 0 {
 		return nil
 	}
-	return w.send(ctx, b.Bytes())
+	return w.post(ctx, b.Bytes())
 }
 
-// encode appends the lines of a forecast and returns their number. NaN values have no line.
-func (w *Writer) encode(b *bytes.Buffer, f *store.Forecast) int {
+// appendForecast appends the lines of a forecast and returns their number. NaN values have no line.
+func (w *Writer) appendForecast(b *bytes.Buffer, f *store.Forecast) int {
 	id := strings.Join([]string{f.Subject, f.Site, f.Name, f.Figure}, "/")
 	model := strings.Join(f.Models, "+")
-	if model == "" {
-		model = "none"
-	}
+	model = cmp.Or(model, "none")
 	tags := fmt.Sprintf("forecasting,aggregation_interval=%d,forecasting_model=%s,forecasting_time=%s,input_size=%d,metricId=%s",
-		int64(f.Step.Seconds()), escape(model), f.Made.UTC().Format(time.DateOnly), w.inputSize, escape(id))
+		int64(f.Step.Seconds()), escapeTag(model), f.Made.UTC().Format(time.DateOnly), w.inputSize, escapeTag(id))
 	n := 0
 	for i, v := range f.Point {
-		if !finite(v) || !finite(f.Low[i]) || !finite(f.High[i]) {
+		if !isFinite(v) || !isFinite(f.Low[i]) || !isFinite(f.High[i]) {
 			continue
 		}
 		at := f.Made.Add(time.Duration(i) * f.Step).Unix()
-		fmt.Fprintf(b, "%s forecasting_lower=%s,forecasting_upper=%s,forecasting_value=%s %d\n", tags, number(f.Low[i]), number(f.High[i]),
-			number(v), at)
+		fmt.Fprintf(b, "%s forecasting_lower=%s,forecasting_upper=%s,forecasting_value=%s %d\n", tags, formatNumber(f.Low[i]),
+			formatNumber(f.High[i]),
+			formatNumber(v), at)
 		n++
 	}
 	return n
 }
 
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// escape escapes a tag value.
-func escape(s string) string {
+// escapeTag escapes a tag value.
+func escapeTag(s string) string {
 	return strings.NewReplacer(",", `\,`, "=", `\=`, " ", `\ `, "\n", " ").Replace(s)
 }
 
-func (w *Writer) send(ctx context.Context, lines []byte) error {
+func (w *Writer) post(ctx context.Context, lines []byte) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.address, bytes.NewReader(lines))
 	if err != nil {
 		return err

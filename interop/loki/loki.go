@@ -50,14 +50,14 @@ func New(address, selector string) (*Client, error) {
 		return nil, fmt.Errorf("the address of Loki is %w; write it like http://loki:3100", ErrConfig)
 	}
 	c := &Client{base: base, text: selector, http: &http.Client{Timeout: time.Minute}}
-	c.selector, err = parse(selector)
+	c.selector, err = parseSelector(selector)
 	return c, err
 }
 
-func parse(selector string) (*template.Template, error) {
+func parseSelector(selector string) (*template.Template, error) {
 	t, err := template.New("selector").Option("missingkey=error").Parse(cmp.Or(selector, DefaultSelector))
 	if err == nil {
-		_, err = render(t, &answer.LogPlace{})
+		_, err = renderSelector(t, &answer.LogPlace{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the selector is %w: %w; it may have {{.Namespace}}, {{.Pods}}, {{.Unit}} and {{.Nodes}}", ErrConfig, err)
@@ -67,15 +67,15 @@ func parse(selector string) (*template.Template, error) {
 
 // Query returns the LogQL query of a place for a selector, as accepted by New.
 func Query(selector string, p *answer.LogPlace) (string, error) {
-	t, err := parse(selector)
+	t, err := parseSelector(selector)
 	if err != nil {
 		return "", err
 	}
-	return render(t, p)
+	return renderSelector(t, p)
 }
 
-// render quotes values for LogQL, so that no name can end a string.
-func render(t *template.Template, p *answer.LogPlace) (string, error) {
+// renderSelector quotes values for LogQL, so that no name can end a string.
+func renderSelector(t *template.Template, p *answer.LogPlace) (string, error) {
 	inner := func(v string) string { q := strconv.Quote(v); return q[1 : len(q)-1] }
 	var b strings.Builder
 	err := t.Execute(&b, map[string]string{
@@ -84,20 +84,20 @@ func render(t *template.Template, p *answer.LogPlace) (string, error) {
 	return b.String(), err
 }
 
-// errUnit is for systemd units, which have no standard labels.
-var errUnit = fmt.Errorf("the labels of units in Loki are %w: give them, such as '{unit=\"{{.Unit}}\"}'", ErrConfig)
+// errSystemdUnit is for systemd units, which have no standard labels.
+var errSystemdUnit = fmt.Errorf("the labels of units in Loki are %w: give them, such as '{unit=\"{{.Unit}}\"}'", ErrConfig)
 
-func (c *Client) query(p *answer.LogPlace) (string, error) {
+func (c *Client) buildQuery(p *answer.LogPlace) (string, error) {
 	if p.Unit != "" && c.text == "" {
-		return "", errUnit
+		return "", errSystemdUnit
 	}
-	return render(c.selector, p)
+	return renderSelector(c.selector, p)
 }
 
 // Logs implements answer.LogSource.
 func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit int) (wire.Logs, error) {
-	q, err := c.query(p)
-	if errors.Is(err, errUnit) {
+	q, err := c.buildQuery(p)
+	if errors.Is(err, errSystemdUnit) {
 		err = answer.NotFound("", err)
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 // Each calls f for each log line of a place in order of time. It returns the query and the number of lines. Each page
 // of results starts at the last time of the previous page, because several lines can have the same time.
 func (c *Client) Each(ctx context.Context, p *answer.LogPlace, f func(*wire.LogLine)) (query string, n int, err error) {
-	if query, err = c.query(p); err != nil {
+	if query, err = c.buildQuery(p); err != nil {
 		return "", 0, err
 	}
 	n, err = EachPage(p.From, func(from time.Time) ([]wire.LogLine, error) { return c.fetchPage(ctx, query, from, p.To, true, Page) },
@@ -186,11 +186,11 @@ func (c *Client) fetchPage(ctx context.Context, query string, from, to time.Time
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("answer of Loki: %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
 	}
-	return decode(body)
+	return parseResponse(body)
 }
 
-// decode parses a response: nanoseconds and lines of each stream.
-func decode(body []byte) ([]wire.LogLine, error) {
+// parseResponse parses a response: nanoseconds and lines of each stream.
+func parseResponse(body []byte) ([]wire.LogLine, error) {
 	var answer struct {
 		Data struct {
 			Type   string `json:"resultType"`

@@ -167,7 +167,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"data":{"resultType":"streams","result":[{"stream":{"pod":"a"},"values":[["1","x"],["2","y",{}]]}]}}`))
 	f.Add([]byte(`{"data":{"resultType":"streams","result":[{"values":[[1,2],[]]}]}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		lines, err := decode(body)
+		lines, err := parseResponse(body)
 		for i := range lines {
 			if err != nil || i > 0 && lines[i].Time.Before(lines[i-1].Time) {
 				t.Errorf("%v, %v", lines, err)

@@ -26,17 +26,17 @@ func parseFio(lines []string, f *figures) []string {
 	}
 	jobs, _ := doc["jobs"].([]any)
 	for _, j := range jobs {
-		job := object(j)
+		job := asObject(j)
 		name, _ := job["jobname"].(string)
 		walkNumbers(job, name, func(path string, v float64) {
 			unit, scale := fioUnit(path)
-			f.add(path, unit, v*scale)
+			f.addValue(path, unit, v*scale)
 		})
 	}
 	disks, _ := doc["disk_util"].([]any)
 	for _, d := range disks {
-		name, _ := object(d)["name"].(string)
-		walkNumbers(object(d), "disk "+name, func(path string, v float64) { f.add(path, "count", v) })
+		name, _ := asObject(d)["name"].(string)
+		walkNumbers(asObject(d), "disk "+name, func(path string, v float64) { f.addValue(path, "count", v) })
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func parseIostat(lines []string, f *figures) (bad []string) {
 				device, _ := d["disk_device"].(string)
 				walkNumbers(d, device, func(path string, v float64) {
 					unit, scale := iostatUnit(path)
-					f.add(path, unit, v*scale)
+					f.addValue(path, unit, v*scale)
 				})
 			}
 		}
@@ -158,13 +158,13 @@ func parsePidstat(lines []string, f *figures) (bad []string) {
 			for _, name := range slices.Sorted(maps.Keys(row)) {
 				v, ok := row[name].(float64)
 				if text, word := row[name].(string); word { // jc leaves some numbers as text
-					v, ok = number(text)
+					v, ok = parseNumber(text)
 				}
 				if !ok || slices.Contains([]string{"time", "uid", "pid", "tid", "tgid"}, name) {
 					continue
 				}
 				unit, scale := pidstatUnit(name)
-				f.add(prefix+" "+name, unit, v*scale)
+				f.addValue(prefix+" "+name, unit, v*scale)
 			}
 		}
 	}

@@ -49,8 +49,8 @@ const (
 	maxText = 1 << 20
 )
 
-// point is the output at one time.
-type point struct {
+// timedOutput is the output at one time.
+type timedOutput struct {
 	lines []string
 	at    time.Time
 }
@@ -80,7 +80,7 @@ type scanner struct {
 	within  bool // inside a collection
 	ended   bool
 	command bool
-	points  []point
+	points  []timedOutput
 }
 
 func (s *scanner) addNote(text string) {
@@ -106,7 +106,7 @@ func (s *scanner) scanLine(text string) {
 	case strings.Contains(mark, "METADATA START") && !strings.Contains(mark, "ADDON METADATA START"):
 		s.marked = true
 		_, doc, _ := strings.Cut(mark, "METADATA START")
-		s.metadata(doc)
+		s.parseMetadata(doc)
 	case mark == "METADATA END" || mark == "ADDON METADATA END":
 	case strings.Contains(mark, "ADDON METADATA START"):
 	case strings.HasSuffix(mark, "METRICS OPERATOR COLLECTION START"):
@@ -121,21 +121,21 @@ func (s *scanner) scanLine(text string) {
 	case s.command:
 		s.log.Command = strings.TrimSpace(s.log.Command + "\n" + mark)
 	case s.within && strings.HasSuffix(mark, "METRICS OPERATOR TIMEPOINT"):
-		s.points = append(s.points, point{at: at})
+		s.points = append(s.points, timedOutput{at: at})
 	case s.within:
 		if len(s.points) == 0 {
 			if mark == "" {
 				return
 			}
-			s.points = append(s.points, point{at: at})
+			s.points = append(s.points, timedOutput{at: at})
 		}
 		p := &s.points[len(s.points)-1]
 		p.lines = append(p.lines, text)
 	}
 }
 
-// metadata parses the line of metadata.
-func (s *scanner) metadata(text string) {
+// parseMetadata parses the line of metadata.
+func (s *scanner) parseMetadata(text string) {
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		s.addNote("cannot parse the metadata: " + err.Error())
@@ -144,8 +144,8 @@ func (s *scanner) metadata(text string) {
 	s.log.Metric, _ = doc["metricName"].(string)
 	s.log.Options = map[string]string{}
 	flatten := func(prefix string, value any) {
-		for name, v := range object(value) {
-			s.log.Options[prefix+name] = textOf(v)
+		for name, v := range asObject(value) {
+			s.log.Options[prefix+name] = asText(v)
 		}
 	}
 	for name, v := range doc {
@@ -154,7 +154,7 @@ func (s *scanner) metadata(text string) {
 		case "metricOptions", "metricListOptions":
 			flatten("", v)
 		default:
-			s.log.Options[name] = textOf(v)
+			s.log.Options[name] = asText(v)
 		}
 	}
 	if c := s.log.Options["applicationCommand"]; c != "" {
@@ -162,17 +162,17 @@ func (s *scanner) metadata(text string) {
 	}
 }
 
-func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
+func asObject(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
-// textOf returns a JSON value as text.
-func textOf(v any) string {
+// asText returns a JSON value as text.
+func asText(v any) string {
 	switch x := v.(type) {
 	case string:
 		return x
 	case []any:
 		words := make([]string, len(x))
 		for i := range x {
-			words[i] = textOf(x[i])
+			words[i] = asText(x[i])
 		}
 		return strings.Join(words, ", ")
 	}
@@ -234,7 +234,7 @@ type figures struct {
 	when time.Time // reported by the program itself
 }
 
-func (f *figures) add(name, unit string, v float64) {
+func (f *figures) addValue(name, unit string, v float64) {
 	i, ok := f.at[name]
 	if !ok {
 		i = len(f.list)

@@ -25,7 +25,7 @@ func parseAMG(lines []string, f *figures) []string {
 		if m == nil {
 			continue
 		}
-		v, ok := number(m[2])
+		v, ok := parseNumber(m[2])
 		if !ok {
 			continue
 		}
@@ -39,7 +39,7 @@ func parseAMG(lines []string, f *figures) []string {
 		if section != "" && strings.HasPrefix(line, " ") { // a value of the section
 			name = section + ": " + name
 		}
-		f.add(name, unit, v)
+		f.addValue(name, unit, v)
 	}
 	return nil
 }
@@ -80,16 +80,16 @@ func parseMPITrace(lines []string, f *figures) []string {
 			sizes = sizes && strings.HasPrefix(line, "----") && routine == ""
 			continue
 		}
-		mpiLine(line, rank, sizes, &routine, f)
+		parseMPILine(line, rank, sizes, &routine, f)
 	}
 	return nil
 }
 
-// mpiLine parses one line of a table.
-func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
+// parseMPILine parses one line of a table.
+func parseMPILine(line, rank string, sizes bool, routine *string, f *figures) {
 	add := func(name, unit, text string, scale float64) {
-		if v, ok := number(text); ok {
-			f.add(rank+" "+name, unit, v*scale)
+		if v, ok := parseNumber(text); ok {
+			f.addValue(rank+" "+name, unit, v*scale)
 		}
 	}
 	if sizes {
@@ -115,8 +115,8 @@ func mpiLine(line, rank string, sizes bool, routine *string, f *figures) {
 			scale      float64
 		}{{"communication", "seconds", 1}, {"elapsed", "seconds", 1}, {"user", "seconds", 1}, {"system", "seconds", 1},
 			{"size", "bytes", 1 << 20}, {"switches", "count", 1}} {
-			if v, ok := number(m[i+4]); ok {
-				f.add("task "+m[1]+" "+c.name, c.unit, v*c.scale)
+			if v, ok := parseNumber(m[i+4]); ok {
+				f.addValue("task "+m[1]+" "+c.name, c.unit, v*c.scale)
 			}
 		}
 		return

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-func number(s string) (float64, bool) {
+func parseNumber(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return v, err == nil
 }
@@ -28,28 +28,28 @@ func parseOSU(lines []string, f *figures) (bad []string) {
 				}
 			}
 		case strings.HasPrefix(line, "#"): // others stand before and, since version 7, after the columns
-			if c := osuColumns(strings.TrimPrefix(line, "#")); len(c) > 0 &&
+			if c := splitOSUColumns(strings.TrimPrefix(line, "#")); len(c) > 0 &&
 				(strings.EqualFold(c[0], "Size") || strings.Contains(line, "(us)") || strings.Contains(line, "MB/s")) {
 				columns = c
 			}
 		case strings.Contains(line, "(us)"):
-			columns = osuColumns(line)
+			columns = splitOSUColumns(line)
 		case strings.HasPrefix(line, "real\t"), strings.HasPrefix(line, "user\t"), strings.HasPrefix(line, "sys\t"):
 			word, text, _ := strings.Cut(line, "\t")
-			if v, ok := bashTime(text); ok {
-				f.add(name+" "+word, "seconds", v)
+			if v, ok := parseBashTime(text); ok {
+				f.addValue(name+" "+word, "seconds", v)
 			}
 		case strings.HasPrefix(line, "nprocs:"):
-			osuInit(name, line, f)
+			parseOSUInit(name, line, f)
 		default:
-			osuRow(name, columns, strings.Fields(line), f)
+			parseOSURow(name, columns, strings.Fields(line), f)
 		}
 	}
 	return bad
 }
 
-// osuColumns splits a header into column names with their units in parentheses.
-func osuColumns(line string) (out []string) {
+// splitOSUColumns splits a header into column names with their units in parentheses.
+func splitOSUColumns(line string) (out []string) {
 	for _, part := range regexp.MustCompile(`\s{2,}`).Split(strings.TrimSpace(line), -1) {
 		if part != "" {
 			out = append(out, part)
@@ -58,32 +58,32 @@ func osuColumns(line string) (out []string) {
 	return out
 }
 
-// osuRow parses a row of a table; the first cell is usually a size in bytes.
-func osuRow(name string, columns, words []string, f *figures) {
+// parseOSURow parses a row of a table; the first cell is usually a size in bytes.
+func parseOSURow(name string, columns, words []string, f *figures) {
 	prefix, first := name, 0
 	if len(columns) > 0 && strings.EqualFold(columns[0], "Size") && len(words) > 1 {
-		if _, ok := number(words[0]); !ok {
+		if _, ok := parseNumber(words[0]); !ok {
 			return
 		}
 		prefix, first = name+" "+words[0]+" bytes", 1
 	}
 	for i := first; i < len(words); i++ {
-		v, ok := number(words[i])
+		v, ok := parseNumber(words[i])
 		if !ok {
 			return // text
 		}
 		column, unit, scale := "", "count", 1.0
 		if i < len(columns) {
-			column, unit, scale = osuUnit(columns[i])
+			column, unit, scale = splitOSUUnit(columns[i])
 		} else if strings.HasSuffix(name, "_latency") || strings.HasSuffix(name, "_lat") {
 			unit, scale = "seconds", 1e-6
 		}
-		f.add(strings.TrimSpace(prefix+" "+column), unit, v*scale)
+		f.addValue(strings.TrimSpace(prefix+" "+column), unit, v*scale)
 	}
 }
 
-// osuUnit splits the unit from the name of a column. A column that is only a unit has no name.
-func osuUnit(column string) (name, unit string, scale float64) {
+// splitOSUUnit splits the unit from the name of a column. A column that is only a unit has no name.
+func splitOSUUnit(column string) (name, unit string, scale float64) {
 	name, rest, _ := strings.Cut(column, "(")
 	name = strings.TrimSpace(name)
 	switch {
@@ -104,15 +104,15 @@ func osuUnit(column string) (name, unit string, scale float64) {
 	return name, unit, scale
 }
 
-// osuInit parses "nprocs: 2, min: 143 ms, max: ...".
-func osuInit(name, line string, f *figures) {
+// parseOSUInit parses "nprocs: 2, min: 143 ms, max: ...".
+func parseOSUInit(name, line string, f *figures) {
 	for _, part := range strings.Split(line, ",") {
 		key, text, _ := strings.Cut(part, ":")
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
 		}
-		v, ok := number(words[0])
+		v, ok := parseNumber(words[0])
 		if !ok {
 			continue
 		}
@@ -120,15 +120,15 @@ func osuInit(name, line string, f *figures) {
 		if len(words) > 1 && words[1] == "ms" {
 			unit, v = "seconds", v/1000
 		}
-		f.add(name+" "+strings.TrimSpace(key), unit, v)
+		f.addValue(name+" "+strings.TrimSpace(key), unit, v)
 	}
 }
 
-// bashTime parses 0m1.234s.
-func bashTime(text string) (float64, bool) {
+// parseBashTime parses 0m1.234s.
+func parseBashTime(text string) (float64, bool) {
 	minutes, seconds, ok := strings.Cut(strings.TrimSuffix(strings.TrimSpace(text), "s"), "m")
-	m, ok1 := number(minutes)
-	s, ok2 := number(seconds)
+	m, ok1 := parseNumber(minutes)
+	s, ok2 := parseNumber(seconds)
 	return 60*m + s, ok && ok1 && ok2
 }
 
@@ -148,19 +148,19 @@ func parseNetmark(lines []string, f *figures) (bad []string) {
 			matrix = false
 		case matrix && line != "":
 			for i, cell := range strings.Split(strings.TrimSuffix(line, ","), ",") {
-				v, ok := number(cell)
+				v, ok := parseNumber(cell)
 				switch {
 				case !ok:
 					bad = append(bad, fmt.Sprintf("row %d of RTT.csv is no row of numbers", row))
 				case i != row:
-					f.add(fmt.Sprintf("RTT.csv rank %d to rank %d", row, i), "seconds", v*1e-6)
+					f.addValue(fmt.Sprintf("RTT.csv rank %d to rank %d", row, i), "seconds", v*1e-6)
 				}
 			}
 			row++
 		default:
 			if m := netmarkTrip().FindStringSubmatch(line); m != nil {
-				if v, ok := number(m[3]); ok {
-					f.add("round trip rank "+m[1]+" to rank "+m[2], "seconds", v*1e-6)
+				if v, ok := parseNumber(m[3]); ok {
+					f.addValue("round trip rank "+m[1]+" to rank "+m[2], "seconds", v*1e-6)
 				}
 			}
 		}
@@ -169,22 +169,22 @@ func parseNetmark(lines []string, f *figures) (bad []string) {
 }
 
 // A rule matches a line of text: the groups of the expression are values of the names, in the units.
-type rule struct {
+type textRule struct {
 	expr  *regexp.Regexp
 	names []string
 	units []string
 	scale []float64
 }
 
-func lammpsRules() []rule {
+func lammpsRules() []textRule {
 	const n = `([0-9.eE+-]+)`
-	one := func(expr, name, unit string, scale float64) rule {
-		return rule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), []string{name}, []string{unit}, []float64{scale}}
+	one := func(expr, name, unit string, scale float64) textRule {
+		return textRule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), []string{name}, []string{unit}, []float64{scale}}
 	}
-	three := func(expr string, names, units []string, scale float64) rule {
-		return rule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), names, units, []float64{scale, scale, scale}}
+	three := func(expr string, names, units []string, scale float64) textRule {
+		return textRule{regexp.MustCompile(strings.ReplaceAll(expr, "<n>", n)), names, units, []float64{scale, scale, scale}}
 	}
-	return []rule{
+	return []textRule{
 		one(`^Loop time of <n> on`, "loop time", "seconds", 1), one(` on <n> procs for`, "procs", "count", 1),
 		one(` for <n> steps with`, "steps", "count", 1), one(` steps with <n> atoms`, "atoms", "count", 1),
 		three(`^Performance: <n> ns/day, <n> hours/ns, <n> timesteps/s`, []string{"ns/day", "hours/ns", "timesteps/s"},
@@ -226,7 +226,7 @@ func parseLAMMPS(lines []string, f *figures) (bad []string) {
 			sections = true
 			continue
 		case sections && strings.Count(line, "|") == 5:
-			lammpsSection(line, f)
+			parseLAMMPSRow(line, f)
 			continue
 		case sections && strings.TrimSpace(line) == "":
 			sections = false
@@ -236,31 +236,31 @@ func parseLAMMPS(lines []string, f *figures) (bad []string) {
 			ok := true
 			for i := range fields {
 				var one bool
-				row[i], one = number(fields[i])
+				row[i], one = parseNumber(fields[i])
 				ok = ok && one
 			}
 			if ok {
 				for i := 1; i < len(columns); i++ {
-					f.add("thermo "+columns[i], "count", row[i])
+					f.addValue("thermo "+columns[i], "count", row[i])
 				}
 				continue
 			}
 			columns = nil
 		}
-		f.apply(rules, line)
+		f.applyRules(rules, line)
 	}
 	f.joinWallTime()
 	return bad
 }
 
-// apply adds the values that the rules find in a line.
-func (f *figures) apply(rules []rule, line string) {
+// applyRules adds the values that the rules find in a line.
+func (f *figures) applyRules(rules []textRule, line string) {
 	for _, r := range rules {
 		m := r.expr.FindStringSubmatch(line)
 		for i := range r.names {
 			if i+1 < len(m) {
-				if v, ok := number(m[i+1]); ok {
-					f.add(r.names[i], r.units[i], v*r.scale[i])
+				if v, ok := parseNumber(m[i+1]); ok {
+					f.addValue(r.names[i], r.units[i], v*r.scale[i])
 				}
 			}
 		}
@@ -288,16 +288,16 @@ func (f *figures) joinWallTime() {
 	}
 }
 
-// lammpsSection parses a row of the breakdown of times.
-func lammpsSection(line string, f *figures) {
+// parseLAMMPSRow parses a row of the breakdown of times.
+func parseLAMMPSRow(line string, f *figures) {
 	cells := strings.Split(line, "|")
 	name := strings.TrimSpace(cells[0])
 	for i, column := range []string{"min", "mean", "max"} {
-		if v, ok := number(cells[i+1]); ok {
-			f.add("time of "+name+", "+column, "seconds", v)
+		if v, ok := parseNumber(cells[i+1]); ok {
+			f.addValue("time of "+name+", "+column, "seconds", v)
 		}
 	}
-	if v, ok := number(cells[5]); ok {
-		f.add("time of "+name+", share", "ratio", v/100)
+	if v, ok := parseNumber(cells[5]); ok {
+		f.addValue("time of "+name+", share", "ratio", v/100)
 	}
 }

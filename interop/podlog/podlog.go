@@ -85,7 +85,7 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 				logs.Missing = append(logs.Missing, fmt.Sprintf("more than %d containers", maxContainers))
 				break
 			}
-			lines, cut, err := c.container(ctx, p, pod, name, first, limit)
+			lines, cut, err := c.readContainer(ctx, p, pod, name, first, limit)
 			if errors.Is(err, errGone) {
 				logs.Missing = append(logs.Missing, strings.Trim(pod+"/"+name, "/"))
 				continue
@@ -104,8 +104,8 @@ func (c *Client) Logs(ctx context.Context, p *answer.LogPlace, first bool, limit
 	return logs, nil
 }
 
-// container reads the log of one container.
-func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []wire.LogLine,
+// readContainer reads the log of one container.
+func (c *Client) readContainer(ctx context.Context, p *answer.LogPlace, pod, name string, first bool, limit int) (lines []wire.LogLine,
 	more bool, err error) {
 	q := url.Values{"timestamps": {"true"}, "sinceTime": {p.From.UTC().Format(time.RFC3339)}, "limitBytes": {strconv.Itoa(maxLog)}}
 	if name != "" {
@@ -132,7 +132,7 @@ func (c *Client) container(ctx context.Context, p *answer.LogPlace, pod, name st
 	if err := responseError(resp); err != nil {
 		return nil, false, err
 	}
-	return parse(io.LimitReader(resp.Body, maxLog), p, wire.LogLine{Pod: pod, Container: name}, first, limit)
+	return parseLog(io.LimitReader(resp.Body, maxLog), p, wire.LogLine{Pod: pod, Container: name}, first, limit)
 }
 
 // responseError returns an error for a response that is not a log.
@@ -154,8 +154,8 @@ func responseError(resp *http.Response) error {
 	return fmt.Errorf("answer of the API server: %s: %.200s", resp.Status, status.Message)
 }
 
-// parse reads lines "TIME TEXT" within the times of a place. A line longer than maxLine is truncated.
-func parse(r io.Reader, p *answer.LogPlace, of wire.LogLine, first bool, limit int) (lines []wire.LogLine, more bool, err error) {
+// parseLog reads lines "TIME TEXT" within the times of a place. A line longer than maxLine is truncated.
+func parseLog(r io.Reader, p *answer.LogPlace, of wire.LogLine, first bool, limit int) (lines []wire.LogLine, more bool, err error) {
 	in := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, cut, err := in.ReadLine()

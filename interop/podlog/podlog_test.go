@@ -156,7 +156,7 @@ func TestManyContainers(t *testing.T) {
 func TestLongLine(t *testing.T) {
 	at := start.Format(time.RFC3339Nano)
 	log := at + " before\n" + at + " " + strings.Repeat("x", 10<<20) + "\n" + at + " after\n" + at + " last"
-	lines, more, err := parse(strings.NewReader(log), &answer.LogPlace{From: start, To: start.Add(time.Hour)}, wire.LogLine{Pod: "a"}, true, 10)
+	lines, more, err := parseLog(strings.NewReader(log), &answer.LogPlace{From: start, To: start.Add(time.Hour)}, wire.LogLine{Pod: "a"}, true, 10)
 	if err != nil || more || len(lines) != 4 {
 		t.Fatalf("%d lines, %v, %v", len(lines), more, err)
 	}

@@ -90,7 +90,7 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		zone = time.Local
 	}
 	var j Job
-	if err := j.names(get); err != nil {
+	if err := j.parseID(get); err != nil {
 		return j, err
 	}
 	j.Cluster, j.User, j.Account, j.Partition, j.Name = get("Cluster"), get("User"), get("Account"), get("Partition"), get("JobName")
@@ -135,25 +135,25 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 		j.TimeLimit = scaled("Timelimit", slurmtext.Duration)
 	}
 	if j.ReqMemory == nil {
-		j.ReqMemory = firstOf(memory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, unread), j.AllocMemory)
+		j.ReqMemory = firstKnown(parseMemory(strings.TrimSpace(get("ReqMem")), j.ReqCores, j.ReqNodes, unread), j.AllocMemory)
 	}
 	j.Suspended = scaled("SuspendedRaw", slurmtext.Number)
 	if j.Suspended == nil {
 		j.Suspended = scaled("Suspended", slurmtext.Duration)
 	}
 	j.readSampled(scaled)
-	if err := j.exit(get("ExitCode")); err != nil {
+	if err := j.parseExit(get("ExitCode")); err != nil {
 		unread(err)
 	}
 	elapsed := scaled("ElapsedRaw", slurmtext.Number)
 	if elapsed == nil {
 		elapsed = scaled("Elapsed", slurmtext.Duration)
 	}
-	j.twiceAnHour(elapsed)
+	j.resolveRepeatedHour(elapsed)
 	if elapsed != nil && !j.Start.IsZero() && j.Seen.IsZero() {
 		j.Seen = j.Start.Add(time.Duration(min(*elapsed, 1e9)) * time.Second)
 	}
-	j.suspendedWithin(elapsed)
+	j.limitSuspension(elapsed)
 	j.dropImpossible(unread)
 	if j.neverStarted(get) {
 		j.Start, j.AllocCores, j.AllocMemory, j.AllocGPUs, j.AllocNodes = time.Time{}, nil, nil, nil, nil
@@ -167,9 +167,9 @@ func FromFields(get func(name string) string, zone *time.Location) (Job, error) 
 	return j, nil
 }
 
-// twiceAnHour resolves times of the job that occur twice because the clock was set back, as at the end of summer time.
+// resolveRepeatedHour resolves times of the job that occur twice because the clock was set back, as at the end of summer time.
 // It chooses the pair of start and end that matches elapsed, the run time in seconds.
-func (j *Job) twiceAnHour(elapsed *float64) {
+func (j *Job) resolveRepeatedHour(elapsed *float64) {
 	if elapsed != nil && !j.Start.IsZero() && !j.End.IsZero() {
 		least, suspended := math.Inf(1), 0.0
 		if j.Suspended != nil {
@@ -192,23 +192,19 @@ func (j *Job) twiceAnHour(elapsed *float64) {
 	}
 }
 
-// suspendedWithin limits the suspension to the time of the job.
-func (j *Job) suspendedWithin(elapsed *float64) {
+// limitSuspension limits the suspension to the time of the job.
+func (j *Job) limitSuspension(elapsed *float64) {
 	if j.Suspended == nil || j.Start.IsZero() || j.End.Before(j.Start) {
 		return
 	}
 	*j.Suspended = slurmtext.Suspended(*j.Suspended, j.End.Sub(j.Start).Seconds(), elapsed)
 }
 
-// names parses the id of the job or step.
-func (j *Job) names(get func(name string) string) error {
+// parseID parses the id of the job or step.
+func (j *Job) parseID(get func(name string) string) error {
 	id, raw := get("JobID"), get("JobIDRaw")
-	if id == "" {
-		id = raw
-	}
-	if raw == "" {
-		raw = id
-	}
+	id = cmp.Or(id, raw)
+	raw = cmp.Or(raw, id)
 	raw, _, _ = strings.Cut(raw, ".")
 	shown, err := slurmtext.ReadID(id)
 	if err != nil {
@@ -218,7 +214,7 @@ func (j *Job) names(get func(name string) string) error {
 		_, shown.Step, _ = strings.Cut(id, ".")
 	}
 	j.ID, j.Raw, j.Step = shown.Job, raw, shown.Step
-	if shown.Tasks == 0 && number(raw) && raw != j.ID {
+	if shown.Tasks == 0 && isNumber(raw) && raw != j.ID {
 		j.Also = raw
 	}
 	return nil
@@ -226,15 +222,15 @@ func (j *Job) names(get func(name string) string) error {
 
 // readSampled reads the figures that accounting obtains by sampling. They apply to the largest task or to each task.
 func (j *Job) readSampled(scaled func(name string, read func(string) (float64, error)) *float64) {
-	if j.PeakMemory = scaled("MaxRSS", bytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
+	if j.PeakMemory = scaled("MaxRSS", parseBytes); j.PeakMemory != nil && *j.PeakMemory == 0 {
 		j.PeakMemory, j.zeroMemory = nil, true // it ended before the first sample
 	}
-	tasks := scaled("NTasks", count)
+	tasks := scaled("NTasks", parseCount)
 	if tasks == nil || *tasks == 0 {
 		return
 	}
 	each := func(name string) *float64 {
-		v := scaled(name, bytes)
+		v := scaled(name, parseBytes)
 		if v != nil {
 			*v *= *tasks
 		}
@@ -246,8 +242,8 @@ func (j *Job) readSampled(scaled func(name string, read func(string) (float64, e
 	}
 }
 
-// exit parses CODE:SIGNAL of an ended job. A requeued run has no exit code of its own.
-func (j *Job) exit(s string) (err error) {
+// parseExit parses CODE:SIGNAL of an ended job. A requeued run has no exit code of its own.
+func (j *Job) parseExit(s string) (err error) {
 	if s == "" || !slurmtext.IsFinal(j.State) {
 		return nil
 	}
@@ -263,25 +259,25 @@ func (j *Job) readSizes(scaled func(string, func(string) (float64, error)) *floa
 	if req.Memory >= perCore32<<20 {
 		req.Memory = 0 // the flag of a size per core: see memory
 	}
-	ncpus, nnodes := scaled("NCPUS", count), scaled("NNodes", count)
-	j.ReqCores = firstOf(scaled("ReqCPUS", count), &req.Cores, ncpus, scaled("AllocCPUS", count), &alloc.Cores)
-	j.ReqNodes = firstOf(scaled("ReqNodes", count), &req.Nodes, nnodes, &alloc.Nodes)
-	j.ReqMemory, j.ReqGPUs = firstOf(&req.Memory), firstOf(&req.GPUs, &alloc.GPUs, gresGPUs(get("ReqGRES"), j.ReqNodes))
+	ncpus, nnodes := scaled("NCPUS", parseCount), scaled("NNodes", parseCount)
+	j.ReqCores = firstKnown(scaled("ReqCPUS", parseCount), &req.Cores, ncpus, scaled("AllocCPUS", parseCount), &alloc.Cores)
+	j.ReqNodes = firstKnown(scaled("ReqNodes", parseCount), &req.Nodes, nnodes, &alloc.Nodes)
+	j.ReqMemory, j.ReqGPUs = firstKnown(&req.Memory), firstKnown(&req.GPUs, &alloc.GPUs, parseGresGPUs(get("ReqGRES"), j.ReqNodes))
 	if j.Start.IsZero() {
 		return // it had no allocation
 	}
-	j.AllocCores = firstOf(&alloc.Cores, scaled("AllocCPUS", count), ncpus)
-	j.AllocNodes = firstOf(&alloc.Nodes, scaled("AllocNodes", count), nnodes)
-	j.AllocMemory, j.AllocGPUs = firstOf(&alloc.Memory), firstOf(&alloc.GPUs)
+	j.AllocCores = firstKnown(&alloc.Cores, scaled("AllocCPUS", parseCount), ncpus)
+	j.AllocNodes = firstKnown(&alloc.Nodes, scaled("AllocNodes", parseCount), nnodes)
+	j.AllocMemory, j.AllocGPUs = firstKnown(&alloc.Memory), firstKnown(&alloc.GPUs)
 }
 
-// gresGPUs reads the GPUs in a list of generic resources per node, which releases up to 20.11 use for requests; nil if there are none.
-func gresGPUs(list string, nodes *float64) *float64 {
+// parseGresGPUs reads the GPUs in a list of generic resources per node, which releases up to 20.11 use for requests; nil if there are none.
+func parseGresGPUs(list string, nodes *float64) *float64 {
 	gpus := slurmtext.GPUs(list)
 	if nodes != nil {
 		gpus *= *nodes
 	}
-	return firstOf(&gpus)
+	return firstKnown(&gpus)
 }
 
 // TRES sets the allocation of the job from a list such as cpu=6,mem=10000M,gres/gpu=1, and the request if it is unknown.
@@ -304,13 +300,13 @@ func (j *Job) TRES(list string) {
 	}
 }
 
-// coresMost is the assumed maximum number of cores of a node, for plausibility.
-const coresMost = 1 << 13
+// maxNodeCores is the assumed maximum number of cores of a node, for plausibility.
+const maxNodeCores = 1 << 13
 
 // dropImpossible drops impossible figures: more CPU time than the nodes of the job have in its time, or more memory.
 func (j *Job) dropImpossible(unread func(error)) {
 	nodes := 1.0
-	if n := firstOf(j.AllocNodes, j.ReqNodes); n != nil {
+	if n := firstKnown(j.AllocNodes, j.ReqNodes); n != nil {
 		nodes = max(*n, 1)
 	}
 	wall := 400 * 86400.0
@@ -323,7 +319,7 @@ func (j *Job) dropImpossible(unread func(error)) {
 			cpu += *v
 		}
 	}
-	if most := coresMost * nodes * (wall + 60); cpu > most {
+	if most := maxNodeCores * nodes * (wall + 60); cpu > most {
 		unread(fmt.Errorf("%.4g s of CPU time, and %g nodes can have given %.4g s in its time", cpu, nodes, most))
 		j.CPUUser, j.CPUSystem = nil, nil
 	}
@@ -358,8 +354,8 @@ func cutPerCore(s string) (rest string, perCore bool) {
 	return strconv.FormatUint(n, 10) + "M", true
 }
 
-// memory parses ReqMem: up to release 20.11 it ends with c (per core) or n (per node).
-func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
+// parseMemory parses ReqMem: up to release 20.11 it ends with c (per core) or n (per node).
+func parseMemory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	by, each := "", 1.0
 	if s != "" && (s[len(s)-1] == 'c' || s[len(s)-1] == 'n') {
 		by, s = s[len(s)-1:], s[:len(s)-1]
@@ -377,7 +373,7 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	case by == "n" && nodes != nil:
 		each = *nodes
 	}
-	v, err := bytes(s)
+	v, err := parseBytes(s)
 	if err != nil {
 		unread(fmt.Errorf("ReqMem: %w", err))
 		return nil
@@ -388,8 +384,8 @@ func memory(s string, cores, nodes *float64, unread func(error)) *float64 {
 	return pointer(v * each)
 }
 
-// count parses a number. With --units, sacct writes some numbers of nodes as 0.00G, which is read as 0.
-func count(s string) (float64, error) {
+// parseCount parses a number. With --units, sacct writes some numbers of nodes as 0.00G, which is read as 0.
+func parseCount(s string) (float64, error) {
 	v, err := slurmtext.Size(s, 1)
 	if s != "" && strings.IndexByte("KMGTPE", s[len(s)-1]) >= 0 {
 		v = 0
@@ -397,16 +393,16 @@ func count(s string) (float64, error) {
 	return v, err
 }
 
-// bytes parses a size of memory or data.
-func bytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
+// parseBytes parses a size of memory or data.
+func parseBytes(s string) (float64, error) { return slurmtext.Size(s, 1) }
 
-func number(s string) bool {
+func isNumber(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 64)
 	return err == nil
 }
 
-// firstOf returns the first known figure above 0.
-func firstOf(list ...*float64) *float64 {
+// firstKnown returns the first known figure above 0.
+func firstKnown(list ...*float64) *float64 {
 	for _, v := range list {
 		if v != nil && *v > 0 {
 			return pointer(*v)
@@ -416,6 +412,6 @@ func firstOf(list ...*float64) *float64 {
 }
 
 // Known returns a figure with 0 and below as unknown.
-func Known(v float64) *float64 { return firstOf(&v) }
+func Known(v float64) *float64 { return firstKnown(&v) }
 
 func pointer(v float64) *float64 { return &v }

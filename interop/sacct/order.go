@@ -42,7 +42,7 @@ func orderOf(cells []string) (order, error) {
 			continue
 		}
 		p := parser{fields: o.fields, sep: "|", o: Options{Zone: o.zone}}
-		j, err := p.parse(cells[:len(o.fields)])
+		j, err := p.parseCells(cells[:len(o.fields)])
 		if err == nil && len(j.Unread) == 0 && !j.Submit.IsZero() && j.State != "" && len(cells)-len(o.fields) <= maxTries {
 			found = o
 		}

@@ -156,12 +156,12 @@ func (p *parser) parseLine(text string) error {
 		return nil
 	}
 	cells, p.held = p.held, nil
-	return p.record(cells)
+	return p.addRecord(cells)
 }
 
 func looksLikeJob(s string) bool { return s != "" && s[0] >= '0' && s[0] <= '9' }
 
-func (p *parser) record(cells []string) error {
+func (p *parser) addRecord(cells []string) error {
 	n := len(p.fields)
 	if len(cells) == n+1 && cells[n] == "" { // --parsable ends lines with a separator
 		cells = cells[:n]
@@ -172,7 +172,7 @@ func (p *parser) record(cells []string) error {
 	var j Job
 	err := fmt.Errorf("%d fields, want %d", len(cells), n)
 	if len(cells) == n {
-		j, err = p.parse(cells)
+		j, err = p.parseCells(cells)
 	}
 	// There are more fields than columns, so a name contains the separator. The right column is
 	// the one with which everything else can be parsed.
@@ -195,7 +195,7 @@ func (p *parser) record(cells []string) error {
 		p.last.AddStep(&j)
 		return nil
 	}
-	if err := p.flush(); err != nil {
+	if err := p.emitJob(); err != nil {
 		return err
 	}
 	p.last = &j
@@ -209,7 +209,7 @@ const maxTries = 500
 func (p *parser) joinCells(cells []string, from, extra int, tries *int) (Job, bool) {
 	if extra == 0 {
 		*tries--
-		j, err := p.parse(cells)
+		j, err := p.parseCells(cells)
 		return j, err == nil && len(j.Unread) == 0
 	}
 	for f := from; f < len(p.free) && *tries > 0; f++ {
@@ -227,7 +227,7 @@ func (p *parser) joinCells(cells []string, from, extra int, tries *int) (Job, bo
 	return Job{}, false
 }
 
-func (p *parser) parse(cells []string) (Job, error) {
+func (p *parser) parseCells(cells []string) (Job, error) {
 	return FromFields(func(name string) string {
 		if i := slices.Index(p.fields, name); i >= 0 {
 			return cells[i]
@@ -236,7 +236,7 @@ func (p *parser) parse(cells []string) (Job, error) {
 	}, p.o.Zone)
 }
 
-func (p *parser) flush() error {
+func (p *parser) emitJob() error {
 	if p.last == nil {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (p *parser) flushHeld() error {
 	if p.held != nil {
 		p.bad(p.began, fmt.Errorf("%d fields, want %d: the file is cut off", len(p.held), len(p.fields)))
 	}
-	if err := p.flush(); err != nil {
+	if err := p.emitJob(); err != nil {
 		return err
 	}
 	return p.joiner.End()

@@ -18,16 +18,16 @@ func (j *Job) AddStep(s *Job) {
 	figure.Plus(&j.Read, s.Read)
 	figure.Plus(&j.Written, s.Written)
 	j.StepCount++
-	j.Steps = slurmtext.KeepStep(j.Steps, s.step(), (*Step).weight)
+	j.Steps = slurmtext.KeepStep(j.Steps, s.toStep(), (*Step).weight)
 }
 
-// weight determines which steps are kept.
+// weight returns the importance of a step. The most important steps are kept.
 func (s *Step) weight() float64 {
 	return slurmtext.StepWeight(s.ID, s.State, s.ExitCode, s.CPU, s.Start, s.End)
 }
 
-// step converts to the stored form of a step.
-func (j *Job) step() Step {
+// toStep converts to the stored form of a step.
+func (j *Job) toStep() Step {
 	s := Step{ID: j.Step, Name: j.Name, State: j.State, Nodes: j.Nodes, Start: j.Start, End: j.End, ExitCode: j.ExitCode,
 		Cores: j.AllocCores, PeakMemory: j.PeakMemory}
 	for _, v := range []*float64{j.CPUUser, j.CPUSystem} {
@@ -42,10 +42,10 @@ func (j *Job) step() Step {
 	return s
 }
 
-// resized is the state of a record that ended because the allocation of its job changed. Accounting continues the run
+// resizedState is the state of a record that ended because the allocation of its job changed. Accounting continues the run
 // in another record, which has the time of the change as submit time. The start of that record is the job's start
 // (observed with 22.05) or the time of the change.
-const resized = "resizing"
+const resizedState = "resizing"
 
 // Joiner calls Job for each run of a series of records, the parts of a run between changes of its allocation joined.
 type Joiner struct {
@@ -59,7 +59,7 @@ func (r *Joiner) Add(j *Job) error {
 	if before := r.before[j.Raw]; before != nil && before.resizedTo(j) {
 		delete(r.before, j.Raw)
 	}
-	if j.State != resized {
+	if j.State != resizedState {
 		return r.Job(j)
 	}
 	if r.before == nil {
@@ -82,14 +82,14 @@ func (r *Joiner) End() error {
 // resizedTo reports whether next is the record of the same run after a change of its allocation. If so, it merges the
 // earlier records into next, which then describes the whole job.
 func (j *Job) resizedTo(next *Job) bool {
-	if j.State != resized || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
+	if j.State != resizedState || j.Raw != next.Raw || j.End.IsZero() || !next.Submit.Equal(j.End) {
 		return false
 	}
 	next.Start = j.End // of this size; below, the job's
 	if len(j.Sizes) == 0 {
-		j.Sizes = []Size{j.size()}
+		j.Sizes = []Size{j.toSize()}
 	}
-	next.Sizes = append(j.Sizes, next.size())
+	next.Sizes = append(j.Sizes, next.toSize())
 	next.Submit, next.Start = j.Submit, j.Start
 	next.ReqCores, next.ReqMemory, next.ReqGPUs, next.ReqNodes = j.ReqCores, j.ReqMemory, j.ReqGPUs, j.ReqNodes
 	for _, f := range []struct{ to, from **float64 }{
@@ -118,6 +118,6 @@ func (j *Job) resizedTo(next *Job) bool {
 	return true
 }
 
-func (j *Job) size() Size {
+func (j *Job) toSize() Size {
 	return Size{Start: j.Start, End: j.End, Cores: j.AllocCores, Memory: j.AllocMemory, GPUs: j.AllocGPUs, Nodes: j.AllocNodes}
 }

@@ -19,7 +19,7 @@ func TestPeaksOfSteps(t *testing.T) {
 	}
 	at := time.Unix(1_700_000_000, 0)
 	for _, parts := range [][2]*float64{{pointer(3.0), pointer(5.0)}, {pointer(5.0), pointer(3.0)}, {pointer(5.0), nil}, {nil, pointer(5.0)}} {
-		before := Job{Raw: "7", State: resized, Start: at, End: at.Add(time.Minute), PeakMemory: parts[0]}
+		before := Job{Raw: "7", State: resizedState, Start: at, End: at.Add(time.Minute), PeakMemory: parts[0]}
 		next := Job{Raw: "7", Submit: before.End, Start: at, PeakMemory: parts[1]}
 		if !before.resizedTo(&next) || next.PeakMemory == nil || *next.PeakMemory != 5 {
 			t.Errorf("parts %v come to %v, want 5", parts, next.PeakMemory)

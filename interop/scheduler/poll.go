@@ -33,7 +33,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-func (o *Options) defaults() {
+func (o *Options) setDefaults() {
 	for _, d := range []struct {
 		to *time.Duration
 		v  time.Duration
@@ -58,7 +58,7 @@ type Poller struct {
 	source  Source
 	o       Options
 	tracker *JobTracker
-	queries []*query
+	queries []*scheduledQuery
 
 	mark           time.Time // up to when accounting was read
 	failed         bool      // the last query of accounting failed
@@ -68,8 +68,8 @@ type Poller struct {
 	lastWriteError string // the last error of the store
 }
 
-// query is one query with its schedule.
-type query struct {
+// scheduledQuery is one query with its schedule.
+type scheduledQuery struct {
 	name    string
 	every   time.Duration
 	run     func(ctx context.Context) (Read, error)
@@ -83,9 +83,9 @@ type query struct {
 
 // NewPoller returns a poller of a source.
 func NewPoller(s Source, o Options) *Poller {
-	o.defaults()
+	o.setDefaults()
 	p := &Poller{source: s, o: o, tracker: NewJobTracker(s.Kind())}
-	p.queries = []*query{
+	p.queries = []*scheduledQuery{
 		{name: "jobs", every: o.Jobs, run: p.readJobs},
 		{name: "accounting", every: o.Accounts, run: p.readAccounts},
 		{name: "nodes", every: o.Nodes, run: p.readNodes},
@@ -131,7 +131,7 @@ func (p *Poller) Step(ctx context.Context) {
 }
 
 // runQuery runs one query and schedules the next.
-func (p *Poller) runQuery(ctx context.Context, t *query) {
+func (p *Poller) runQuery(ctx context.Context, t *scheduledQuery) {
 	begin := p.o.Clock()
 	limited, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, fmt.Errorf("the limit is %v", p.o.Timeout))
 	got, err := t.run(limited)
@@ -150,25 +150,25 @@ func (p *Poller) runQuery(ctx context.Context, t *query) {
 		t.fails = 0
 	}
 	t.next = now.Add(min(pause, max(maxPause, t.every)))
-	p.log(t, got, err)
-	p.health(ctx, now)
+	p.logChange(t, got, err)
+	p.writeHealth(ctx, now)
 }
 
-// system returns the name of the batch system in messages.
-func (p *Poller) system() string {
+// systemName returns the name of the batch system in messages.
+func (p *Poller) systemName() string {
 	name := string(p.source.Kind())
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// log logs changes of state.
-func (p *Poller) log(t *query, got Read, err error) {
+// logChange logs changes of state.
+func (p *Poller) logChange(t *scheduledQuery, got Read, err error) {
 	message := ""
 	if err != nil {
 		message = err.Error()
 	} else if got.Bad > 0 {
 		message = "records that cannot be parsed: " + got.FirstBad
 	}
-	system := p.system()
+	system := p.systemName()
 	switch {
 	case message == t.logged:
 	case err != nil:
@@ -183,8 +183,8 @@ func (p *Poller) log(t *query, got Read, err error) {
 	t.logged = message
 }
 
-// health writes the series about the polling itself.
-func (p *Poller) health(ctx context.Context, now time.Time) {
+// writeHealth writes the series about the polling itself.
+func (p *Poller) writeHealth(ctx context.Context, now time.Time) {
 	b := metric.Batch{Time: now}
 	p.self.beginRound()
 	for _, t := range p.queries {
@@ -195,13 +195,13 @@ func (p *Poller) health(ctx context.Context, now time.Time) {
 		if t.fails > 0 {
 			up = 0
 		}
-		p.self.add(&b, readUp, up, t.name)
-		p.self.add(&b, readSeconds, t.took.Seconds(), t.name)
-		p.self.add(&b, badRecords, t.bad, t.name)
+		p.self.addSample(&b, readUp, up, t.name)
+		p.self.addSample(&b, readSeconds, t.took.Seconds(), t.name)
+		p.self.addSample(&b, badRecords, t.bad, t.name)
 	}
-	p.self.add(&b, unresolved, float64(p.tracker.Unresolved()))
+	p.self.addSample(&b, unresolved, float64(p.tracker.Unresolved()))
 	p.self.endRound(&b)
-	p.write(ctx, &b)
+	p.storeBatch(ctx, &b)
 }
 
 func (p *Poller) readJobs(ctx context.Context) (Read, error) {
@@ -210,11 +210,11 @@ func (p *Poller) readJobs(ctx context.Context) (Read, error) {
 	now := p.o.Clock()
 	jobs, got, err := p.source.Jobs(ctx)
 	p.tracker.UpdateQueue(now, jobs, err == nil)
-	p.flush(ctx, now)
+	p.writeDue(ctx, now)
 	if err == nil {
 		b := metric.Batch{Time: now}
 		p.queues.addJobs(&b, jobs)
-		p.write(ctx, &b)
+		p.storeBatch(ctx, &b)
 	}
 	return got, err
 }
@@ -260,8 +260,8 @@ func (p *Poller) readAccounts(ctx context.Context) (Read, error) {
 			}
 		}
 	}
-	p.flush(ctx, p.o.Clock())
-	p.save()
+	p.writeDue(ctx, p.o.Clock())
+	p.saveState()
 	return got, err
 }
 
@@ -270,23 +270,23 @@ func (p *Poller) readNodes(ctx context.Context) (Read, error) {
 	if err == nil {
 		b := metric.Batch{Time: p.o.Clock()}
 		p.nodes.addNodes(&b, nodes, parts)
-		p.write(ctx, &b)
+		p.storeBatch(ctx, &b)
 	}
 	return got, err
 }
 
-// flush writes the samples that are due.
-func (p *Poller) flush(ctx context.Context, now time.Time) {
+// writeDue writes the samples that are due.
+func (p *Poller) writeDue(ctx context.Context, now time.Time) {
 	for _, b := range p.tracker.Collect(now) {
-		if !p.write(ctx, &b) {
+		if !p.storeBatch(ctx, &b) {
 			p.tracker.Resend()
 			return
 		}
 	}
 }
 
-// write stores a batch; false if it must be written again.
-func (p *Poller) write(ctx context.Context, b *metric.Batch) bool {
+// storeBatch stores a batch; false if it must be written again.
+func (p *Poller) storeBatch(ctx context.Context, b *metric.Batch) bool {
 	if len(b.Samples) == 0 {
 		return true
 	}
@@ -297,13 +297,13 @@ func (p *Poller) write(ctx context.Context, b *metric.Batch) bool {
 	}
 	if message := err.Error(); message != p.lastWriteError {
 		p.lastWriteError = message
-		p.o.Logger.Error("samples of "+p.system()+" were not all stored", "err", err)
+		p.o.Logger.Error("samples of "+p.systemName()+" were not all stored", "err", err)
 	}
 	return !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrDamaged)
 }
 
-// saved is the content of the state file.
-type saved struct {
+// savedState is the content of the state file.
+type savedState struct {
 	Accounting time.Time `json:"accounting"` // up to when it was read
 }
 
@@ -313,7 +313,7 @@ func (p *Poller) Load() {
 		return
 	}
 	raw, err := os.ReadFile(p.o.State)
-	var s saved
+	var s savedState
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
@@ -323,8 +323,8 @@ func (p *Poller) Load() {
 	p.mark = s.Accounting
 }
 
-// save stores the end of that range, or the time from which accounting must be read again after a restart.
-func (p *Poller) save() {
+// saveState stores the end of that range, or the time from which accounting must be read again after a restart.
+func (p *Poller) saveState() {
 	if p.o.State == "" {
 		return
 	}
@@ -332,7 +332,7 @@ func (p *Poller) save() {
 	if again := p.tracker.RereadSince(); !again.IsZero() && again.Before(mark) {
 		mark = again
 	}
-	raw, err := json.Marshal(saved{mark})
+	raw, err := json.Marshal(savedState{mark})
 	if err == nil {
 		if err = os.WriteFile(p.o.State+".new", append(raw, '\n'), 0o640); err == nil {
 			err = os.Rename(p.o.State+".new", p.o.State)

@@ -13,14 +13,15 @@ import (
 	"reckon/workload"
 )
 
-// rows are the series of a run. A series is replaced only if a label changed: the store identifies series by address.
-type rows struct {
+// runSeries are the series of a run. A series is replaced only if a label changed, because the store identifies series by
+// address.
+type runSeries struct {
 	byDesc map[*metric.Desc]*metric.Series
 }
 
-// stale is the staleness marker, which ends a series in the Prometheus data model
+// staleMarker is the staleness marker, which ends a series in the Prometheus data model
 // (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
-var stale = math.Float64frombits(0x7ff0000000000002)
+var staleMarker = math.Float64frombits(0x7ff0000000000002)
 
 // fingerprint returns all facts that become samples, to detect changes.
 func (j *Job) fingerprint() string {
@@ -37,7 +38,7 @@ func (j *Job) fingerprint() string {
 func (l *run) appendTo(b *metric.Batch) {
 	j := &l.job
 	from := len(b.Samples)
-	number := func(d *metric.Desc, v float64) { l.add(b, d, v) }
+	number := func(d *metric.Desc, v float64) { l.addSample(b, d, v) }
 	amount := func(d *metric.Desc, v float64) {
 		if v > 0 {
 			number(d, v)
@@ -45,19 +46,19 @@ func (l *run) appendTo(b *metric.Batch) {
 	}
 	moment := func(d *metric.Desc, t time.Time) {
 		if !t.IsZero() {
-			number(d, seconds(t))
+			number(d, unixSeconds(t))
 		}
 	}
 	moment(submitTime, j.Submit)
 	moment(startTime, j.Start)
 	moment(endTime, j.End)
-	l.add(b, workloadState, 1, j.State, label(j.Reason))
-	l.add(b, info, 1, cgpath.Clean(j.Name), cgpath.Clean(j.Account), cgpath.Clean(j.Partition), "")
+	l.addSample(b, workloadState, 1, j.State, validLabel(j.Reason))
+	l.addSample(b, info, 1, cgpath.Clean(j.Name), cgpath.Clean(j.Account), cgpath.Clean(j.Partition), "")
 	if j.NodeList != "" {
-		l.add(b, nodesInfo, 1, nodesLabel(j.NodeList))
+		l.addSample(b, nodesInfo, 1, nodesLabel(j.NodeList))
 	}
 	if number := strconv.FormatUint(j.Number, 10); j.Tasks == 0 && number != j.ID {
-		l.add(b, numberInfo, 1, number)
+		l.addSample(b, numberInfo, 1, number)
 	}
 	many := float64(max(j.Tasks, 1)) // the waiting part of an array has the requests of all its tasks
 	amount(requestCores, j.Cores*many)
@@ -67,14 +68,14 @@ func (l *run) appendTo(b *metric.Batch) {
 	amount(requestTasks, j.TaskCount*many)
 	amount(requestSeconds, j.Seconds)
 	if !j.Start.IsZero() {
-		l.allocation(b, &j.Allocated)
-		l.suspension(b)
+		l.addAllocation(b, &j.Allocated)
+		l.addSuspension(b)
 	}
 	if j.QOS != "" {
-		l.add(b, qosInfo, 1, cgpath.Clean(j.QOS))
+		l.addSample(b, qosInfo, 1, cgpath.Clean(j.QOS))
 	}
 	if j.EndedBy != "" {
-		l.add(b, endedByInfo, 1, j.EndedBy, cgpath.Clean(j.EndedByUser))
+		l.addSample(b, endedByInfo, 1, j.EndedBy, cgpath.Clean(j.EndedByUser))
 	}
 	amount(jobTasks, float64(j.Tasks))
 	amount(jobSteps, float64(j.StepCount))
@@ -83,42 +84,42 @@ func (l *run) appendTo(b *metric.Batch) {
 		if j.ExitReduced {
 			by = figure.Accounting
 		}
-		l.add(b, exitCodes, float64(*j.Exit), by)
+		l.addSample(b, exitCodes, float64(*j.Exit), by)
 	}
 	if !j.Ended {
 		return
 	}
-	l.steps(b)
+	l.addSteps(b)
 	for i := range b.Samples[from:] {
 		b.Samples[from+i].Last = true
 	}
 	l.rows.byDesc = nil // sent once; a later correction needs new series
 }
 
-// allocation adds the allocation of the job.
-func (l *run) allocation(b *metric.Batch, a *Allocation) {
+// addAllocation adds the allocation of the job.
+func (l *run) addAllocation(b *metric.Batch, a *Allocation) {
 	for _, f := range []struct {
 		d *metric.Desc
 		v float64
 	}{{allocatedCores, a.Cores}, {allocatedMemory, a.MemoryBytes}, {allocatedGPUs, a.GPUs}, {allocatedNodes, a.Nodes}} {
 		if f.v > 0 {
-			l.add(b, f.d, f.v)
+			l.addSample(b, f.d, f.v)
 		}
 	}
 	if a.Since.After(l.job.Start) {
-		l.add(b, allocationTime, seconds(a.Since))
+		l.addSample(b, allocationTime, unixSeconds(a.Since))
 	}
 }
 
-// suspension adds the time for which the job was suspended.
-func (l *run) suspension(b *metric.Batch) {
+// addSuspension adds the time for which the job was suspended.
+func (l *run) addSuspension(b *metric.Batch) {
 	j := &l.job
 	suspended := j.Suspended
 	if !j.SuspendedSince.IsZero() && b.Time.After(j.SuspendedSince) {
 		suspended += b.Time.Sub(j.SuspendedSince).Seconds()
 	}
 	if suspended > 0 || !l.suspendedSince.IsZero() { // zero corrects a value reported during the suspension
-		l.add(b, suspendedTime, suspended)
+		l.addSample(b, suspendedTime, suspended)
 	}
 }
 
@@ -137,20 +138,20 @@ func nodesLabel(s string) string {
 	return s
 }
 
-// steps adds the samples of the steps of an ended job.
-func (l *run) steps(b *metric.Batch) {
+// addSteps adds the samples of the steps of an ended job.
+func (l *run) addSteps(b *metric.Batch) {
 	for i := range l.job.Steps {
 		s := &l.job.Steps[i]
 		part := cgpath.Clean(s.ID)
 		one := func(d *metric.Desc, v float64, values ...string) {
-			b.Add(metric.NewSeries(d, append(l.labels(part), values...)...), v)
+			b.Add(metric.NewSeries(d, append(l.runLabels(part), values...)...), v)
 		}
 		one(stepInfo, 1, cgpath.Clean(s.Name), s.State, nodesLabel(s.NodeList))
 		if !s.Start.IsZero() {
-			one(stepStart, seconds(s.Start))
+			one(stepStart, unixSeconds(s.Start))
 		}
 		if !s.End.IsZero() {
-			one(stepEnd, seconds(s.End))
+			one(stepEnd, unixSeconds(s.End))
 		}
 		if s.Exit != nil {
 			one(stepExit, float64(*s.Exit))
@@ -167,20 +168,20 @@ func (l *run) steps(b *metric.Batch) {
 	}
 }
 
-func (l *run) labels(part string) []string {
+func (l *run) runLabels(part string) []string {
 	return []string{string(workload.MakeID(l.kind, l.job.ID)), string(l.kind), part, cgpath.Clean(l.job.User)}
 }
 
-// add appends a sample, and ends the previous series if its labels differ.
-func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+// addSample appends a sample, and ends the previous series if its labels differ.
+func (l *run) addSample(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if l.rows.byDesc == nil {
 		l.rows.byDesc = map[*metric.Desc]*metric.Series{}
 	}
-	all := append(l.labels(""), values...)
+	all := append(l.runLabels(""), values...)
 	s := l.rows.byDesc[d]
-	if s == nil || !equal(s.Values, all) {
+	if s == nil || !sameLabels(s.Values, all) {
 		if s != nil {
-			b.Samples = append(b.Samples, metric.Sample{Series: s, Value: stale, Last: true})
+			b.Samples = append(b.Samples, metric.Sample{Series: s, Value: staleMarker, Last: true})
 		}
 		s = metric.NewSeries(d, all...)
 		l.rows.byDesc[d] = s
@@ -188,7 +189,7 @@ func (l *run) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) 
 	b.Add(s, v)
 }
 
-func equal(a, b []string) bool {
+func sameLabels(a, b []string) bool {
 	for i := range a {
 		if a[i] != b[i] {
 			return false
@@ -197,8 +198,8 @@ func equal(a, b []string) bool {
 	return true
 }
 
-// label makes text from Slurm valid for a label.
-func label(s string) string {
+// validLabel makes text from Slurm valid for a label.
+func validLabel(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {
 			return ' '
@@ -211,4 +212,4 @@ func label(s string) string {
 	return s
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -12,11 +12,11 @@ import (
 
 // table keeps series with changing members, and ends those that a round does not include.
 type table struct {
-	series map[string]*entry
+	series map[string]*tableEntry
 	round  uint64
 }
 
-type entry struct {
+type tableEntry struct {
 	series *metric.Series
 	round  uint64
 }
@@ -24,14 +24,14 @@ type entry struct {
 // beginRound starts a round.
 func (t *table) beginRound() { t.round++ }
 
-func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+func (t *table) addSample(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	k := d.Name + "\x00" + strings.Join(values, "\x00")
 	e := t.series[k]
 	if e == nil {
 		if t.series == nil {
-			t.series = map[string]*entry{}
+			t.series = map[string]*tableEntry{}
 		}
-		e = &entry{series: metric.NewSeries(d, values...)}
+		e = &tableEntry{series: metric.NewSeries(d, values...)}
 		t.series[k] = e
 	}
 	if e.round != t.round { // otherwise it is a duplicate in this round
@@ -44,7 +44,7 @@ func (t *table) add(b *metric.Batch, d *metric.Desc, v float64, values ...string
 func (t *table) endRound(b *metric.Batch) {
 	for _, k := range slices.Sorted(maps.Keys(t.series)) {
 		if e := t.series[k]; e.round != t.round {
-			b.Samples = append(b.Samples, metric.Sample{Series: e.series, Value: stale, Last: true})
+			b.Samples = append(b.Samples, metric.Sample{Series: e.series, Value: staleMarker, Last: true})
 			delete(t.series, k)
 		}
 	}
@@ -55,36 +55,36 @@ func (t *table) addNodes(b *metric.Batch, nodes []Node, parts []Partition) {
 	t.beginRound()
 	for i := range nodes {
 		n := &nodes[i]
-		name := label(n.Name)
+		name := validLabel(n.Name)
 		open := 0.0
 		if n.Open() {
 			open = 1
 		}
-		t.add(b, nodeState, open, name, label(n.State), label(strings.Join(n.Flags, ",")), label(n.Reason))
-		t.add(b, nodeInfo, 1, name, label(n.Features))
+		t.addSample(b, nodeState, open, name, validLabel(n.State), validLabel(strings.Join(n.Flags, ",")), validLabel(n.Reason))
+		t.addSample(b, nodeInfo, 1, name, validLabel(n.Features))
 		if n.Cores > 0 {
-			t.add(b, nodeCores, n.Cores, name)
-			t.add(b, nodeAllocatedCores, n.AllocatedCores, name)
+			t.addSample(b, nodeCores, n.Cores, name)
+			t.addSample(b, nodeAllocatedCores, n.AllocatedCores, name)
 		}
 		if n.MemoryBytes > 0 {
-			t.add(b, nodeMemory, n.MemoryBytes, name)
+			t.addSample(b, nodeMemory, n.MemoryBytes, name)
 		}
 		if n.AllocatedGPUs != nil && n.MemoryBytes > 0 {
-			t.add(b, nodeAllocatedMemory, n.AllocatedMemory, name)
+			t.addSample(b, nodeAllocatedMemory, n.AllocatedMemory, name)
 		}
-		t.add(b, nodeGPUs, n.GPUs, name)
+		t.addSample(b, nodeGPUs, n.GPUs, name)
 		if n.AllocatedGPUs != nil {
-			t.add(b, nodeAllocatedGPUs, *n.AllocatedGPUs, name)
+			t.addSample(b, nodeAllocatedGPUs, *n.AllocatedGPUs, name)
 		}
 		for _, p := range n.Partitions {
-			t.add(b, partitionNode, 1, label(p), name)
+			t.addSample(b, partitionNode, 1, validLabel(p), name)
 		}
 	}
 	for i := range parts {
 		p := &parts[i]
-		t.add(b, partitionInfo, 1, label(p.Name), label(p.State), strconv.FormatBool(p.Default))
+		t.addSample(b, partitionInfo, 1, validLabel(p.Name), validLabel(p.State), strconv.FormatBool(p.Default))
 		if p.Seconds > 0 {
-			t.add(b, partitionLimit, p.Seconds, label(p.Name))
+			t.addSample(b, partitionLimit, p.Seconds, validLabel(p.Name))
 		}
 	}
 	t.endRound(b)
@@ -99,7 +99,7 @@ func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 		if j.Ended {
 			continue
 		}
-		g := group{label(j.Partition), j.State}
+		g := group{validLabel(j.Partition), j.State}
 		many := float64(max(j.Tasks, 1))
 		count[g] += many
 		cores[g] += many * j.Cores
@@ -109,8 +109,8 @@ func (t *table) addJobs(b *metric.Batch, jobs []Job) {
 		return cmp.Or(cmp.Compare(x.partition, y.partition), cmp.Compare(x.state, y.state))
 	}) {
 		n := count[g]
-		t.add(b, partitionJobs, n, g.partition, g.state)
-		t.add(b, partitionCores, cores[g], g.partition, g.state)
+		t.addSample(b, partitionJobs, n, g.partition, g.state)
+		t.addSample(b, partitionCores, cores[g], g.partition, g.state)
 	}
 	t.endRound(b)
 }

@@ -35,15 +35,15 @@ const (
 // job id would otherwise overwrite each other.
 type JobTracker struct {
 	kind     workload.Kind
-	runs     map[key]*run
+	runs     map[runKey]*run
 	round    uint64
 	polledAt time.Time // time of the last poll of the queue; samples of active runs have this time
 	// parts are the parts of runs before the last change of their allocation, by id.
 	parts map[string][]Job
 }
 
-// key is the identity of a run within the cluster.
-type key struct {
+// runKey is the identity of a run within the cluster.
+type runKey struct {
 	id     string
 	submit int64
 }
@@ -51,7 +51,7 @@ type key struct {
 type run struct {
 	kind    workload.Kind
 	job     Job
-	rows    rows
+	rows    runSeries
 	sent    string    // fingerprint of the last samples
 	sentAt  time.Time // time of the last sample
 	endSent bool
@@ -65,16 +65,16 @@ type run struct {
 	queried time.Time // when accounting was last queried for it
 }
 
-// started is the last state of the waiting part of an array, when its tasks have become separate jobs. Slurm has no such state.
-const started = "started"
+// arrayStarted is the last state of the waiting part of an array, when its tasks have become separate jobs. Slurm has no such state.
+const arrayStarted = "started"
 
 // NewJobTracker returns a tracker of the jobs of a kind, without runs.
 func NewJobTracker(kind workload.Kind) *JobTracker {
-	return &JobTracker{kind: kind, runs: map[key]*run{}, parts: map[string][]Job{}}
+	return &JobTracker{kind: kind, runs: map[runKey]*run{}, parts: map[string][]Job{}}
 }
 
-func (b *JobTracker) run(j *Job) *run {
-	k := key{j.ID, j.Submit.Unix()}
+func (b *JobTracker) findRun(j *Job) *run {
+	k := runKey{j.ID, j.Submit.Unix()}
 	l := b.runs[k]
 	if l == nil {
 		l = &run{kind: b.kind}
@@ -88,9 +88,9 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 	b.round++
 	b.polledAt = now
 	for i := range jobs {
-		l := b.run(&jobs[i])
+		l := b.findRun(&jobs[i])
 		l.round, l.left = b.round, time.Time{}
-		l.merge(&jobs[i])
+		l.mergeRecord(&jobs[i])
 	}
 	if !whole {
 		return
@@ -110,7 +110,7 @@ func (b *JobTracker) UpdateQueue(now time.Time, jobs []Job, whole bool) {
 		}
 		// The pending part of an array has no end of its own because its tasks have started.
 		if at, ok := tasks[k.id]; ok && l.job.Tasks > 0 && slurmtext.IsPending(l.job.State) {
-			l.job.State, l.job.Reason, l.job.Ended, l.job.End = started, "all tasks have begun", true, at
+			l.job.State, l.job.Reason, l.job.Ended, l.job.End = arrayStarted, "all tasks have begun", true, at
 		}
 	}
 }
@@ -128,15 +128,15 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 			continue // the last record of the run has its end
 		}
 		b.restoreSubmit(j)
-		if l, tracked := b.runs[key{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
+		if l, tracked := b.runs[runKey{j.ID, j.Submit.Unix()}]; tracked || j.Ended {
 			if !tracked {
-				l = b.run(j)
+				l = b.findRun(j)
 			}
 			queued := l.round == b.round && b.round > 0
 			if queued && (!j.Ended || j.Tasks > 0) {
 				continue // the queue is more recent
 			}
-			l.merge(j)
+			l.mergeRecord(j)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (b *JobTracker) restoreSubmit(j *Job) {
 		p.addEarlierPart(j)
 		return
 	}
-	if _, own := b.runs[key{j.ID, j.Submit.Unix()}]; j.Start.IsZero() || !j.Submit.After(j.Start) {
+	if _, own := b.runs[runKey{j.ID, j.Submit.Unix()}]; j.Start.IsZero() || !j.Submit.After(j.Start) {
 		return
 	} else if own {
 		j.Start = j.Submit // a clock was set between the two
@@ -226,11 +226,11 @@ func ownerSpelling(name, was string) string {
 	return name
 }
 
-// merge updates a run from a record of its job. Empty fields of the record leave the known values unchanged. A run that
+// mergeRecord updates a run from a record of its job. Empty fields of the record leave the known values unchanged. A run that
 // has ended stays ended, because a job that starts again is another run.
-func (l *run) merge(j *Job) {
+func (l *run) mergeRecord(j *Job) {
 	was := l.job
-	if was.Ended && !j.Ended && was.State != started {
+	if was.Ended && !j.Ended && was.State != arrayStarted {
 		return
 	}
 	l.job = *j
@@ -340,7 +340,7 @@ func (b *JobTracker) RereadSince() (t time.Time) {
 func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 	next := b.nextSubmits()
 	byTime := map[int64]*metric.Batch{}
-	order := slices.SortedFunc(maps.Keys(b.runs), func(x, y key) int {
+	order := slices.SortedFunc(maps.Keys(b.runs), func(x, y runKey) int {
 		return cmp.Or(cmp.Compare(x.submit, y.submit), cmp.Compare(x.id, y.id))
 	})
 	for _, k := range order {
@@ -363,7 +363,7 @@ func (b *JobTracker) Collect(now time.Time) []metric.Batch {
 			return t
 		}
 		for i := range l.earlierAllocations() { // each at its own time, before the current allocation's
-			l.allocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
+			l.addAllocation(batch(at.Add(time.Duration(i-len(l.job.Earlier))*minSampleSpacing)), &l.job.Earlier[i])
 		}
 		l.appendTo(batch(at))
 	}
@@ -384,16 +384,16 @@ func (l *run) earlierAllocations() []Allocation {
 }
 
 // nextSubmits maps each run to the submit time of the next run of its id.
-func (b *JobTracker) nextSubmits() map[key]time.Time {
+func (b *JobTracker) nextSubmits() map[runKey]time.Time {
 	byID := map[string][]int64{}
 	for k := range b.runs {
 		byID[k.id] = append(byID[k.id], k.submit)
 	}
-	out := map[key]time.Time{}
+	out := map[runKey]time.Time{}
 	for id, list := range byID {
 		slices.Sort(list)
 		for i := range list[:len(list)-1] {
-			out[key{id, list[i]}] = time.Unix(list[i+1], 0).UTC()
+			out[runKey{id, list[i]}] = time.Unix(list[i+1], 0).UTC()
 		}
 	}
 	return out
@@ -415,10 +415,10 @@ func (l *run) dueTime(now, polledAt, next time.Time) (time.Time, bool) {
 			at = end
 		}
 		free := l.sentAt.Add(time.Duration(2+len(l.job.Earlier)) * minSampleSpacing)
-		at = latestOf(at, now.Add(-maxSampleAge), free)
+		at = latestTime(at, now.Add(-maxSampleAge), free)
 		if limit := next.Add(-3 * minSampleSpacing); !next.IsZero() && !at.Before(limit) {
 			// Before the next run, leaving space for a later correction.
-			at = latestOf(next.Add(-time.Second), l.job.Submit, free)
+			at = latestTime(next.Add(-time.Second), l.job.Submit, free)
 			if at.After(limit) {
 				at = limit
 			}
@@ -432,7 +432,7 @@ func (l *run) dueTime(now, polledAt, next time.Time) (time.Time, bool) {
 	return at.Truncate(time.Millisecond), true
 }
 
-func latestOf(t time.Time, others ...time.Time) time.Time {
+func latestTime(t time.Time, others ...time.Time) time.Time {
 	for _, o := range others {
 		if o.After(t) {
 			t = o
@@ -444,7 +444,7 @@ func latestOf(t time.Time, others ...time.Time) time.Time {
 // isForgotten reports whether a run ended long ago, or disappeared from the queue long ago.
 func (l *run) isForgotten(now time.Time) bool {
 	if l.endSent {
-		return now.Sub(latestOf(l.job.End, l.sentAt)) > retention && l.left.IsZero() || now.Sub(l.sentAt) > 2*retention
+		return now.Sub(latestTime(l.job.End, l.sentAt)) > retention && l.left.IsZero() || now.Sub(l.sentAt) > 2*retention
 	}
 	return !l.left.IsZero() && now.Sub(l.left) > acctTimeout
 }

@@ -45,9 +45,9 @@ func summary(list []metric.Batch) []string {
 			case s.Series.Desc == workloadState:
 				one[w] += " " + s.Series.Values[4]
 			case s.Series.Desc == startTime:
-				one[w] += fmt.Sprintf(" from %v", s.Value-seconds(noon))
+				one[w] += fmt.Sprintf(" from %v", s.Value-unixSeconds(noon))
 			case s.Series.Desc == endTime:
-				one[w] += fmt.Sprintf(" to %v", s.Value-seconds(noon))
+				one[w] += fmt.Sprintf(" to %v", s.Value-unixSeconds(noon))
 			}
 			if s.Last && s.Series.Desc == workloadState && s.Value == s.Value {
 				one[w] += "."

@@ -37,13 +37,13 @@ func Word(s string) string {
 	return s
 }
 
-// mostNumber is the highest plausible number.
-const mostNumber = 1e18
+// maxNumber is the highest plausible number.
+const maxNumber = 1e18
 
 // Number parses a non-negative number.
 func Number(s string) (float64, error) {
 	v, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(v >= 0 && v <= mostNumber) {
+	if err != nil || !(v >= 0 && v <= maxNumber) {
 		return 0, fmt.Errorf("%q is not a number of 0 or more", Clip(s))
 	}
 	return math.Abs(v), nil // -0 is 0

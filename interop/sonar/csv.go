@@ -12,8 +12,8 @@ import (
 	"reckon/interop/sacct"
 )
 
-// row is a line of tagged CSV while it is being parsed.
-type row struct {
+// csvRow is a line of tagged CSV while it is being parsed.
+type csvRow struct {
 	p     Process
 	sys   *System // of the node, which only one line of a reading contains
 	cores int
@@ -57,7 +57,7 @@ func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 		}
 		text = bytes.TrimRight(text, "\r\n")
 		if len(bytes.TrimSpace(text)) > 0 {
-			if bad, fatal := r.line(text, h); fatal != nil {
+			if bad, fatal := r.parseLine(text, h); fatal != nil {
 				return fatal
 			} else if bad != nil {
 				h.reportBad(line, bad)
@@ -69,9 +69,9 @@ func (r *Reader) readCSV(br *bufio.Reader, h *Handler) error {
 	}
 }
 
-// line parses one line. bad is an error in the line, fatal an error of the handler.
-func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
-	if r.cells, bad = split(r.cells[:0], text); bad != nil {
+// parseLine parses one line. bad is an error in the line, fatal an error of the handler.
+func (r *Reader) parseLine(text []byte, h *Handler) (bad, fatal error) {
+	if r.cells, bad = splitCells(r.cells[:0], text); bad != nil {
 		return bad, nil
 	}
 	tagged := false
@@ -84,8 +84,8 @@ func (r *Reader) line(text []byte, h *Handler) (bad, fatal error) {
 	return r.parseTagged(h)
 }
 
-// split splits a line at commas. A quoted field may contain commas, and doubled quotes.
-func split(cells [][]byte, text []byte) ([][]byte, error) {
+// splitCells splits a line at commas. A quoted field may contain commas, and doubled quotes.
+func splitCells(cells [][]byte, text []byte) ([][]byte, error) {
 	for {
 		if len(text) == 0 || text[0] != '"' {
 			at := bytes.IndexByte(text, ',')
@@ -128,14 +128,14 @@ func (r *Reader) parseTagged(h *Handler) (bad, fatal error) {
 	w := &r.row
 	slurm := w.slurm
 	clear(slurm)
-	*w = row{slurm: slurm}
+	*w = csvRow{slurm: slurm}
 	w.p = Process{Mean: -1, Resident: -1, Virtual: -1, Read: -1, Written: -1, GPU: -1, GPUMemory: -1}
 	for _, c := range r.cells {
 		at := bytes.IndexByte(c, '=')
 		if at <= 0 {
 			return fmt.Errorf("field %q is not NAME=VALUE", abbreviate(c)), nil
 		}
-		if err := r.field(string(c[:at]), c[at+1:]); err != nil {
+		if err := r.parseField(string(c[:at]), c[at+1:]); err != nil {
 			return fmt.Errorf("field %s: %w", abbreviate(c[:at]), err), nil
 		}
 	}
@@ -160,8 +160,8 @@ func (r *Reader) parseTagged(h *Handler) (bad, fatal error) {
 	return nil, r.emitSample(h)
 }
 
-// field parses one field of a tagged line. It skips unknown fields, because later releases may add some.
-func (r *Reader) field(name string, v []byte) (err error) {
+// parseField parses one field of a tagged line. It skips unknown fields, because later releases may add some.
+func (r *Reader) parseField(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {
 	case "v":
@@ -210,13 +210,13 @@ func (r *Reader) field(name string, v []byte) (err error) {
 	case "data_written":
 		w.p.Written, err = parseAmount(v, 1024)
 	default:
-		return r.ofNode(name, v)
+		return r.parseNodeField(name, v)
 	}
 	return err
 }
 
-// ofNode parses the fields of nodes and GPUs, which are empty or absent in most lines.
-func (r *Reader) ofNode(name string, v []byte) (err error) {
+// parseNodeField parses the fields of nodes and GPUs, which are empty or absent in most lines.
+func (r *Reader) parseNodeField(name string, v []byte) (err error) {
 	w := &r.row
 	switch name {
 	case "cpu%":
@@ -228,17 +228,17 @@ func (r *Reader) ofNode(name string, v []byte) (err error) {
 		n, err = parseUint(v, 32)
 		w.cores = int(n)
 	case "gpus":
-		w.p.GPUs, err = r.cards(v)
+		w.p.GPUs, err = r.parseCards(v)
 	case "gpu%":
 		w.p.GPU, err = parseAmount(v, 0.01)
 	case "gpukib", "gpumemkib":
 		w.p.GPUMemory, err = parseAmount(v, 1024)
 	case "memtotalkib":
-		w.node().TotalMemory, err = parseAmount(v, 1024)
+		w.toSystem().TotalMemory, err = parseAmount(v, 1024)
 	case "load":
-		w.node().CPU, err = parseBusy(v)
+		w.toSystem().CPU, err = parseBusy(v)
 	case "gpuinfo":
-		w.node().Cards, err = cardsOf(v)
+		w.toSystem().Cards, err = parseCardList(v)
 	default:
 		if name[0] >= 'A' && name[0] <= 'Z' { // Slurm's own fields
 			if w.slurm == nil {
@@ -326,8 +326,8 @@ func parseCardMask(b []byte) (string, error) {
 	return string(out), nil
 }
 
-// cards parses none, unknown, or comma-separated numbers.
-func (r *Reader) cards(b []byte) (string, error) {
+// parseCards parses none, unknown, or comma-separated numbers.
+func (r *Reader) parseCards(b []byte) (string, error) {
 	switch string(b) {
 	case "none", "unknown", "":
 		return "", nil

@@ -50,7 +50,7 @@ type slurmJob struct {
 	} `json:"sacct"`
 }
 
-func (r *Reader) jobs(raw json.RawMessage, h *Handler) (bad, fatal error) {
+func (r *Reader) parseJobs(raw json.RawMessage, h *Handler) (bad, fatal error) {
 	var a jobsAttributes
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return fmt.Errorf("jobs: %w", err), nil
@@ -60,7 +60,7 @@ func (r *Reader) jobs(raw json.RawMessage, h *Handler) (bad, fatal error) {
 		return err, nil
 	}
 	for i := range a.Jobs {
-		j, err := a.Jobs[i].job(a.Cluster, time.Unix(seen, 0))
+		j, err := a.Jobs[i].toJob(a.Cluster, time.Unix(seen, 0))
 		if err != nil {
 			bad = errors.Join(bad, err)
 			continue
@@ -74,7 +74,7 @@ func (r *Reader) jobs(raw json.RawMessage, h *Handler) (bad, fatal error) {
 	return bad, nil
 }
 
-func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
+func (s *slurmJob) toJob(cluster string, seen time.Time) (sacct.Job, error) {
 	if s.JobID == 0 || s.State == "" {
 		return sacct.Job{}, fmt.Errorf("a job without a number or a state (job_id %d, job_state %q)", s.JobID, s.State)
 	}
@@ -101,13 +101,13 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 		}
 	}
 	if s.TimeLimit >= 2 {
-		j.TimeLimit = number(float64(s.TimeLimit-2) * 60)
+		j.TimeLimit = numberOrNil(float64(s.TimeLimit-2) * 60)
 	}
 	positive := func(v uint64, by float64) *float64 {
 		if v == 0 {
 			return nil
 		}
-		return number(float64(v) * by)
+		return numberOrNil(float64(v) * by)
 	}
 	j.ReqCores, j.ReqNodes = positive(s.ReqCPUs, 1), positive(s.ReqNodes, 1)
 	j.ReqMemory = positive(s.ReqMemory, 1024)
@@ -121,7 +121,7 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 		}
 		j.CPUUser, j.CPUSystem = s.Sacct.UserCPU, s.Sacct.SystemCPU
 		if s.Sacct.MaxRSS > 0 {
-			j.PeakMemory = number(s.Sacct.MaxRSS * 1024)
+			j.PeakMemory = numberOrNil(s.Sacct.MaxRSS * 1024)
 		}
 	}
 	j.TRES(tres)
@@ -132,4 +132,4 @@ func (s *slurmJob) job(cluster string, seen time.Time) (sacct.Job, error) {
 	return j, nil
 }
 
-func number(v float64) *float64 { return &v }
+func numberOrNil(v float64) *float64 { return &v }

@@ -21,7 +21,7 @@ const epochBase = 1577836800
 func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 	line := 1
 	for {
-		raw, began, err := r.document(br, &line)
+		raw, began, err := r.nextDocument(br, &line)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -31,7 +31,7 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 			h.reportBad(began, err)
 			continue
 		}
-		bad, fatal := r.envelope(raw, h)
+		bad, fatal := r.parseEnvelope(raw, h)
 		if fatal != nil {
 			return fatal
 		}
@@ -41,9 +41,9 @@ func (r *Reader) readJSON(br *bufio.Reader, h *Handler) error {
 	}
 }
 
-// document reads the next JSON object and returns it with the number of its first line. Text outside of any object, a
+// nextDocument reads the next JSON object and returns it with the number of its first line. Text outside of any object, a
 // truncated object and an object that is too long are errors.
-func (r *Reader) document(br *bufio.Reader, line *int) (raw []byte, began int, err error) {
+func (r *Reader) nextDocument(br *bufio.Reader, line *int) (raw []byte, began int, err error) {
 	depth, inText, escaped := 0, false, false
 	began = *line
 	for {
@@ -125,14 +125,14 @@ type envelope struct {
 // ErrReported marks, by errors.Is, a record that contains only sonar's report of its own error. It was read but has no data.
 var ErrReported = errors.New("reported an error and nothing else")
 
-func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
+func (r *Reader) parseEnvelope(raw []byte, h *Handler) (bad, fatal error) {
 	var e envelope
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return fmt.Errorf("not a document of sonar: %w", err), nil
 	}
 	switch {
 	case e.Data != nil:
-		return r.data(e.Data.Type, e.Data.Attributes, h)
+		return r.parseData(e.Data.Type, e.Data.Attributes, h)
 	case len(e.Errors) > 0:
 		return fmt.Errorf("sonar on node %q %w: %s", e.Errors[0].Node, ErrReported, abbreviate([]byte(e.Errors[0].Detail))), nil
 	case e.Error != "":
@@ -144,7 +144,7 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 		}
 		return nil, h.Sysinfo(&Sysinfo{Time: at, Node: e.Hostname, Cores: e.CPUCores, Memory: e.MemGB * (1 << 30), GPUs: e.GPUCards})
 	case e.Host != "":
-		return r.oldSample(&e, h)
+		return r.parseOldSample(&e, h)
 	case e.Jobs != nil:
 		var list []map[string]string
 		if err := json.Unmarshal(e.Jobs, &list); err != nil {
@@ -165,14 +165,14 @@ func (r *Reader) envelope(raw []byte, h *Handler) (bad, fatal error) {
 	return errors.New("a JSON object without data, samples, jobs or a host name: not sonar's"), nil
 }
 
-func (r *Reader) data(what string, raw json.RawMessage, h *Handler) (bad, fatal error) {
+func (r *Reader) parseData(what string, raw json.RawMessage, h *Handler) (bad, fatal error) {
 	switch what {
 	case "sample":
 		var a sampleAttributes
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return fmt.Errorf("sample: %w", err), nil
 		}
-		return r.sample(&a, h)
+		return r.parseSample(&a, h)
 	case "sysinfo":
 		var a sysinfoAttributes
 		if err := json.Unmarshal(raw, &a); err != nil {
@@ -188,14 +188,14 @@ func (r *Reader) data(what string, raw json.RawMessage, h *Handler) (bad, fatal 
 		return nil, h.Sysinfo(&Sysinfo{Time: at, Cluster: r.intern(a.Cluster), Node: r.intern(a.Node), Memory: float64(a.Memory) * 1024,
 			Cores: int(a.Sockets * a.CoresPerSocket * a.ThreadsPerCore), GPUs: len(a.Cards)})
 	case "job", "jobs":
-		return r.jobs(raw, h)
+		return r.parseJobs(raw, h)
 	case "cluster":
-		return r.cluster(raw, h)
+		return r.parseCluster(raw, h)
 	}
 	return fmt.Errorf("unknown data type %q; supported: sample, sysinfo, job, cluster", abbreviate([]byte(what))), nil
 }
 
-func (r *Reader) cluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
+func (r *Reader) parseCluster(raw json.RawMessage, h *Handler) (bad, fatal error) {
 	var a struct {
 		Time string `json:"time"`
 		Name string `json:"cluster"`
@@ -264,7 +264,7 @@ type newCard struct {
 	MemoryClock float64 `json:"memory_clock"` // MHz
 }
 
-func (n *newCard) card() Card {
+func (n *newCard) toCard() Card {
 	c := Card{
 		Index: n.Index, UUID: n.UUID, Failing: n.Failing != 0, Fan: n.Fan / 100, Memory: n.Memory * 1024, Busy: n.Busy / 100,
 		Temperature: n.Temperature, Power: n.Power, PowerLimit: n.PowerLimit, Clock: n.Clock * 1e6, MemoryClock: n.MemoryClock * 1e6,
@@ -296,7 +296,7 @@ type newProcess struct {
 	} `json:"gpus"`
 }
 
-func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
+func (r *Reader) parseSample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 	at, err := r.parseTime([]byte(a.Time))
 	if err != nil {
 		return err, nil
@@ -312,7 +312,7 @@ func (r *Reader) sample(a *sampleAttributes, h *Handler) (bad, fatal error) {
 			s.System.Boot = t.Unix()
 		}
 		for i := range a.System.GPUs {
-			s.System.Cards = append(s.System.Cards, a.System.GPUs[i].card())
+			s.System.Cards = append(s.System.Cards, a.System.GPUs[i].toCard())
 		}
 	}
 	for _, j := range a.Jobs {
@@ -374,14 +374,14 @@ type oldProcess struct {
 	Rolled   uint32  `json:"rolledup"`
 }
 
-func (r *Reader) oldSample(e *envelope, h *Handler) (bad, fatal error) {
+func (r *Reader) parseOldSample(e *envelope, h *Handler) (bad, fatal error) {
 	at, err := r.parseTime([]byte(e.Time))
 	if err != nil {
 		return err, nil
 	}
 	s := Sample{Time: at, Node: r.intern(e.Host)}
 	for _, o := range e.Samples {
-		cards, err := r.cards([]byte(o.GPUs))
+		cards, err := r.parseCards([]byte(o.GPUs))
 		if err != nil || o.CPUTime < 0 || o.Resident < 0 || o.GPU < 0 || o.GPUKib < 0 {
 			bad = errors.Join(bad, err, fmt.Errorf("process %d of job %d cannot be parsed", o.PID, o.Job))
 			continue

@@ -10,7 +10,7 @@ import (
 
 // Figures of the node are in one line of a reading, from release 0.12 on.
 
-func (w *row) node() *System {
+func (w *csvRow) toSystem() *System {
 	if w.sys == nil {
 		w.sys = &System{}
 	}
@@ -56,8 +56,8 @@ func parseBusy(b []byte) ([]float64, error) {
 // maxCards limits the number of GPUs of a node.
 const maxCards = 256
 
-// cardsOf parses gpuinfo=: comma-separated lists of one figure for all GPUs, NAME=A|B|C. An empty figure is omitted, as in JSON.
-func cardsOf(b []byte) ([]Card, error) {
+// parseCardList parses gpuinfo=: comma-separated lists of one figure for all GPUs, NAME=A|B|C. An empty figure is omitted, as in JSON.
+func parseCardList(b []byte) ([]Card, error) {
 	var cards []Card
 	for part := range bytes.SplitSeq(b, []byte(",")) {
 		name, list, ok := strings.Cut(string(part), "=")

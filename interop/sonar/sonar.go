@@ -165,7 +165,7 @@ type Reader struct {
 		text string
 		at   int64
 	}
-	row   row
+	row   csvRow
 	one   [1]Process
 	cells [][]byte
 }

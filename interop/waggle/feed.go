@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// figures lists the published figures of nodes, GPUs and workloads. Counters are published as means over two minutes,
+// publishedFigures lists the published figures of nodes, GPUs and workloads. Counters are published as means over two minutes,
 // gauges as latest values. Labels become meta fields of the same name, except that node becomes host, as in Waggle.
-var figures = []struct{ name, expr string }{
+var publishedFigures = []struct{ name, expr string }{
 	{"reckon.node.cpu_cores", `sum by (site, node) (rate(node_cpu_seconds_total{mode=~"user|nice|system|irq|softirq"}[2m]))`},
 	{"reckon.node.memory_bytes", `max by (site, node) (node_memory_MemTotal_bytes) - max by (site, node) (node_memory_MemAvailable_bytes)`},
 	{"reckon.node.power_watts", `sum by (site, node, domain, method) (rate(reckon_node_energy_joules_total[2m]))`},
@@ -35,8 +35,8 @@ type Ask func(ctx context.Context, expr string, at time.Time) (promql.Vector, er
 // Every is the default publishing interval.
 const Every = time.Minute
 
-// kept is the number of messages buffered for a queue that does not respond; the oldest are dropped.
-const kept = 50_000
+// maxBuffered is the number of messages buffered for a queue that does not respond; the oldest are dropped.
+const maxBuffered = 50_000
 
 // Feed publishes the current figures of a server.
 type Feed struct {
@@ -71,7 +71,7 @@ func (f *Feed) publishRound(ctx context.Context, now time.Time) {
 		f.Log.Warn("some figures cannot be published to Waggle", "error", err)
 	}
 	f.waiting = append(f.waiting, m...)
-	if over := len(f.waiting) - kept; over > 0 {
+	if over := len(f.waiting) - maxBuffered; over > 0 {
 		f.waiting = slices.Delete(f.waiting, 0, over)
 		f.Log.Warn("messages for Waggle are dropped: the queue has not answered for long", "messages", over)
 	}
@@ -88,7 +88,7 @@ func (f *Feed) publishRound(ctx context.Context, now time.Time) {
 
 // Collect returns the current figures. A query that fails is left out and named in the error.
 func Collect(ctx context.Context, ask Ask, at time.Time) (out []Message, err error) {
-	for _, f := range figures {
+	for _, f := range publishedFigures {
 		v, failed := ask(ctx, f.expr, at)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", f.name, failed))

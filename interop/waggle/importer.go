@@ -18,11 +18,11 @@ import (
 	"reckon/store/tsdb"
 )
 
-// batch is the number of measurements that are buffered before they are written.
-const batch = 1_000_000
+// flushSize is the number of measurements that are buffered before they are written.
+const flushSize = 1_000_000
 
-// ahead is the time that a measurement may lie in the future, because clocks differ.
-const ahead = 10 * time.Minute
+// maxClockAhead is the time that a measurement may lie in the future, because clocks differ.
+const maxClockAhead = 10 * time.Minute
 
 // Importer imports saved responses of Waggle's data API. It skips text values. Samples that the store already has are
 // counted as known. It is not safe for concurrent use.
@@ -33,25 +33,25 @@ type Importer struct {
 
 	res    importer.Result
 	file   string
-	series map[uint64][]*series
+	series map[uint64][]*bufferedSeries
 	held   int
 	texts  int
 }
 
-// series holds the samples of a series that are not written yet.
-type series struct {
+// bufferedSeries holds the samples of a series that are not written yet.
+type bufferedSeries struct {
 	labels  labels.Labels
-	samples []sample
+	samples []bufferedSample
 }
 
-type sample struct {
+type bufferedSample struct {
 	t int64
 	v float64
 }
 
 // NewImporter returns an importer into a store, under a site.
 func NewImporter(store importer.Store, site string, now time.Time) *Importer {
-	return &Importer{store: store, site: site, now: now, series: make(map[uint64][]*series)}
+	return &Importer{store: store, site: site, now: now, series: make(map[uint64][]*bufferedSeries)}
 }
 
 // Read imports one input, plain or gzip. Unreadable lines are counted and listed.
@@ -64,11 +64,11 @@ func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 	}
 	var failed error
 	err = eachLine(in, func(n int, line []byte) {
-		if failed == nil && im.held >= batch {
-			failed = im.flush(ctx)
+		if failed == nil && im.held >= flushSize {
+			failed = im.flushBuffer(ctx)
 		}
 		if failed == nil {
-			im.line(n, line)
+			im.addLine(n, line)
 		}
 	}, im.addError)
 	if errors.Is(err, importer.ErrDamaged) {
@@ -78,8 +78,8 @@ func (im *Importer) Read(ctx context.Context, name string, in io.Reader) error {
 	return errors.Join(failed, err)
 }
 
-func (im *Importer) line(n int, line []byte) {
-	l, t, v, err := parse(line)
+func (im *Importer) addLine(n int, line []byte) {
+	l, t, v, err := parseRecord(line)
 	switch {
 	case errors.Is(err, errText):
 		im.texts++
@@ -89,46 +89,46 @@ func (im *Importer) line(n int, line []byte) {
 		return
 	}
 	im.res.Records++
-	if at := time.UnixMilli(t); at.After(im.now.Add(ahead)) {
+	if at := time.UnixMilli(t); at.After(im.now.Add(maxClockAhead)) {
 		im.res.Refused++
 		im.addError(n, fmt.Errorf("it is of %s, in the future", at.UTC().Format(time.RFC3339)))
 		return
 	}
 	key := l.Hash()
-	var s *series
+	var s *bufferedSeries
 	for _, have := range im.series[key] {
 		if labels.Equal(have.labels, l) {
 			s = have
 		}
 	}
 	if s == nil {
-		s = &series{labels: l}
+		s = &bufferedSeries{labels: l}
 		im.series[key] = append(im.series[key], s)
 	}
-	s.samples = append(s.samples, sample{t, v})
+	s.samples = append(s.samples, bufferedSample{t, v})
 	im.held++
 }
 
-// mostBad is the number of lines that are listed.
-const mostBad = 100
+// maxListed is the number of lines that are listed.
+const maxListed = 100
 
 func (im *Importer) addError(line int, err error) {
-	if im.res.BadCount++; len(im.res.Bad) < mostBad {
+	if im.res.BadCount++; len(im.res.Bad) < maxListed {
 		im.res.Bad = append(im.res.Bad, wire.ImportBad{File: im.file, Line: line, Error: err.Error(), Count: 1})
 	}
 }
 
 // Finish writes the remaining data and returns the overall result.
 func (im *Importer) Finish(ctx context.Context) (importer.Result, error) {
-	err := im.flush(ctx)
+	err := im.flushBuffer(ctx)
 	if im.texts > 0 && im.res.Records == 0 && im.res.BadCount == 0 {
 		im.addError(0, fmt.Errorf("all %d measurements are text, which series cannot hold", im.texts))
 	}
 	return im.res, err
 }
 
-// flush writes the buffered samples that are new.
-func (im *Importer) flush(ctx context.Context) error {
+// flushBuffer writes the buffered samples that are new.
+func (im *Importer) flushBuffer(ctx context.Context) error {
 	if im.held == 0 {
 		return nil
 	}
@@ -176,9 +176,9 @@ func (im *Importer) flush(ctx context.Context) error {
 }
 
 // newSamples returns the samples that the store does not have, in order of time; the first one of duplicates.
-func (im *Importer) newSamples(ctx context.Context, s *series) ([]sample, error) {
-	slices.SortStableFunc(s.samples, func(a, b sample) int { return cmp.Compare(a.t, b.t) })
-	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b sample) bool { return a.t == b.t })
+func (im *Importer) newSamples(ctx context.Context, s *bufferedSeries) ([]bufferedSample, error) {
+	slices.SortStableFunc(s.samples, func(a, b bufferedSample) int { return cmp.Compare(a.t, b.t) })
+	list := slices.CompactFunc(slices.Clone(s.samples), func(a, b bufferedSample) bool { return a.t == b.t })
 	q, err := im.store.Querier(list[0].t, list[len(list)-1].t)
 	if err != nil {
 		return nil, err
@@ -204,5 +204,5 @@ func (im *Importer) newSamples(ctx context.Context, s *series) ([]sample, error)
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list, func(v sample) bool { return known[v.t] }), nil
+	return slices.DeleteFunc(list, func(v bufferedSample) bool { return known[v.t] }), nil
 }

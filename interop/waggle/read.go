@@ -3,6 +3,7 @@ package waggle
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +30,8 @@ type record struct {
 // errText means that a value is not a number, such as the name of a file, and cannot be a sample.
 var errText = errors.New("the value is no number")
 
-// parse parses a line. The labels do not include the site yet.
-func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
+// parseRecord parses a line. The labels do not include the site yet.
+func parseRecord(line []byte) (l labels.Labels, t int64, v float64, err error) {
 	var r record
 	if err := json.Unmarshal(line, &r); err != nil {
 		return l, 0, 0, fmt.Errorf("no measurement of Waggle's data API: %w", err)
@@ -56,12 +57,12 @@ func parse(line []byte) (l labels.Labels, t int64, v float64, err error) {
 			return l, 0, 0, fmt.Errorf("%s has the value %s, which is no number", r.Name, value)
 		}
 	}
-	return seriesOf(&r), r.Time.UnixMilli(), v, nil
+	return recordLabels(&r), r.Time.UnixMilli(), v, nil
 }
 
-// seriesOf returns the labels of a record's series. Dots in names become underscores, and each meta field becomes a
+// recordLabels returns the labels of a record's series. Dots in names become underscores, and each meta field becomes a
 // label. The label node is the virtual site number (vsn), because people identify nodes by it.
-func seriesOf(r *record) labels.Labels {
+func recordLabels(r *record) labels.Labels {
 	b := labels.NewBuilder(labels.EmptyLabels())
 	for key, value := range r.Meta {
 		key = metricName(key)
@@ -74,9 +75,7 @@ func seriesOf(r *record) labels.Labels {
 		b.Set(key, strings.ToValidUTF8(value, "?"))
 	}
 	node := r.Meta["vsn"]
-	if node == "" {
-		node = r.Meta["node"]
-	}
+	node = cmp.Or(node, r.Meta["node"])
 	b.Set("node", strings.ToValidUTF8(node, "?"))
 	b.Set("source", "waggle")
 	b.Set(model.MetricNameLabel, metricName(r.Name))

@@ -85,8 +85,8 @@ func TestCollect(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "network_bytes_per_second: too much") {
 		t.Errorf("%v", err)
 	}
-	if len(out) != len(figures)-1 {
-		t.Fatalf("%d messages of %d figures", len(out), len(figures))
+	if len(out) != len(publishedFigures)-1 {
+		t.Fatalf("%d messages of %d figures", len(out), len(publishedFigures))
 	}
 	for _, m := range out {
 		b, err := m.Encode()
@@ -102,7 +102,7 @@ func TestCollect(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	// A response of the data API (docs/querying-measurements.md of waggle-sensor/waggle-beehive-v2).
-	l, at, v, err := parse([]byte(`{"timestamp":"2021-06-04T10:36:45.208473212Z","name":"env.temperature","value":23.1,"meta":{"node":"000048b02d05a0a4","vsn":"W023","plugin":"metsense:1.0.3","sensor":"bme280","job":"Pluginctl","zone-id":"core"}}`))
+	l, at, v, err := parseRecord([]byte(`{"timestamp":"2021-06-04T10:36:45.208473212Z","name":"env.temperature","value":23.1,"meta":{"node":"000048b02d05a0a4","vsn":"W023","plugin":"metsense:1.0.3","sensor":"bme280","job":"Pluginctl","zone-id":"core"}}`))
 	if err != nil || at != 1622803005208 || v != 23.1 {
 		t.Fatalf("%d %v %v", at, v, err)
 	}
@@ -117,11 +117,11 @@ func TestParse(t *testing.T) {
 		`{"timestamp":"1999-06-04T10:36:45Z","name":"a","value":1}`: "before the year 2000", `{"timestamp":"noon","name":"a","value":1}`: "no measurement",
 		`{"timestamp":"2021-06-04T10:36:45Z","name":"upload","value":"https://x/y.jpg","meta":{"node":"1"}}`: errText.Error(),
 	} {
-		if _, _, _, err := parse([]byte(line)); err == nil || !strings.Contains(err.Error(), word) {
+		if _, _, _, err := parseRecord([]byte(line)); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s: %v, want %q in it", line, err, word)
 		}
 	}
-	if _, _, v, err := parse([]byte(`{"timestamp":"2021-06-04T10:36:45Z","name":"a","value":true}`)); v != 1 || err != nil {
+	if _, _, v, err := parseRecord([]byte(`{"timestamp":"2021-06-04T10:36:45Z","name":"a","value":true}`)); v != 1 || err != nil {
 		t.Errorf("%v, %v", v, err)
 	}
 }
@@ -129,7 +129,7 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"timestamp":"2021-06-04T10:36:45Z","name":"9a","value":1e3,"meta":{"":"x","é":"y"}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		l, _, _, err := parse(line)
+		l, _, _, err := parseRecord(line)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -54,10 +55,7 @@ func parseQuery(r *http.Request, params []param) (*query, error) {
 			names = append(names, p.name)
 		}
 	}
-	keys := make([]string, 0, len(values))
-	for key := range values {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(values))
 	sort.Strings(keys)
 	for _, key := range keys {
 		i := slices.IndexFunc(params, func(p param) bool { return !p.inPath && p.name == key })

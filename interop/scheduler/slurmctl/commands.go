@@ -45,10 +45,11 @@ func (c *Commands) Check() error {
 // Jobs implements Source.
 func (c *Commands) Jobs(ctx context.Context) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	err = c.readJSONOrText("squeue", func() error {
-		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err }, "squeue", "-a", "-t", "all", "--json")
+		return c.runCommand(ctx, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err }, "squeue", "-a", "-t", "all",
+			"--json")
 	}, func() error {
 		m := newMark()
-		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readQueueText(r, m); return err },
+		return c.runCommand(ctx, func(r io.Reader) (err error) { jobs, got, err = readQueueText(r, m); return err },
 			"squeue", "-a", "-t", "all", "-h", "-o", strings.Join(queueFields, string(m)))
 	})
 	return jobs, got, err
@@ -58,13 +59,13 @@ func (c *Commands) Jobs(ctx context.Context) (jobs []scheduler.Job, got schedule
 func (c *Commands) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	which := []string{"-S", clockArg(since), "-E", clockArg(until)}
 	if !c.bare {
-		jobs, got, err := c.accounts(ctx, append(which, "-s", finalStatesShort)...)
+		jobs, got, err := c.queryAccounts(ctx, append(which, "-s", finalStatesShort)...)
 		if err == nil || !strings.Contains(err.Error(), "state") {
 			return jobs, got, err
 		}
 		c.bare = true // an old sacct: it then also returns running jobs
 	}
-	return c.accounts(ctx, which...)
+	return c.queryAccounts(ctx, which...)
 }
 
 // ByNumber implements Source.
@@ -73,19 +74,19 @@ func (c *Commands) ByNumber(ctx context.Context, numbers []uint64, since time.Ti
 	for i, n := range numbers {
 		ids[i] = strconv.FormatUint(n, 10)
 	}
-	return c.accounts(ctx, "-j", strings.Join(ids, ","), "-S", clockArg(since))
+	return c.queryAccounts(ctx, "-j", strings.Join(ids, ","), "-S", clockArg(since))
 }
 
-func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []scheduler.Job, got scheduler.Read, err error) {
+func (c *Commands) queryAccounts(ctx context.Context, which ...string) (jobs []scheduler.Job, got scheduler.Read, err error) {
 	if !c.probed {
 		c.probeRelease(ctx)
 	}
 	args := append([]string{"sacct", "-a", "-D"}, which...)
 	err = c.readJSONOrText("sacct", func() error {
-		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err }, append(args, "--json")...)
+		return c.runCommand(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err }, append(args, "--json")...)
 	}, func() error {
 		m := newMark()
-		return c.run(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccountText(r, m); return err },
+		return c.runCommand(ctx, func(r io.Reader) (err error) { jobs, got, err = readAccountText(r, m); return err },
 			append(args, "-n", "-P", "--delimiter="+string(m), "-o", strings.Join(accountFields, ","))...)
 	})
 	return jobs, got, err
@@ -95,7 +96,8 @@ func (c *Commands) accounts(ctx context.Context, which ...string) (jobs []schedu
 // (observed with 22.05.8), so the text output is used for these releases.
 func (c *Commands) probeRelease(ctx context.Context) {
 	var version []byte
-	err := c.run(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct", "-V")
+	err := c.runCommand(ctx, func(r io.Reader) (err error) { version, err = io.ReadAll(io.LimitReader(r, 1000)); return err }, "sacct",
+		"-V")
 	if err != nil {
 		return // the query itself will report the error
 	}
@@ -115,22 +117,23 @@ func (c *Commands) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []s
 	var byText []scheduler.Node
 	text := func() error {
 		m := newMark()
-		return c.run(ctx, func(r io.Reader) (err error) { byText, parts, got, err = readNodesText(r, m); return err },
+		return c.runCommand(ctx, func(r io.Reader) (err error) { byText, parts, got, err = readNodesText(r, m); return err },
 			"sinfo", "-a", "-N", "-h", "-o", strings.Join(nodeFields, string(m)))
 	}
 	asJSON := func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err }
 	err = c.readJSONOrText("scontrol", func() error {
-		if err := c.run(ctx, asJSON, "scontrol", "-a", "show", "nodes", "--json"); err != nil {
+		if err := c.runCommand(ctx, asJSON, "scontrol", "-a", "show", "nodes", "--json"); err != nil {
 			return err
 		}
-		return c.run(ctx, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err }, "scontrol", "-a", "show",
+		return c.runCommand(ctx, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err }, "scontrol", "-a", "show",
 			"partitions", "--json")
 	}, func() error {
 		if err := text(); err != nil {
 			return err
 		}
 		nodes = byText
-		return c.readJSONOrText("sinfo", func() error { return c.run(ctx, asJSON, "sinfo", "-a", "--json") }, func() error { return nil })
+		return c.readJSONOrText("sinfo", func() error { return c.runCommand(ctx, asJSON, "sinfo", "-a", "--json") },
+			func() error { return nil })
 	})
 	if len(nodes) == 0 {
 		nodes = byText
@@ -159,7 +162,7 @@ func (c *Commands) setNoJSON(name string) {
 
 // withoutJSON reports whether an error means that a release, or its build or package, has no JSON.
 func withoutJSON(err error) bool {
-	var f *failure
+	var f *commandFailure
 	if err == nil {
 		return false
 	}
@@ -176,34 +179,34 @@ func withoutJSON(err error) bool {
 	return strings.Contains(err.Error(), "no JSON object") || strings.Contains(err.Error(), "has no list")
 }
 
-// failure is a command that ended with an error.
-type failure struct {
+// commandFailure is a command that ended with an error.
+type commandFailure struct {
 	name, stderr string
 	err          error
 }
 
-func (f *failure) Error() string {
+func (f *commandFailure) Error() string {
 	if f.stderr != "" {
 		return f.name + ": " + f.stderr
 	}
 	return f.name + ": " + f.err.Error()
 }
 
-func (f *failure) Unwrap() error { return f.err }
+func (f *commandFailure) Unwrap() error { return f.err }
 
-// run starts a command and parses its output while it is written.
-func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...string) error {
+// runCommand starts a command and parses its output while it is written.
+func (c *Commands) runCommand(ctx context.Context, read func(io.Reader) error, args ...string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Env = c.environment(cmd.Environ())
+	cmd.Env = c.cleanEnvironment(cmd.Environ())
 	cmd.WaitDelay = 5 * time.Second
-	stderr := &head{room: 2000}
+	stderr := &headWriter{room: 2000}
 	cmd.Stderr = stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	if err := cmd.Start(); err != nil {
-		return &failure{name: args[0], err: err}
+		return &commandFailure{name: args[0], err: err}
 	}
 	readErr := read(out)
 	_, _ = io.Copy(io.Discard, out) // the rest of an invalid document, so that the command can exit
@@ -212,15 +215,15 @@ func (c *Commands) run(ctx context.Context, read func(io.Reader) error, args ...
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s gave no answer in time: %w", args[0], context.Cause(ctx))
 	case err != nil:
-		return &failure{args[0], stderr.line(), err}
+		return &commandFailure{args[0], stderr.oneLine(), err}
 	case readErr != nil:
 		return fmt.Errorf("%s: %w", args[0], readErr)
 	}
 	return nil
 }
 
-// environment removes variables that change the output of these commands.
-func (c *Commands) environment(all []string) []string {
+// cleanEnvironment removes variables that change the output of these commands.
+func (c *Commands) cleanEnvironment(all []string) []string {
 	out := make([]string, 0, len(all)+2)
 	for _, v := range all {
 		if !strings.HasPrefix(v, "SQUEUE_") && !strings.HasPrefix(v, "SACCT_") && !strings.HasPrefix(v, "SINFO_") &&
@@ -237,18 +240,18 @@ func clockArg(t time.Time) string { return t.Local().Format("2006-01-02T15:04:05
 
 func newMark() mark { return mark("\x1f" + rand.Text() + "\x1f") }
 
-// head keeps the first bytes that are written to it.
-type head struct {
+// headWriter keeps the first bytes that are written to it.
+type headWriter struct {
 	buf  bytes.Buffer
 	room int
 }
 
-func (h *head) Write(p []byte) (int, error) {
+func (h *headWriter) Write(p []byte) (int, error) {
 	h.buf.Write(p[:min(len(p), max(h.room-h.buf.Len(), 0))])
 	return len(p), nil
 }
 
-// line returns the text as one line.
-func (h *head) line() string {
+// oneLine returns the text as one line.
+func (h *headWriter) oneLine() string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(h.buf.String(), "\n", "; ")), " ")
 }

@@ -16,7 +16,7 @@ func eachElement(r io.Reader, name string, f func(json.RawMessage)) error {
 	if err != nil || t != json.Delim('{') {
 		return fmt.Errorf("answer is no JSON object: %w", orEOF(err))
 	}
-	var problems []problem
+	var problems []slurmError
 	found := false
 	for d.More() {
 		key, err := d.Token()
@@ -61,7 +61,7 @@ func eachElement(r io.Reader, name string, f func(json.RawMessage)) error {
 	}
 	for _, p := range problems {
 		if !p.nothingFound() {
-			return errors.New(p.text())
+			return errors.New(p.format())
 		}
 		found = true
 	}
@@ -78,19 +78,19 @@ func orEOF(err error) error {
 	return err
 }
 
-// problem is an error reported by Slurm.
-type problem struct {
+// slurmError is an error reported by Slurm.
+type slurmError struct {
 	Description, Error text
 	Number             number `json:"error_number"`
 	Code               number `json:"error_code"`
 }
 
-func (p problem) nothingFound() bool {
+func (p slurmError) nothingFound() bool {
 	all := strings.ToLower(string(p.Description + " " + p.Error))
 	return strings.Contains(all, "nothing found") || strings.Contains(all, "no results")
 }
 
-func (p problem) text() string {
+func (p slurmError) format() string {
 	switch {
 	case p.Error != "" && p.Description != "":
 		return string(p.Error) + ": " + string(p.Description)

@@ -12,8 +12,8 @@ import (
 	"reckon/interop/slurmtext"
 )
 
-// queued is a job of the controller, as in squeue --json and GET /slurm/*/jobs.
-type queued struct {
+// queuedJob is a job of the controller, as in squeue --json and GET /slurm/*/jobs.
+type queuedJob struct {
 	JobID       number `json:"job_id"`
 	ArrayJob    number `json:"array_job_id"`
 	ArrayTask   number `json:"array_task_id"`
@@ -28,15 +28,15 @@ type queued struct {
 	State       stringList `json:"job_state"`
 	Reason      text       `json:"state_reason"`
 	QOS         text
-	Resized     number `json:"resize_time"`
-	Suspend     number `json:"suspend_time"` // of the last suspension or resumption
-	PreSuspend  number `json:"pre_sus_time"` // seconds that it had run by then
-	Submit      number `json:"submit_time"`
-	Eligible    number `json:"eligible_time"`
-	Start       number `json:"start_time"`
-	End         number `json:"end_time"`
-	Limit       number `json:"time_limit"` // minutes
-	Exit        exit   `json:"exit_code"`
+	Resized     number     `json:"resize_time"`
+	Suspend     number     `json:"suspend_time"` // of the last suspension or resumption
+	PreSuspend  number     `json:"pre_sus_time"` // seconds that it had run by then
+	Submit      number     `json:"submit_time"`
+	Eligible    number     `json:"eligible_time"`
+	Start       number     `json:"start_time"`
+	End         number     `json:"end_time"`
+	Limit       number     `json:"time_limit"` // minutes
+	Exit        exitStatus `json:"exit_code"`
 	Nodes       text
 	NodeCount   number `json:"node_count"`
 	CPUs        number `json:"cpus"`
@@ -54,15 +54,15 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 	names := make(map[float64]string) // of users, by their number
 	err = eachElement(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
-		var q queued
-		if _, ok := decode(raw, &q); !ok || q.JobID.valueOr(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
+		var q queuedJob
+		if _, ok := decodeRecord(raw, &q); !ok || q.JobID.valueOr(0) <= 0 || q.JobID.v > 1<<32-1 || len(q.State) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
 		if q.User != "" && q.UserID.ok {
 			names[q.UserID.v] = string(q.User)
 		}
-		jobs = append(jobs, q.job())
+		jobs = append(jobs, q.toJob())
 		if q.User == "" && q.UserID.ok {
 			unnamed = append(unnamed, len(jobs)-1)
 		}
@@ -74,7 +74,7 @@ func readJobs(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err error)
 	return jobs, got, err
 }
 
-func (q *queued) job() scheduler.Job {
+func (q *queuedJob) toJob() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: parseState(q.State), Reason: slurmtext.Word(string(q.Reason)),
@@ -99,14 +99,14 @@ func (q *queued) job() scheduler.Job {
 	j.Allocated = scheduler.Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
 	setRequest(&j, slurmtext.ReadTRES(string(q.TresAsked)))
 	setAllocation(&j, slurmtext.ReadTRES(string(q.TresGiven)))
-	q.suspended(&j)
+	q.addSuspension(&j)
 	nameJob(&j, q.ArrayJob, q.ArrayTask, q.HetJob, q.HetOffset, string(q.ArrayTasks))
 	dropFutureTimes(&j)
 	return j
 }
 
-// suspended returns the time for which a job was suspended: the time between its start and the last change, minus its run time.
-func (q *queued) suspended(j *scheduler.Job) {
+// addSuspension returns the time for which a job was suspended: the time between its start and the last change, minus its run time.
+func (q *queuedJob) addSuspension(j *scheduler.Job) {
 	at := q.Suspend.time()
 	if at.IsZero() || j.Start.IsZero() {
 		return
@@ -117,8 +117,8 @@ func (q *queued) suspended(j *scheduler.Job) {
 	}
 }
 
-// accounted is a job of the accounting, as in sacct --json and GET /slurmdb/*/jobs.
-type accounted struct {
+// accountedJob is a job of the accounting, as in sacct --json and GET /slurmdb/*/jobs.
+type accountedJob struct {
 	JobID     number `json:"job_id"`
 	Cluster   text
 	User      text
@@ -146,7 +146,7 @@ type accounted struct {
 		Current stringList
 		Reason  text
 	}
-	Exit  exit `json:"exit_code"`
+	Exit  exitStatus `json:"exit_code"`
 	Tres  struct{ Allocated, Requested []tresItem }
 	Steps []accountedStep
 }
@@ -161,7 +161,7 @@ type accountedStep struct {
 		Total      struct{ Seconds, Microseconds number }
 	}
 	State stringList
-	Exit  exit `json:"exit_code"`
+	Exit  exitStatus `json:"exit_code"`
 	Nodes struct{ Range text }
 	Tres  struct {
 		Allocated []tresItem
@@ -195,13 +195,13 @@ type Accounted struct {
 func ReadAccounts(r io.Reader, f func(*Accounted)) (got scheduler.Read, err error) {
 	err = eachElement(r, "jobs", func(raw json.RawMessage) {
 		got.Records++
-		var a accounted
-		odd, ok := decode(raw, &a)
+		var a accountedJob
+		odd, ok := decodeRecord(raw, &a)
 		if !ok || a.JobID.valueOr(0) <= 0 || a.JobID.v > 1<<32-1 || len(a.State.Current) == 0 {
 			got.Reject("a job without id or state: %.80s", raw)
 			return
 		}
-		one := Accounted{Job: a.job(), Cluster: string(a.Cluster)}
+		one := Accounted{Job: a.toJob(), Cluster: string(a.Cluster)}
 		unread := func(field string) {
 			one.Unread = append(one.Unread, fmt.Errorf("job %s: %s has an unknown format", one.ID, field))
 		}
@@ -228,7 +228,7 @@ func readAccounts(r io.Reader) (jobs []scheduler.Job, got scheduler.Read, err er
 	return jobs, got, err
 }
 
-func (a *accounted) job() scheduler.Job {
+func (a *accountedJob) toJob() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
 		State: parseState(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),

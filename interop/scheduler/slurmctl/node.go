@@ -31,7 +31,7 @@ func readNodes(r io.Reader) (nodes []scheduler.Node, got scheduler.Read, err err
 	err = eachElement(r, "nodes", func(raw json.RawMessage) {
 		got.Records++
 		var n nodeRecord
-		if _, ok := decode(raw, &n); !ok || n.Name == "" || len(n.State) == 0 {
+		if _, ok := decodeRecord(raw, &n); !ok || n.Name == "" || len(n.State) == 0 {
 			got.Reject("a node without name or state: %.80s", raw)
 			return
 		}
@@ -68,7 +68,7 @@ func readPartitions(r io.Reader) (parts []scheduler.Partition, got scheduler.Rea
 	err = eachElement(r, "partitions", func(raw json.RawMessage) {
 		got.Records++
 		var p partitionRecord
-		if _, ok := decode(raw, &p); !ok || p.Name == "" {
+		if _, ok := decodeRecord(raw, &p); !ok || p.Name == "" {
 			got.Reject("a partition without a name: %.80s", raw)
 			return
 		}
@@ -114,7 +114,7 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 			i, ok := at[name]
 			if !ok {
 				i, at[name] = len(nodes), len(nodes)
-				nodes = append(nodes, nodeOf(name, f))
+				nodes = append(nodes, toNode(name, f))
 			}
 			nodes[i].Partitions = append(nodes[i].Partitions, partition.Name)
 		}
@@ -122,7 +122,7 @@ func readNodesText(r io.Reader, m mark) (nodes []scheduler.Node, parts []schedul
 	return nodes, parts, got, err
 }
 
-func nodeOf(name string, f []string) scheduler.Node {
+func toNode(name string, f []string) scheduler.Node {
 	n := scheduler.Node{Name: name, Features: slurmtext.Word(f[5]), Reason: slurmtext.Word(f[9]), GPUs: slurmtext.GPUs(f[6]),
 		MemoryBytes: parseAmount(strings.TrimSuffix(f[4], "+"), 1<<20)}
 	if p := strings.Split(f[3], "/"); len(p) == 4 { // allocated/idle/other/total

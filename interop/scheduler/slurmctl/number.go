@@ -16,8 +16,8 @@ import (
 // The types here accept a value in every format that a release of Slurm has used, and are empty
 // otherwise, so that one unexpected field does not affect the others of a record.
 
-// decode parses a record; a field with an unexpected type does not affect the others. The first of these is returned.
-func decode(raw []byte, v any) (odd string, ok bool) {
+// decodeRecord parses a record; a field with an unexpected type does not affect the others. The first of these is returned.
+func decodeRecord(raw []byte, v any) (odd string, ok bool) {
 	err := json.Unmarshal(raw, v)
 	if typed := (*json.UnmarshalTypeError)(nil); errors.As(err, &typed) {
 		return typed.Field, true
@@ -136,17 +136,17 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// exit is a status of wait(2), or {"return_code":3,"signal":{"signal_id":9}}.
-type exit struct {
+// exitStatus is a status of wait(2), or {"return_code":3,"signal":{"signal_id":9}}.
+type exitStatus struct {
 	code *int
 	odd  bool // there was a value, and it is none of these
 }
 
-func (e exit) isOdd() bool { return e.odd }
+func (e exitStatus) isOdd() bool { return e.odd }
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.
-func (e *exit) UnmarshalJSON(raw []byte) error {
-	*e = exit{}
+func (e *exitStatus) UnmarshalJSON(raw []byte) error {
+	*e = exitStatus{}
 	if len(raw) > 0 && raw[0] == '{' {
 		var o struct {
 			Code   number `json:"return_code"`

@@ -58,13 +58,13 @@ func (s *Rest) Name() string { return "slurmrestd at " + s.base.Redacted() }
 
 // Jobs implements Source.
 func (s *Rest) Jobs(ctx context.Context) (jobs []scheduler.Job, got scheduler.Read, err error) {
-	err = s.get(ctx, "slurm", "jobs", nil, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err })
+	err = s.queryAPI(ctx, "slurm", "jobs", nil, func(r io.Reader) (err error) { jobs, got, err = readJobs(r); return err })
 	return jobs, got, err
 }
 
 // Ended implements Source.
 func (s *Rest) Ended(ctx context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
-	return s.accounts(ctx, url.Values{"start_time": {restTime(since)}, "end_time": {restTime(until)}, "state": {finalStatesLong}})
+	return s.queryAccounts(ctx, url.Values{"start_time": {restTime(since)}, "end_time": {restTime(until)}, "state": {finalStatesLong}})
 }
 
 // ByNumber implements Source.
@@ -75,7 +75,7 @@ func (s *Rest) ByNumber(ctx context.Context, numbers []uint64, since time.Time) 
 	for _, n := range numbers[:min(len(numbers), 50)] {
 		var jobs []scheduler.Job
 		var got scheduler.Read
-		err := s.get(ctx, "slurmdb", "job/"+strconv.FormatUint(uint64(n), 10), nil,
+		err := s.queryAPI(ctx, "slurmdb", "job/"+strconv.FormatUint(uint64(n), 10), nil,
 			func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
 		all, sum.Records, sum.Bad = append(all, jobs...), sum.Records+got.Records, sum.Bad+got.Bad
 		if err != nil {
@@ -85,24 +85,24 @@ func (s *Rest) ByNumber(ctx context.Context, numbers []uint64, since time.Time) 
 	return slices.DeleteFunc(all, func(j scheduler.Job) bool { return j.Submit.Before(since) }), sum, nil
 }
 
-func (s *Rest) accounts(ctx context.Context, q url.Values) (jobs []scheduler.Job, got scheduler.Read, err error) {
-	err = s.get(ctx, "slurmdb", "jobs", q, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
+func (s *Rest) queryAccounts(ctx context.Context, q url.Values) (jobs []scheduler.Job, got scheduler.Read, err error) {
+	err = s.queryAPI(ctx, "slurmdb", "jobs", q, func(r io.Reader) (err error) { jobs, got, err = readAccounts(r); return err })
 	return jobs, got, err
 }
 
 // Nodes implements Source.
 func (s *Rest) Nodes(ctx context.Context) (nodes []scheduler.Node, parts []scheduler.Partition, got scheduler.Read, err error) {
-	err = s.get(ctx, "slurm", "nodes", nil, func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err })
+	err = s.queryAPI(ctx, "slurm", "nodes", nil, func(r io.Reader) (err error) { nodes, got, err = readNodes(r); return err })
 	if err != nil {
 		return nodes, nil, got, err
 	}
-	err = s.get(ctx, "slurm", "partitions", nil, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err })
+	err = s.queryAPI(ctx, "slurm", "partitions", nil, func(r io.Reader) (err error) { parts, _, err = readPartitions(r); return err })
 	return nodes, parts, got, err
 }
 
-func (s *Rest) get(ctx context.Context, api, what string, q url.Values, read func(io.Reader) error) error {
+func (s *Rest) queryAPI(ctx context.Context, api, what string, q url.Values, read func(io.Reader) error) error {
 	if s.version == "" {
-		v, err := s.newest(ctx)
+		v, err := s.newestVersion(ctx)
 		if err != nil {
 			return err
 		}
@@ -203,8 +203,8 @@ func tokenUser(t string) string {
 // apiPath matches a path in slurmrestd's OpenAPI document; some releases escape slashes.
 var apiPath = regexp.MustCompile(`/slurm\\?/(v0\.0\.(\d{1,4}))\\?/jobs`)
 
-// newest returns the newest API version of the service.
-func (s *Rest) newest(ctx context.Context) (version string, err error) {
+// newestVersion returns the newest API version of the service.
+func (s *Rest) newestVersion(ctx context.Context) (version string, err error) {
 	top := 0
 	err = s.getJSON(ctx, "/openapi/v3", nil, func(r io.Reader) error {
 		raw, err := io.ReadAll(io.LimitReader(r, 64<<20))

@@ -50,8 +50,8 @@ func (m mark) splitRecords(r io.Reader, n int, f func([]string)) error {
 	}
 }
 
-// longest is the maximum length of a line, which is cut there. It is enough for a node list of a large machine.
-const longest = 1 << 20
+// maxLineLength is the length at which a line is cut. It is enough for the node list of a large machine.
+const maxLineLength = 1 << 20
 
 func readLine(in *bufio.Reader) (string, error) {
 	var b strings.Builder
@@ -60,7 +60,7 @@ func readLine(in *bufio.Reader) (string, error) {
 		if err != nil {
 			return b.String(), err
 		}
-		if b.Len() < longest {
+		if b.Len() < maxLineLength {
 			b.Write(piece)
 		}
 		if !more {
@@ -140,9 +140,10 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 		j := scheduler.Job{
 			User: f[2], Account: f[3], Partition: f[4], State: parseState(stringList{f[5]}),
 			Submit: clockTime(f[6]), Eligible: clockTime(f[7]), Start: clockTime(f[8]), End: clockTime(f[9]),
-			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: exitPair(f[15]), ExitReduced: slurmtext.ExitReduced(f[15]),
-			QOS: slurmtext.Word(f[16]),
-			UID: slurmtext.Word(f[17]), Suspended: parseSpan(f[18]), Name: f[lastField],
+			Nodes: amountOrZero(f[13]), NodeList: slurmtext.Word(f[14]), Exit: parseExitPair(f[15]),
+			ExitReduced: slurmtext.ExitReduced(f[15]),
+			QOS:         slurmtext.Word(f[16]),
+			UID:         slurmtext.Word(f[17]), Suspended: parseSpan(f[18]), Name: f[lastField],
 		}
 		_, rest := slurmtext.State(f[5])
 		if j.EndedBy, j.EndedByUser = slurmtext.EndedBy(j.State, rest); j.EndedByUser != "" && j.EndedByUser == j.UID {
@@ -178,7 +179,7 @@ func addStep(j *scheduler.Job, id string, f []string) {
 	j.StepCount++
 	s := scheduler.Step{
 		ID: id, Name: f[lastField], State: parseState(stringList{f[5]}), NodeList: slurmtext.Word(f[14]),
-		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: exitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
+		Start: clockTime(f[8]), End: clockTime(f[9]), Exit: parseExitPair(f[15]), Cores: slurmtext.ReadTRES(f[12]).Cores,
 	}
 	if v, err := slurmtext.Duration(f[19]); err == nil {
 		s.CPUSeconds = &v
@@ -189,8 +190,8 @@ func addStep(j *scheduler.Job, id string, f []string) {
 	j.Steps = scheduler.KeepStep(j.Steps, s)
 }
 
-// exitPair parses "3:0", the code and the signal.
-func exitPair(s string) *int {
+// parseExitPair parses "3:0", the code and the signal.
+func parseExitPair(s string) *int {
 	code, err := slurmtext.Exit(s)
 	if err != nil || !strings.Contains(s, ":") {
 		return nil

@@ -3,6 +3,7 @@ package power
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -71,11 +72,7 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 		s := &systems[i]
 		by[powermodel.FamilyOf(s.cpu)] = append(by[powermodel.FamilyOf(s.cpu)], s)
 	}
-	var names []string
-	for n := range by {
-		names = append(names, n)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(by))
 	facts := func(s *system) [4]float64 {
 		return [4]float64{math.Log(float64(s.cores)), math.Log(float64(s.chips)), math.Log(s.memory), math.Log(s.curve.Watts[10])}
 	}
