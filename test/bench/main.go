@@ -10,6 +10,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,13 +32,13 @@ import (
 	"reckon/test/bench/stores"
 )
 
-// area is one measured area.
-type area struct {
+// benchArea is one measured area.
+type benchArea struct {
 	name, what, short string // short has the flags of -short
 	run               func(ctx context.Context, e *measure.Env, args []string) error
 }
 
-var areas = []area{
+var areas = []benchArea{
 	{"node", "reckon-agent and reckon up on a node, beside node_exporter and process_exporter", "-idle 100 -busy 20 -rest 2s -scrapes 2",
 		machine.Node},
 	{"churn", "reckon up, of several versions, beside process groups that come and go", "-rate 5 -life 2s -time 10s -every 5s -settle 4s",
@@ -55,7 +56,7 @@ var areas = []area{
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == machine.BusyArg {
-		machine.BeBusy()
+		machine.RunBusy()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
@@ -119,9 +120,7 @@ func replaceSection(path, name, text string) error {
 		return err
 	}
 	old := string(data)
-	if old == "" {
-		old = "# Benchmarks\n"
-	}
+	old = cmp.Or(old, "# Benchmarks\n")
 	before, rest, ok := strings.Cut(old, begin)
 	_, after, closed := strings.Cut(rest, end)
 	switch {

@@ -19,12 +19,12 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	if err != nil {
 		return err
 	}
-	parts, err := programs(ctx, cache, m)
+	parts, err := buildPrograms(ctx, cache, m)
 	if err != nil {
 		return err
 	}
 	initrd := filepath.Join(cache, "initrd-"+m.arch)
-	drivers, err := modules(ctx, vmlinuz)
+	drivers, err := readModules(ctx, vmlinuz)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not ended after %v", limit))
 	defer cancel()
-	c := exec.CommandContext(ctx, "nice", append([]string{"-n", "10"}, qemu(m, vmlinuz, initrd)...)...)
+	c := exec.CommandContext(ctx, "nice", append([]string{"-n", "10"}, qemuArgs(m, vmlinuz, initrd)...)...)
 	out, err := c.StdoutPipe()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func emulate(ctx context.Context, cache string, m machine, limit time.Duration, 
 // memoryMiB is the memory of a machine.
 const memoryMiB = 1024
 
-func qemu(m machine, vmlinuz, initrd string) []string {
+func qemuArgs(m machine, vmlinuz, initrd string) []string {
 	command, console := []string{"qemu-system-x86_64", "-cpu", "max"}, "ttyS0"
 	if m.arch == "arm64" {
 		command, console = []string{"qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a57"}, "ttyAMA0"
@@ -88,7 +88,7 @@ func missingPrograms() (names []string) {
 			names = append(names, p)
 		}
 	}
-	if _, err := os.Stat(keyring); err != nil {
+	if _, err := os.Stat(debianKeyring); err != nil {
 		names = append(names, "debian-archive-keyring")
 	}
 	return names

@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// keyring signs the Debian archive.
-const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+// debianKeyring signs the Debian archive.
+const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// archive is a view of the Debian package archive for one suite and architecture, which may differ from those of this
+// packageArchive is a view of the Debian package archive for one suite and architecture, which may differ from those of this
 // machine. Its state is in a separate directory.
-type archive struct {
+type packageArchive struct {
 	dir     string
 	options []string
 }
 
-func openArchive(ctx context.Context, cache, suite, arch string) (*archive, error) {
-	a := &archive{dir: filepath.Join(cache, "apt-"+suite+"-"+arch)}
+func openArchive(ctx context.Context, cache, suite, arch string) (*packageArchive, error) {
+	a := &packageArchive{dir: filepath.Join(cache, "apt-"+suite+"-"+arch)}
 	for _, d := range []string{"lists/partial", "cache/archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(a.dir, d), 0o755); err != nil {
 			return nil, err
 		}
 	}
-	sources := fmt.Sprintf("deb [signed-by=%s] http://deb.debian.org/debian %s main\n", keyring, suite)
+	sources := fmt.Sprintf("deb [signed-by=%s] http://deb.debian.org/debian %s main\n", debianKeyring, suite)
 	if !strings.Contains(suite, "-") {
-		sources += fmt.Sprintf("deb [signed-by=%s] http://deb.debian.org/debian-security %s-security main\n", keyring, suite)
+		sources += fmt.Sprintf("deb [signed-by=%s] http://deb.debian.org/debian-security %s-security main\n", debianKeyring, suite)
 	}
 	for name, text := range map[string]string{"sources.list": sources, "status": ""} {
 		if err := os.WriteFile(filepath.Join(a.dir, name), []byte(text), 0o644); err != nil {
@@ -45,11 +45,11 @@ func openArchive(ctx context.Context, cache, suite, arch string) (*archive, erro
 	} {
 		a.options = append(a.options, "-o", o)
 	}
-	_, err := a.apt(ctx, "apt-get", "-qq", "update")
+	_, err := a.runApt(ctx, "apt-get", "-qq", "update")
 	return a, err
 }
 
-func (a *archive) apt(ctx context.Context, program string, args ...string) (string, error) {
+func (a *packageArchive) runApt(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, append(a.options, args...)...)
 	c.Dir = a.dir
 	out, err := c.Output()
@@ -60,9 +60,9 @@ func (a *archive) apt(ctx context.Context, program string, args ...string) (stri
 	return string(out), err
 }
 
-// files extracts the files of a package at the given paths into dir.
-func (a *archive) files(ctx context.Context, name, dir string, paths ...string) error {
-	if _, err := a.apt(ctx, "apt-get", "-qq", "download", name); err != nil {
+// extractFiles extracts the files of a package at the given paths into dir.
+func (a *packageArchive) extractFiles(ctx context.Context, name, dir string, paths ...string) error {
+	if _, err := a.runApt(ctx, "apt-get", "-qq", "download", name); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(a.dir, name+"_*.deb"))
@@ -120,7 +120,7 @@ func fetchKernel(ctx context.Context, cache, suite, arch string) (image, busybox
 		return "", "", err
 	}
 	// The package linux-image-ARCH only names the newest.
-	out, err := a.apt(ctx, "apt-cache", "depends", "linux-image-"+arch)
+	out, err := a.runApt(ctx, "apt-cache", "depends", "linux-image-"+arch)
 	if err != nil {
 		return "", "", err
 	}
@@ -133,7 +133,7 @@ func fetchKernel(ctx context.Context, cache, suite, arch string) (image, busybox
 	if name == "" {
 		return "", "", fmt.Errorf("%s has no kernel for %s", suite, arch)
 	}
-	if err := a.files(ctx, name, dir, append([]string{"./boot/vmlinuz-*"}, moduleFolders()...)...); err != nil {
+	if err := a.extractFiles(ctx, name, dir, append([]string{"./boot/vmlinuz-*"}, moduleFolders()...)...); err != nil {
 		return "", "", err
 	}
 	if strings.Contains(suite, "-") { // backports hold no busybox
@@ -141,7 +141,7 @@ func fetchKernel(ctx context.Context, cache, suite, arch string) (image, busybox
 			return "", "", err
 		}
 	}
-	if err := a.files(ctx, "busybox-static", dir, "*bin/busybox"); err != nil {
+	if err := a.extractFiles(ctx, "busybox-static", dir, "*bin/busybox"); err != nil {
 		return "", "", err
 	}
 	if !find() {

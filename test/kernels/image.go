@@ -30,25 +30,25 @@ const (
 	modeDir  = 0o040755
 )
 
-func (c *cpio) add(name string, mode int, data []byte) {
+func (c *cpio) addFile(name string, mode int, data []byte) {
 	c.ino++
-	c.write(fmt.Appendf(nil, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
+	c.writeBytes(fmt.Appendf(nil, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
 		c.ino, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name)+1, 0, name))
-	c.pad(110 + len(name) + 1)
-	c.write(data)
-	c.pad(len(data))
+	c.padTo(110 + len(name) + 1)
+	c.writeBytes(data)
+	c.padTo(len(data))
 }
 
-func (c *cpio) write(b []byte) {
+func (c *cpio) writeBytes(b []byte) {
 	if c.err == nil {
 		_, c.err = c.w.Write(b)
 	}
 }
 
-func (c *cpio) pad(n int) { c.write(make([]byte, (4-n%4)%4)) }
+func (c *cpio) padTo(n int) { c.writeBytes(make([]byte, (4-n%4)%4)) }
 
-func (c *cpio) end() error {
-	c.add("TRAILER!!!", 0, nil)
+func (c *cpio) writeTrailer() error {
+	c.addFile("TRAILER!!!", 0, nil)
 	return c.err
 }
 
@@ -59,8 +59,8 @@ var testPackages = []string{
 	"sensor/task/taskstats", "sensor/task/traffic", "sensor/task/waits",
 }
 
-// programs builds the programs for the machine. It returns their paths here by their paths there.
-func programs(ctx context.Context, cache string, m machine) (map[string]string, error) {
+// buildPrograms builds the programs for the machine. It returns their paths here by their paths there.
+func buildPrograms(ctx context.Context, cache string, m machine) (map[string]string, error) {
 	dir := filepath.Join(cache, "programs-"+m.arch)
 	build := func(name string, args ...string) (string, error) {
 		out := filepath.Join(dir, name)
@@ -113,16 +113,16 @@ func writeImage(path, busybox string, programs map[string]string, modules [][]by
 	}
 	c := &cpio{w: zip}
 	for _, d := range []string{"bin", "dev", "etc", "host", "proc", "modules", "run", "sys", "tmp"} {
-		c.add(d, modeDir, nil)
+		c.addFile(d, modeDir, nil)
 	}
-	c.add("etc/passwd", modeFile, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
+	c.addFile("etc/passwd", modeFile, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
 	box, err := os.ReadFile(busybox)
 	if err != nil {
 		return err
 	}
-	c.add("bin/busybox", modeFile, box)
+	c.addFile("bin/busybox", modeFile, box)
 	for _, name := range []string{"sh", "cat", "dd", "echo", "false", "ip", "kill", "mkdir", "mke2fs", "mount", "sleep", "true", "umount"} {
-		c.add("bin/"+name, modeLink, []byte("busybox"))
+		c.addFile("bin/"+name, modeLink, []byte("busybox"))
 	}
 	made := map[string]bool{}
 	for _, at := range slices.Sorted(maps.Keys(programs)) {
@@ -130,19 +130,19 @@ func writeImage(path, busybox string, programs map[string]string, modules [][]by
 		for i, r := range at {
 			if d := at[:i]; r == '/' && d != "bin" && !made[d] {
 				made[d] = true
-				c.add(d, modeDir, nil)
+				c.addFile(d, modeDir, nil)
 			}
 		}
 		b, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}
-		c.add(at, modeFile, b)
+		c.addFile(at, modeFile, b)
 	}
 	for i, b := range modules {
-		c.add(fmt.Sprintf("modules/%02d.ko", i), modeFile, b)
+		c.addFile(fmt.Sprintf("modules/%02d.ko", i), modeFile, b)
 	}
-	if err := c.end(); err != nil {
+	if err := c.writeTrailer(); err != nil {
 		return err
 	}
 	if err := zip.Close(); err != nil {

@@ -95,7 +95,7 @@ func run(ctx context.Context, cache, only, tests string, some machine, limit tim
 		all = append(all, r)
 		began := time.Now()
 		if err := emulate(ctx, cache, m, limit, r, verbose); err != nil {
-			r.problem(err.Error())
+			r.addProblem(err.Error())
 		}
 		fmt.Printf("%s: kernel %s, %d s\n", m.name(), r.kernel, int(time.Since(began).Seconds()))
 		for _, p := range r.problems {

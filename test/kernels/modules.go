@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// wanted are the modules of Debian kernels that the tests need. If a kernel does not have one as a module, it is built
+// wantedModules are the modules of Debian kernels that the tests need. If a kernel does not have one as a module, it is built
 // in or not needed. Modules that these depend on are found automatically.
-var wanted = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
+var wantedModules = []string{"crc16", "crc32c_generic", "ext4", "loop", "fuse", "nfsv3", "nfsv4", "nfsd", "unix_diag", "tcp_diag"}
 
 // moduleFolders returns the places where the package of a kernel has them.
 func moduleFolders() []string {
@@ -25,8 +25,8 @@ func moduleFolders() []string {
 		"./lib/modules/*/kernel/net/unix/*", "./lib/modules/*/kernel/net/ipv4/*_diag*"}
 }
 
-// modules returns the modules for a kernel, in a loadable order.
-func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
+// readModules returns the modules for a kernel, in a loadable order.
+func readModules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 	found := map[string]string{}
 	root := filepath.Join(filepath.Dir(vmlinuz), "..", "lib", "modules", strings.TrimPrefix(filepath.Base(vmlinuz), "vmlinuz-"))
 	err = filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
@@ -44,7 +44,7 @@ func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 		if !strings.Contains(path, ".ko") {
 			return nil
 		}
-		b, err := module(ctx, path)
+		b, err := readModule(ctx, path)
 		if err != nil {
 			return fmt.Errorf("read module %s: %w", name, err)
 		}
@@ -60,7 +60,7 @@ func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 		all = append(all, b)
 		return nil
 	}
-	for _, name := range wanted {
+	for _, name := range wantedModules {
 		if err := add(name); err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func modules(ctx context.Context, vmlinuz string) (all [][]byte, err error) {
 	return all, nil
 }
 
-func module(ctx context.Context, path string) ([]byte, error) {
+func readModule(ctx context.Context, path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
 		return exec.CommandContext(ctx, "xz", "-dc", path).Output()
 	}

@@ -73,7 +73,7 @@ GUEST result v2 container-ebpf oom-kills want=1 got=1 mark=exact`) {
 		r.addLine(strings.TrimSuffix(line, "\n"))
 	}
 	for mode, want := range map[string]string{"ebpf": "-0.40 % (busy)", "container-ebpf": "+0.00 % (pod); oom-kills +0.0 %", "taskstats": "-"} {
-		if got := r.cell(mode); got != want {
+		if got := r.worstCell(mode); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
 	}

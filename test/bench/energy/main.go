@@ -43,12 +43,12 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 		})
 		line("%s | %.3f ms | %d", what, float64(r.NsPerOp())/1e6, r.AllocsPerOp())
 	}
-	row("accounts of one tick, without energy", b.tick)
-	row("accounts and energy of one tick", func() { b.tick(); b.energy() })
-	row("export of all series", b.export)
+	row("accounts of one tick, without energy", b.runTick)
+	row("accounts and energy of one tick", func() { b.runTick(); b.runEnergy() })
+	row("export of all series", b.runExport)
 	view := compat.Kepler("n1")
 	row("export, and the view under Kepler's names", func() {
-		b.export()
+		b.runExport()
 		view.Append(&b.batch, len(b.batch.Samples))
 	})
 	line("Kepler 0.10, one refresh (figure of the design) | 24 ms | |")
@@ -61,8 +61,8 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 	return measurePasses(e, *rounds)
 }
 
-// node is a machine that is made up.
-type node struct {
+// benchNode is a simulated machine.
+type benchNode struct {
 	ledger  *account.Ledger
 	pass    sensor.Pass
 	machine sensor.Machine
@@ -73,8 +73,8 @@ type node struct {
 	start   time.Time
 }
 
-func newNode(n int) *node {
-	b := &node{start: time.Unix(1_800_000_000, 0), busy: []float64{8, 7}}
+func newNode(n int) *benchNode {
+	b := &benchNode{start: time.Unix(1_800_000_000, 0), busy: []float64{8, 7}}
 	b.ledger = account.New(account.Config{Node: "n1", Identify: func(p *sensor.Process, _ *account.Part, _ bool) account.Identified {
 		return account.Identified{Identity: workload.Identity{
 			Workload: workload.MakeID(workload.Group, fmt.Sprintf("n1/%d-1", p.PGID)), Owner: "alice",
@@ -94,14 +94,14 @@ func newNode(n int) *node {
 	b.meters = append(b.meters, sensor.Meter{Domain: sensor.DomainBoard})
 	b.sources = []attribution.Source{{Name: "cray", Meters: b.meters}}
 	for range 20 {
-		b.tick()
-		b.energy()
+		b.runTick()
+		b.runEnergy()
 	}
-	b.export()
+	b.runExport()
 	return b
 }
 
-func (b *node) tick() {
+func (b *benchNode) runTick() {
 	b.pass.Boot += 1e9
 	b.machine.Boot = b.pass.Boot
 	b.machine.Idle += 49e9
@@ -111,7 +111,7 @@ func (b *node) tick() {
 	b.ledger.Tick(b.start.Add(time.Duration(b.pass.Boot)), &b.pass, &b.machine)
 }
 
-func (b *node) energy() {
+func (b *benchNode) runEnergy() {
 	for i := range b.meters {
 		b.meters[i].HasJoules = true
 		b.meters[i].Joules += 60
@@ -122,7 +122,7 @@ func (b *node) energy() {
 	b.ledger.Energy(attribution.Load{Boot: b.pass.Boot, CPU: 15.0 / 64, Packages: b.busy}, b.sources, nil)
 }
 
-func (b *node) export() {
+func (b *benchNode) runExport() {
 	b.batch.Reset(b.start.Add(time.Duration(b.pass.Boot)))
 	b.ledger.Export(&b.batch)
 }

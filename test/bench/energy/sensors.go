@@ -57,7 +57,7 @@ func machineTree(root string, processes, clients int) error {
 			"vendor": "0x1002\n", "device": "0x74a1\n", "product_name": "AMD Instinct MI300X\n", "gpu_busy_percent": "90\n",
 			"mem_info_vram_used": "8589934592\n", "mem_info_vram_total": "206141652992\n", "ras/umc_err_count": "ue: 1\nce: 4\n",
 			"hwmon/hwmon3/power1_input": "500000000\n", "hwmon/hwmon3/temp2_label": "junction\n", "hwmon/hwmon3/temp2_input": "71000\n",
-			"gpu_metrics": string(instinct()),
+			"gpu_metrics": string(instinctTable()),
 		} {
 			write(dir+"/"+name, text)
 		}
@@ -82,8 +82,8 @@ func machineTree(root string, processes, clients int) error {
 	return err
 }
 
-// instinct returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
-func instinct() []byte {
+// instinctTable returns a gpu_metrics table of revision 1.8 with only temperature, power, energy and use.
+func instinctTable() []byte {
 	b := make([]byte, 3872)
 	for i := range b {
 		b[i] = 0xff

@@ -40,8 +40,8 @@ func (t *tally) forecastOne(in forecast.Input) forecast.Result {
 	return r
 }
 
-// bounds counts coverage and interval scores. naive is the same day before with its past errors.
-func (t *tally) bounds(in forecast.Input, r forecast.Result, truth []float64, season int) {
+// addBounds counts coverage and interval scores. naive is the same day before with its past errors.
+func (t *tally) addBounds(in forecast.Input, r forecast.Result, truth []float64, season int) {
 	q := forecast.Scale(in.Values, season)
 	if !(q > 0) {
 		return
@@ -129,8 +129,8 @@ func medianOf(y []float64) float64 {
 	return (have[(len(have)-1)/2] + have[len(have)/2]) / 2
 }
 
-// ratio adds the error against the seasonal naive forecast.
-func (t *tally) ratio(in forecast.Input, f, truth []float64) {
+// addRatio adds the error against the seasonal naive forecast.
+func (t *tally) addRatio(in forecast.Input, f, truth []float64) {
 	q := forecast.Scale(in.Values, 24)
 	naive, profile := seasonalNaive(in.Values, 24, len(truth)), levelProfile(in.Values, 24, len(truth))
 	base, ours := forecast.MAE(truth, naive)+1e-6*q, forecast.MAE(truth, f)+1e-6*q
@@ -142,11 +142,11 @@ func (t *tally) ratio(in forecast.Input, f, truth []float64) {
 	t.ratios++
 }
 
-func (t *tally) speed() string {
+func (t *tally) formatSpeed() string {
 	return fmt.Sprintf("%.0f series/s, %d invalid", float64(t.series)/t.spent.Seconds(), t.invalid)
 }
 
-func (t *tally) band() string {
+func (t *tally) formatBand() string {
 	return fmt.Sprintf("coverage %.1f %%, MSIS %.2f (seasonal naive %.2f)", 100*t.inside/t.steps, t.msis/t.scaled, t.msisNaive/t.scaled)
 }
 
@@ -177,17 +177,17 @@ func benchM4(e *measure.Env, dir string, every int) error {
 		naiveSMAPE += forecast.SMAPE(truth, sn)
 		naiveMASE += forecast.MAE(truth, sn) / q
 		t.n++
-		t.ratio(in, r.Point, truth)
-		t.bounds(in, r, truth, 24)
+		t.addRatio(in, r.Point, truth)
+		t.addBounds(in, r, truth, 24)
 	}
 	e.Printf("M4 hourly (%.0f series): OWA %.3f (seasonal naive %.3f), sMAPE %.2f (Naive2 %.3f), MASE %.3f (Naive2 %.3f); %s; %s\n", t.n,
 		forecast.OWA(t.smape, t.smape2, t.mase, t.mase2), forecast.OWA(naiveSMAPE, t.smape2, naiveMASE, t.mase2), t.smape/t.n,
-		t.smape2/t.n, t.mase/t.n, t.mase2/t.n, t.band(), t.speed())
+		t.smape2/t.n, t.mase/t.n, t.mase2/t.n, t.formatBand(), t.formatSpeed())
 	return nil
 }
 
 func benchBitbrains(e *measure.Env, dir string, every int) error {
-	limits, err := capacities(dir)
+	limits, err := readCapacities(dir)
 	if err != nil {
 		return err
 	}
@@ -205,18 +205,18 @@ func benchBitbrains(e *measure.Env, dir string, every int) error {
 				truth := values[i][cut : cut+24]
 				in := forecast.Input{Values: values[i][:cut], Start: start, Step: time.Hour, Horizon: 24, Capacity: limits[what][names[i]]}
 				r := t.forecastOne(in)
-				t.ratio(in, r.Point, truth)
-				t.bounds(in, r, truth, 24)
+				t.addRatio(in, r.Point, truth)
+				t.addBounds(in, r, truth, 24)
 			}
 		}
 		e.Printf("Bitbrains %s: relMAE %.3f (day level and 7-day profile %.3f); %s; %s\n", what, math.Exp(t.logRatio/t.ratios),
-			math.Exp(t.logProfile/t.ratios), t.band(), t.speed())
+			math.Exp(t.logProfile/t.ratios), t.formatBand(), t.formatSpeed())
 	}
 	return nil
 }
 
-// capacities returns the capacities of the VMs by measure and name. A VM without one is unbounded.
-func capacities(dir string) (map[string]map[string]float64, error) {
+// readCapacities returns the capacities of the VMs by measure and name. A VM without one is unbounded.
+func readCapacities(dir string) (map[string]map[string]float64, error) {
 	rows, err := open(dir, "bitbrains-hourly", "vms.csv.gz")
 	if err != nil {
 		return nil, err
@@ -255,15 +255,15 @@ func benchCells(e *measure.Env, dir string) error {
 				r := t.forecastOne(in)
 				mase += forecast.MAE(truth, r.Point) / forecast.Scale(h[:cut], 24)
 				n++
-				t.ratio(in, r.Point, truth)
-				t.bounds(in, r, truth, 24)
+				t.addRatio(in, r.Point, truth)
+				t.addBounds(in, r, truth, 24)
 			}
 			t.mase += mase
 			t.n += n
 			line += fmt.Sprintf(" %s %.2f (relMAE %.2f)", names[i], mase/n, math.Exp((t.logRatio-before.logRatio)/(t.ratios-before.ratios)))
 		}
 		pooled, count = pooled+t.mase, count+t.n
-		e.Printf("%s hourly: MASE %.3f:%s; %s; %s\n", name, t.mase/t.n, line, t.band(), t.speed())
+		e.Printf("%s hourly: MASE %.3f:%s; %s; %s\n", name, t.mase/t.n, line, t.formatBand(), t.formatSpeed())
 	}
 	e.Printf("both cells: MASE %.3f\n", pooled/count)
 	return nil

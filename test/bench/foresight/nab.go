@@ -14,8 +14,8 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// labelled is a series of NAB with the steps of its windows.
-type labelled struct {
+// labelledSeries is a series of NAB with the steps of its windows.
+type labelledSeries struct {
 	name    string
 	y       []float64
 	windows [][2]int // first and last step
@@ -24,7 +24,7 @@ type labelled struct {
 
 const nabTime = "2006-01-02 15:04:05"
 
-func readNAB(dir string) ([]labelled, error) {
+func readNAB(dir string) ([]labelledSeries, error) {
 	f, err := os.Open(filepath.Join(dir, "nab", "combined_windows.json.gz"))
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func readNAB(dir string) ([]labelled, error) {
 	if err := json.NewDecoder(z).Decode(&windows); err != nil {
 		return nil, err
 	}
-	var out []labelled
+	var out []labelledSeries
 	files, err := filepath.Glob(filepath.Join(dir, "nab", "*", "*.csv.gz"))
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func readNAB(dir string) ([]labelled, error) {
 		if err != nil {
 			return nil, err
 		}
-		one := labelled{name: filepath.Base(filepath.Dir(path)) + "/" + strings.TrimSuffix(filepath.Base(path), ".gz")}
+		one := labelledSeries{name: filepath.Base(filepath.Dir(path)) + "/" + strings.TrimSuffix(filepath.Base(path), ".gz")}
 		var times []time.Time
 		for _, r := range rows[1:] {
 			t, err := time.Parse(nabTime, r[0])
@@ -77,8 +77,8 @@ func readNAB(dir string) ([]labelled, error) {
 
 func sigmoid(x float64) float64 { return 2/(1+math.Exp(5*x)) - 1 }
 
-// nabScore returns the sum of a file by NAB's standard profile, and how many alarms lay outside of windows.
-func (l *labelled) nabScore(alarms []int) (sum float64, outside int) {
+// nabScore returns the score of a file by NAB's standard profile, and the number of alarms outside of its windows.
+func (l *labelledSeries) nabScore(alarms []int) (sum float64, outside int) {
 	probation := min(int(0.15*float64(len(l.y))), 750)
 	found := make([]float64, len(l.windows))
 	for i := range found {
@@ -121,7 +121,7 @@ func (l *labelled) nabScore(alarms []int) (sum float64, outside int) {
 }
 
 // nabTotal scores one threshold on all given files.
-func nabTotal(files []labelled, threshold float64) (score, falseADay float64) {
+func nabTotal(files []labelledSeries, threshold float64) (score, falseADay float64) {
 	sum, windows, outside, days := 0.0, 0.0, 0.0, 0.0
 	for i := range files {
 		l := &files[i]
@@ -140,8 +140,8 @@ func benchNAB(e *measure.Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	var halves [2][]labelled
-	var noise []labelled
+	var halves [2][]labelledSeries
+	var noise []labelledSeries
 	for i, f := range files {
 		halves[i%2] = append(halves[i%2], f)
 		if strings.HasPrefix(f.name, "artificialNoAnomaly") {

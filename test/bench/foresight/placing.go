@@ -24,8 +24,8 @@ type pod struct {
 	share []float64 // of the requested cores, by hour
 }
 
-// plant holds the nodes with the pods placed on each.
-type plant struct {
+// placedNodes holds the nodes and the pods placed on each.
+type placedNodes struct {
 	nodes []rank.Node
 	pods  []pod
 	on    [][]int
@@ -34,7 +34,7 @@ type plant struct {
 // policy picks a node for a pod among those that its requests fit on.
 type policy struct {
 	name string
-	pick func(p *plant, w *pod, hour int, fits []int) int
+	pick func(p *placedNodes, w *pod, hour int, fits []int) int
 }
 
 func benchPlacing(e *measure.Env, dir string) error {
@@ -42,11 +42,11 @@ func benchPlacing(e *measure.Env, dir string) error {
 	if err != nil {
 		return err
 	}
-	rules := append(rivals(), reckonPolicy(false), reckonPolicy(true))
+	rules := append(rivalPolicies(), reckonPolicy(false), reckonPolicy(true))
 	all := len(pods) // that every policy finds a place for
 	for _, rule := range rules {
-		p := &plant{nodes: slices.Clone(nodes), pods: pods, on: make([][]int, len(nodes))}
-		if _, first := p.run(rule); first < all {
+		p := &placedNodes{nodes: slices.Clone(nodes), pods: pods, on: make([][]int, len(nodes))}
+		if _, first := p.placeAll(rule); first < all {
 			all = first
 		}
 	}
@@ -55,8 +55,8 @@ func benchPlacing(e *measure.Env, dir string) error {
 		e.Printf("Placing the first %d pods on %d nodes, %d days:\n", n, len(nodes), placeDays)
 		e.Printf("| policy | placed | MJ | above idle, MJ | overloaded node hours | kJ a core hour used |\n|---|---|---|---|---|---|\n")
 		for _, rule := range rules {
-			p := &plant{nodes: slices.Clone(nodes), pods: pods[:n], on: make([][]int, len(nodes))}
-			placed, _ := p.run(rule)
+			p := &placedNodes{nodes: slices.Clone(nodes), pods: pods[:n], on: make([][]int, len(nodes))}
+			placed, _ := p.placeAll(rule)
 			joules, idle, over, coreHours := p.totalUse()
 			e.Printf("| %s | %d | %.0f | %.1f | %d | %.2f |\n", rule.name, placed, joules/1e6, (joules-idle)/1e6, over,
 				joules/1e3/coreHours)
@@ -106,7 +106,7 @@ func vmShares(dir string) ([][]float64, error) {
 		return nil, err
 	}
 	names, use := columns(rows)
-	limits, err := capacities(dir)
+	limits, err := readCapacities(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -122,8 +122,8 @@ func vmShares(dir string) ([][]float64, error) {
 	return use, nil
 }
 
-// coresUsed of a node's cores in an hour.
-func (p *plant) coresUsed(node, hour int) float64 {
+// coresUsed returns the cores in use on a node in an hour.
+func (p *placedNodes) coresUsed(node, hour int) float64 {
 	sum := 0.0
 	for _, i := range p.on[node] {
 		sum += p.pods[i].Cores * p.pods[i].share[hour]
@@ -131,10 +131,10 @@ func (p *plant) coresUsed(node, hour int) float64 {
 	return sum
 }
 
-func arrived(i int) int { return int(float64(i) * arrival) }
+func arrivalHour(i int) int { return int(float64(i) * arrival) }
 
-// run places all pods that fit anywhere, and reports which was the first that did not.
-func (p *plant) run(rule policy) (placed, first int) {
+// placeAll places all pods that fit on a node. It returns their number, and the index of the first pod that did not fit.
+func (p *placedNodes) placeAll(rule policy) (placed, first int) {
 	first = len(p.pods)
 	var fits []int
 	for i := range p.pods {
@@ -150,7 +150,7 @@ func (p *plant) run(rule policy) (placed, first int) {
 			first = min(first, i)
 			continue
 		}
-		j := rule.pick(p, w, arrived(i), fits)
+		j := rule.pick(p, w, arrivalHour(i), fits)
 		n := &p.nodes[j]
 		n.HeldCores, n.HeldMemory, n.HeldGPUs = n.HeldCores+w.Cores, n.HeldMemory+w.Memory, n.HeldGPUs+w.GPUs
 		p.on[j] = append(p.on[j], i)
@@ -160,12 +160,12 @@ func (p *plant) run(rule policy) (placed, first int) {
 }
 
 // totalUse returns the energy of all nodes, including empty ones, the hours in which a node was overcommitted, and the core hours used.
-func (p *plant) totalUse() (joules, idle float64, over int, coreHours float64) {
+func (p *placedNodes) totalUse() (joules, idle float64, over int, coreHours float64) {
 	for hour := range placeDays * 24 {
 		for j := range p.nodes {
 			n, used := &p.nodes[j], 0.0
 			for _, i := range p.on[j] {
-				if arrived(i) <= hour {
+				if arrivalHour(i) <= hour {
 					used += p.pods[i].Cores * p.pods[i].share[hour]
 				}
 			}
@@ -188,16 +188,16 @@ func reckonPolicy(seer bool) policy {
 	if seer {
 		name = "reckon rank, knowing the future"
 	}
-	return policy{name, func(p *plant, w *pod, hour int, fits []int) int {
+	return policy{name, func(p *placedNodes, w *pod, hour int, fits []int) int {
 		list := make([]rank.Node, len(fits))
 		used, asked := 0.0, 0.0
 		for k, j := range fits {
 			list[k] = p.nodes[j]
-			list[k].UsedCores, list[k].UsedMemory = p.recent(j, hour, 24, seer), list[k].HeldMemory
-			list[k].ExpectedCores = p.recent(j, hour, 7*24, seer)
+			list[k].UsedCores, list[k].UsedMemory = p.meanUse(j, hour, 24, seer), list[k].HeldMemory
+			list[k].ExpectedCores = p.meanUse(j, hour, 7*24, seer)
 		}
 		for j := range p.nodes {
-			used += p.recent(j, hour, 7*24, false)
+			used += p.meanUse(j, hour, 7*24, false)
 			asked += p.nodes[j].HeldCores
 		}
 		work := w.Work
@@ -206,7 +206,7 @@ func reckonPolicy(seer bool) policy {
 			work.UseCores = w.Cores * used / asked
 		}
 		if seer {
-			work.UseCores = w.Cores * future(w.share, hour)
+			work.UseCores = w.Cores * meanAhead(w.share, hour)
 		}
 		c := rank.Default()
 		c.Full = 1
@@ -214,7 +214,7 @@ func reckonPolicy(seer bool) policy {
 	}}
 }
 
-func future(share []float64, hour int) float64 {
+func meanAhead(share []float64, hour int) float64 {
 	sum, n := 0.0, 0.0
 	for _, v := range share[min(hour, placeDays*24-1) : placeDays*24] {
 		sum, n = sum+v, n+1
@@ -222,12 +222,12 @@ func future(share []float64, hour int) float64 {
 	return sum / n
 }
 
-// recent returns the mean use of a node in the last hours, or in the time to come.
-func (p *plant) recent(j, hour, hours int, seer bool) float64 {
+// meanUse returns the mean use of a node in the last hours or, if seer is set, in the hours to come.
+func (p *placedNodes) meanUse(j, hour, hours int, seer bool) float64 {
 	if seer {
 		sum := 0.0
 		for _, i := range p.on[j] {
-			sum += p.pods[i].Cores * future(p.pods[i].share, hour)
+			sum += p.pods[i].Cores * meanAhead(p.pods[i].share, hour)
 		}
 		return sum
 	}
@@ -238,7 +238,7 @@ func (p *plant) recent(j, hour, hours int, seer bool) float64 {
 	return sum / n
 }
 
-func best(fits []int, score func(j int) float64) int {
+func bestFit(fits []int, score func(j int) float64) int {
 	return slices.MaxFunc(fits, func(a, b int) int {
 		if d := cmp.Compare(score(a), score(b)); d != 0 {
 			return d

@@ -15,30 +15,31 @@ import (
 
 const sizedDays = 15
 
-// sized is one VM by day, in cores and MiB.
-type sized struct {
+// vmUse is one VM by day, in cores and MiB.
+type vmUse struct {
 	cores, memory [][]float64
 	days          []rightsize.Day
 }
 
-// formula is a request from the days before; days are the days of rightsize, use the samples of each.
-type formula func(days []rightsize.Day, use [][]float64) float64
+// requestFormula computes a request from the use on earlier days. days are the days for package rightsize, and use holds the
+// samples of each day.
+type requestFormula func(days []rightsize.Day, use [][]float64) float64
 
-// scored is the result of a formula.
-type scored struct{ pooled, mean, above, days float64 }
+// formulaScore is the result of a formula.
+type formulaScore struct{ pooled, mean, above, days float64 }
 
-func readSized(dir string) ([]*sized, error) {
+func readSized(dir string) ([]*vmUse, error) {
 	rows, err := open(dir, "bitbrains-5min", "rightsize.csv.gz")
 	if err != nil {
 		return nil, err
 	}
-	var out []*sized
-	by := map[string]*sized{}
+	var out []*vmUse
+	by := map[string]*vmUse{}
 	first := number(rows[1][1])
 	for _, r := range rows[1:] {
 		v := by[r[0]]
 		if v == nil {
-			v = &sized{}
+			v = &vmUse{}
 			by[r[0]] = v
 			out = append(out, v)
 		}
@@ -73,8 +74,8 @@ func readSized(dir string) ([]*sized, error) {
 	return out, nil
 }
 
-// scoreFormula holds a formula against the last days of all VMs.
-func scoreFormula(vms []*sized, memory bool, f formula) scored {
+// scoreFormula compares the requests of a formula with the use on the last days of all VMs.
+func scoreFormula(vms []*vmUse, memory bool, f requestFormula) formulaScore {
 	var used, asked, above, samples, bad, days, mean, n float64
 	for _, v := range vms {
 		use := v.cores
@@ -101,7 +102,7 @@ func scoreFormula(vms []*sized, memory bool, f formula) scored {
 			mean, n = mean+1-u/a, n+1
 		}
 	}
-	return scored{1 - used/asked, mean / n, above / samples, bad / days}
+	return formulaScore{1 - used/asked, mean / n, above / samples, bad / days}
 }
 
 func benchRightsizing(e *measure.Env, dir string) error {
@@ -117,18 +118,18 @@ func benchRightsizing(e *measure.Env, dir string) error {
 		memory bool
 		rivals []sizer
 		curve  []float64
-		ours   func(safety float64) formula
+		ours   func(safety float64) requestFormula
 	}{
-		{"CPU", false, coreRivals(), steps(0.2, 1e6, 1.25), func(price float64) formula {
+		{"CPU", false, coreRivals(), safetyFactors(0.2, 1e6, 1.25), func(price float64) requestFormula {
 			c := rightsize.ServiceConfig{Price: price, MostShare: 1}
 			return func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v }
 		}},
-		{"memory", true, memoryRivals(), steps(0.05, 1e3, 1.06), func(k float64) formula {
+		{"memory", true, memoryRivals(), safetyFactors(0.05, 1e3, 1.06), func(k float64) requestFormula {
 			c := rightsize.ServiceConfig{Deviations: k}
 			return func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v }
 		}},
 	} {
-		var curve []scored
+		var curve []formulaScore
 		for _, s := range of.curve {
 			curve = append(curve, scoreFormula(vms, of.memory, of.ours(s)))
 		}
@@ -146,15 +147,15 @@ func benchRightsizing(e *measure.Env, dir string) error {
 	c := rightsize.ServiceDefault()
 	cores := scoreFormula(vms, false, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Cores(days, c); return v })
 	memory := scoreFormula(vms, true, func(days []rightsize.Day, _ [][]float64) float64 { v, _ := rightsize.Memory(days, c); return v })
-	for i, s := range []scored{cores, memory} {
+	for i, s := range []formulaScore{cores, memory} {
 		e.Printf("| %s | reckon as it is by default | %.3f %% | %.1f %% | %.3f (%.3f) | |\n", []string{"CPU", "memory"}[i], 100*s.above,
 			100*s.days, s.pooled, s.mean)
 	}
 	return nil
 }
 
-// steps returns the safety factors of the curve.
-func steps(from, to, by float64) []float64 {
+// safetyFactors returns the safety factors of the curve.
+func safetyFactors(from, to, by float64) []float64 {
 	var out []float64
 	for v := from; v < to; v *= by {
 		out = append(out, v)
@@ -163,8 +164,8 @@ func steps(from, to, by float64) []float64 {
 }
 
 // interpolate returns the least slack of the curve at a time above or a shorter one; between two points it lies on their line.
-func interpolate(curve []scored, above float64) (pooled, mean float64, ok bool) {
-	slices.SortFunc(curve, func(a, b scored) int {
+func interpolate(curve []formulaScore, above float64) (pooled, mean float64, ok bool) {
+	slices.SortFunc(curve, func(a, b formulaScore) int {
 		if a.above < b.above {
 			return -1
 		}

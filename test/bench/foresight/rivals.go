@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// rivals returns the policies of other schedulers with their default settings. These are LeastAllocated of
+// rivalPolicies returns the policies of other schedulers with their default settings. These are LeastAllocated of
 // kube-scheduler, and TargetLoadPacking, LoadVariationRiskBalancing, LowRiskOverCommitment and Peaks of the
 // scheduler-plugins (sigs.k8s.io/scheduler-plugins, packages trimaran and peaks).
-func rivals() []policy {
+func rivalPolicies() []policy {
 	return []policy{
-		{"LeastAllocated", func(p *plant, w *pod, _ int, fits []int) int {
-			return best(fits, func(j int) float64 {
+		{"LeastAllocated", func(p *placedNodes, w *pod, _ int, fits []int) int {
+			return bestFit(fits, func(j int) float64 {
 				n := &p.nodes[j]
 				return (n.Cores-n.HeldCores-w.Cores)/n.Cores/2 + (n.Memory-n.HeldMemory-w.Memory)/n.Memory/2
 			})
 		}},
-		{"TargetLoadPacking", targetLoad},
-		{"LoadVariationRiskBalancing", loadVariation},
-		{"LowRiskOverCommitment", lowRisk},
-		{"Peaks", peaks},
+		{"TargetLoadPacking", targetLoadPolicy},
+		{"LoadVariationRiskBalancing", loadVariationPolicy},
+		{"LowRiskOverCommitment", lowRiskPolicy},
+		{"Peaks", peaksPolicy},
 	}
 }
 
-// targetLoad packs up to 40 % use; a pod counts with one and a half times its request.
-func targetLoad(p *plant, w *pod, hour int, fits []int) int {
+// targetLoadPolicy packs up to 40 % use; a pod counts with one and a half times its request.
+func targetLoadPolicy(p *placedNodes, w *pod, hour int, fits []int) int {
 	const target = 40.0
-	return best(fits, func(j int) float64 {
+	return bestFit(fits, func(j int) float64 {
 		u := 100 * (p.coresUsed(j, hour) + 1.5*w.Cores) / p.nodes[j].Cores
 		switch {
 		case u > 100:
@@ -42,8 +42,8 @@ func targetLoad(p *plant, w *pod, hour int, fits []int) int {
 	})
 }
 
-// moments are mean and standard deviation of a node's use in the last day, as shares.
-func (p *plant) moments(j, hour int) (mu, sigma float64) {
+// meanAndDeviation are mean and standard deviation of a node's use in the last day, as shares.
+func (p *placedNodes) meanAndDeviation(j, hour int) (mu, sigma float64) {
 	n, sum, squares := 0.0, 0.0, 0.0
 	for h := max(0, hour-24); h <= hour; h++ {
 		u := p.coresUsed(j, h) / p.nodes[j].Cores
@@ -53,23 +53,23 @@ func (p *plant) moments(j, hour int) (mu, sigma float64) {
 	return mu, math.Sqrt(max(squares/n-mu*mu, 0))
 }
 
-// loadVariation is (1 - risk) with risk = (mu + sigma) / 2, margin and sensitivity 1, the lower of cores and memory.
-func loadVariation(p *plant, w *pod, hour int, fits []int) int {
-	return best(fits, func(j int) float64 {
+// loadVariationPolicy is (1 - risk) with risk = (mu + sigma) / 2, margin and sensitivity 1, the lower of cores and memory.
+func loadVariationPolicy(p *placedNodes, w *pod, hour int, fits []int) int {
+	return bestFit(fits, func(j int) float64 {
 		n := &p.nodes[j]
-		mu, sigma := p.moments(j, hour)
+		mu, sigma := p.meanAndDeviation(j, hour)
 		cores := 1 - (min(mu+w.Cores/n.Cores, 1)+min(sigma, 1))/2
 		memory := 1 - min((n.HeldMemory+w.Memory)/n.Memory, 1)/2
 		return min(cores, memory)
 	})
 }
 
-// lowRisk ranks nodes by the risk that their use exceeds the requested share. It uses a beta distribution with the
+// lowRiskPolicy ranks nodes by the risk that their use exceeds the requested share. It uses a beta distribution with the
 // node's mean and deviation. Limits equal requests in this benchmark, so the risk of overcommitted limits is left out.
-func lowRisk(p *plant, w *pod, hour int, fits []int) int {
-	return best(fits, func(j int) float64 {
+func lowRiskPolicy(p *placedNodes, w *pod, hour int, fits []int) int {
+	return bestFit(fits, func(j int) float64 {
 		n := &p.nodes[j]
-		mu, sigma := p.moments(j, hour)
+		mu, sigma := p.meanAndDeviation(j, hour)
 		return 1 - 0.5*probabilityAbove(mu, sigma, (n.HeldCores+w.Cores)/n.Cores)
 	})
 }
@@ -100,19 +100,20 @@ func probabilityAbove(mu, sigma, x float64) float64 {
 	return above / all
 }
 
-// peaks picks the least jump of K1·(exp(K2·use) - exp(K2·use before)), K fitted to each node's curve, a pod counting with its request.
-func peaks(p *plant, w *pod, hour int, fits []int) int {
-	return best(fits, func(j int) float64 {
+// peaksPolicy picks the least jump of K1·(exp(K2·use) - exp(K2·use before)), K fitted to each node's curve, a pod counting with its
+// request.
+func peaksPolicy(p *placedNodes, w *pod, hour int, fits []int) int {
+	return bestFit(fits, func(j int) float64 {
 		n := &p.nodes[j]
-		k1, k2 := exponential(n.Curve[:])
+		k1, k2 := fitExponential(n.Curve[:])
 		now := 100 * p.coresUsed(j, hour) / n.Cores
 		then := now + 100*w.Cores/n.Cores
 		return -k1 * (math.Exp(k2*then) - math.Exp(k2*now))
 	})
 }
 
-// exponential fits K0 + K1·exp(K2·percent) by least squares over a grid of K2.
-func exponential(watts []float64) (k1, k2 float64) {
+// fitExponential fits K0 + K1·exp(K2·percent) by least squares over a grid of K2.
+func fitExponential(watts []float64) (k1, k2 float64) {
 	least := math.Inf(1)
 	for k := -0.05; k <= 0.05; k += 0.002 {
 		if math.Abs(k) < 1e-4 {
@@ -136,13 +137,13 @@ func exponential(watts []float64) (k1, k2 float64) {
 	return k1, k2
 }
 
-// machine is a power curve of SPECpower with its hardware threads.
-type machine struct {
+// serverCurve is a power curve of SPECpower with its hardware threads.
+type serverCurve struct {
 	threads float64
 	watts   [11]float64
 }
 
-func readCurves(path string) ([]machine, error) {
+func readCurves(path string) ([]serverCurve, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func readCurves(path string) ([]machine, error) {
 	for i, name := range rows[0] {
 		at[name] = i
 	}
-	var out []machine
+	var out []serverCurve
 	for _, row := range rows[1:] {
 		words := strings.Fields(row[at["hw_threads"]])
 		if len(words) == 0 {
@@ -168,7 +169,7 @@ func readCurves(path string) ([]machine, error) {
 		if err != nil || threads < 1 {
 			continue
 		}
-		m := machine{threads: threads}
+		m := serverCurve{threads: threads}
 		whole := true
 		for i := range m.watts {
 			name := fmt.Sprintf("p%d_w", 10*i)

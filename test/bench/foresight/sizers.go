@@ -10,7 +10,7 @@ import (
 // sizer is a rule of another program.
 type sizer struct {
 	name string
-	rule formula
+	rule requestFormula
 }
 
 // coreRivals returns the recommenders of cores to compare with reckon. VPA uses the p90 of a histogram over 8 days with
@@ -19,13 +19,13 @@ type sizer struct {
 func coreRivals() []sizer {
 	return []sizer{
 		{"VPA", func(_ []rightsize.Day, use [][]float64) float64 {
-			return 1.15 * bucketEnd(decayed(lastDays(use, 8), 0.9), 0.01)
+			return 1.15 * bucketEnd(decayedQuantile(lastDays(use, 8), 0.9), 0.01)
 		}},
 		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 {
 			all := slices.Sorted(slices.Values(slices.Concat(lastDays(use, 14)...)))
-			return rankOf(all, 0.95)
+			return quantileRank(all, 0.95)
 		}},
-		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(lastDays(use, 7)) }},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highestUse(lastDays(use, 7)) }},
 	}
 }
 
@@ -41,16 +41,16 @@ func memoryRivals() []sizer {
 				}
 				peaks = append(peaks, day)
 			}
-			return 1.15 * bucketEnd(decayed(peaks, 0.9), 1e7/(1<<20))
+			return 1.15 * bucketEnd(decayedQuantile(peaks, 0.9), 1e7/(1<<20))
 		}},
-		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 { return 1.15 * highest(lastDays(use, 14)) }},
-		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highest(lastDays(use, 7)) }},
+		{"KRR", func(_ []rightsize.Day, use [][]float64) float64 { return 1.15 * highestUse(lastDays(use, 14)) }},
+		{"7-day maximum", func(_ []rightsize.Day, use [][]float64) float64 { return highestUse(lastDays(use, 7)) }},
 	}
 }
 
 func lastDays(use [][]float64, days int) [][]float64 { return use[max(0, len(use)-days):] }
 
-func highest(use [][]float64) float64 {
+func highestUse(use [][]float64) float64 {
 	most := 0.0
 	for _, day := range use {
 		for _, v := range day {
@@ -60,7 +60,7 @@ func highest(use [][]float64) float64 {
 	return most
 }
 
-func rankOf(sorted []float64, q float64) float64 {
+func quantileRank(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
@@ -72,8 +72,8 @@ func rankOf(sorted []float64, q float64) float64 {
 	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
 }
 
-// decayed returns a quantile of samples; the samples of a day count half as much as the next day's.
-func decayed(use [][]float64, q float64) float64 {
+// decayedQuantile returns a quantile of samples; the samples of a day count half as much as the next day's.
+func decayedQuantile(use [][]float64, q float64) float64 {
 	type weighed struct{ v, weight float64 }
 	var all []weighed
 	total := 0.0

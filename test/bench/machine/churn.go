@@ -43,9 +43,9 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 	if len(bins) == 0 {
 		bins = []string{filepath.Join(e.Bin, "reckon")}
 	}
-	var list []*ups
+	var list []*runningUp
 	for i, bin := range bins {
-		p := &ups{data: filepath.Join(e.Dir, strconv.Itoa(i))}
+		p := &runningUp{data: filepath.Join(e.Dir, strconv.Itoa(i))}
 		p.Process = measure.Process{Name: bin, Path: bin, Ready: "/readyz", Args: func(addr string) []string {
 			return []string{"up", "--data", p.data, "--listen", addr}
 		}}
@@ -109,8 +109,8 @@ func Churn(ctx context.Context, e *measure.Env, args []string) error {
 	}
 }
 
-// ups is a running reckon up.
-type ups struct {
+// runningUp is a running reckon up.
+type runningUp struct {
 	measure.Process
 	data string
 	used time.Duration // processor time at the last line

@@ -33,7 +33,7 @@ func newCrowd(group int) *crowd {
 	return c
 }
 
-func (c *crowd) add(name string, args ...string) error {
+func (c *crowd) startProcess(name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	if len(c.cmds)%c.group == 0 {
 		c.leader = 0 // the next one leads a group of its own
@@ -68,13 +68,13 @@ func checkRoom(n int) error {
 	return nil
 }
 
-// idle makes the crowd n processes that sleep.
-func (c *crowd) idle(ctx context.Context, n int) error {
+// addIdle makes the crowd n processes that sleep.
+func (c *crowd) addIdle(ctx context.Context, n int) error {
 	if err := checkRoom(n - len(c.cmds)); err != nil {
 		return err
 	}
 	for len(c.cmds) < n && ctx.Err() == nil {
-		if err := c.add("sleep", "infinity"); err != nil {
+		if err := c.startProcess("sleep", "infinity"); err != nil {
 			return err
 		}
 	}
@@ -84,8 +84,8 @@ func (c *crowd) idle(ctx context.Context, n int) error {
 // BusyArg makes this program one of the busy processes.
 const BusyArg = "-be-busy"
 
-// busy adds n processes that run for about 0.2 ms, five times a second.
-func (c *crowd) busy(ctx context.Context, n int) error {
+// addBusy adds n processes that run for about 0.2 ms, five times a second.
+func (c *crowd) addBusy(ctx context.Context, n int) error {
 	if err := checkRoom(n); err != nil {
 		return err
 	}
@@ -94,15 +94,15 @@ func (c *crowd) busy(ctx context.Context, n int) error {
 		return err
 	}
 	for i := 0; i < n && ctx.Err() == nil; i++ {
-		if err := c.add(self, BusyArg); err != nil {
+		if err := c.startProcess(self, BusyArg); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// BeBusy is the rest of the life of a busy process.
-func BeBusy() {
+// RunBusy is the main loop of a busy process.
+func RunBusy() {
 	for n := 0; ; n++ {
 		for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); {
 			n++

@@ -11,7 +11,7 @@ import (
 // The crowd is there and goes again.
 func TestCrowd(t *testing.T) {
 	c := newCrowd(2)
-	if err := c.idle(context.Background(), 3); err != nil {
+	if err := c.addIdle(context.Background(), 3); err != nil {
 		t.Skip("no sleep here:", err)
 	}
 	pids, groups := []int{}, map[int]bool{}
@@ -40,7 +40,7 @@ func TestNoRoom(t *testing.T) {
 	if err := checkRoom(1 << 30); err == nil {
 		t.Error("there was room for 2^30 processes")
 	}
-	if err := newCrowd(20).idle(context.Background(), 1<<30); err == nil {
+	if err := newCrowd(20).addIdle(context.Background(), 1<<30); err == nil {
 		t.Error("and they were started")
 	}
 }

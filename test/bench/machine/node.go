@@ -55,7 +55,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 	crowd := newCrowd(*group)
 	defer crowd.killAll()
 	for _, n := range counts {
-		if err := crowd.idle(ctx, n); err != nil {
+		if err := crowd.addIdle(ctx, n); err != nil {
 			return err
 		}
 		if err := measureAmong(ctx, e, o, programs, fmt.Sprintf("%d idle processes more, %d to a process group", n, *group)); err != nil {
@@ -66,7 +66,7 @@ func Node(ctx context.Context, e *measure.Env, args []string) error {
 		return nil
 	}
 	crowd.killAll()
-	if err := crowd.busy(ctx, *busy); err != nil {
+	if err := crowd.addBusy(ctx, *busy); err != nil {
 		return err
 	}
 	return measureAmong(ctx, e, o, programs, fmt.Sprintf("%d busy processes more, %d to a process group", *busy, *group))

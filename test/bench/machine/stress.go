@@ -20,7 +20,7 @@ import (
 	"reckon/test/bench/measure"
 )
 
-const window = 100 * time.Millisecond
+const windowLength = 100 * time.Millisecond
 
 // Stress measures how closely reckon stress and stress-ng reach a requested load. Each program runs alone. After one
 // second, Stress reads the CPU clocks of the program and its descendants every 100 ms. "Off by" is the mean minus the
@@ -37,7 +37,8 @@ func Stress(ctx context.Context, e *measure.Env, args []string) error {
 	if *length < time.Second {
 		return fmt.Errorf("-for %s: give a second or more", *length)
 	}
-	row := e.Table(fmt.Sprintf("Windows of %s over %s, realtime %t", window, *length, *realtime), "program", "wish", "achieved", "off by",
+	row := e.Table(fmt.Sprintf("Windows of %s over %s, realtime %t", windowLength, *length, *realtime), "program", "wish", "achieved",
+		"off by",
 		"deviation", "other work, cores")
 	for _, word := range strings.Split(*loads, ",") {
 		load, err := strconv.Atoi(strings.TrimSpace(word))
@@ -53,7 +54,7 @@ func Stress(ctx context.Context, e *measure.Env, args []string) error {
 			if *realtime {
 				argv = append([]string{"chrt", "-r", "1"}, argv...)
 			}
-			r, err := inThread(func() (loaded, error) { return runMeasured(ctx, argv, *length, *realtime) })
+			r, err := inThread(func() (measuredLoad, error) { return runMeasured(ctx, argv, *length, *realtime) })
 			if err != nil {
 				row("%s | %d %% | left out: %v | | |", name, load, err)
 				continue
@@ -65,7 +66,7 @@ func Stress(ctx context.Context, e *measure.Env, args []string) error {
 }
 
 // inThread runs f in a thread that ends with it.
-func inThread(f func() (loaded, error)) (r loaded, err error) {
+func inThread(f func() (measuredLoad, error)) (r measuredLoad, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -76,11 +77,11 @@ func inThread(f func() (loaded, error)) (r loaded, err error) {
 	return r, err
 }
 
-// loaded is the load of a program, in percent of a core, and of all others, in cores.
-type loaded struct{ mean, deviation, others float64 }
+// measuredLoad is the load of a program, in percent of a core, and of all others, in cores.
+type measuredLoad struct{ mean, deviation, others float64 }
 
 // runMeasured runs a program and reads its clocks; it ends the program.
-func runMeasured(ctx context.Context, argv []string, length time.Duration, realtime bool) (r loaded, err error) {
+func runMeasured(ctx context.Context, argv []string, length time.Duration, realtime bool) (r measuredLoad, err error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
@@ -118,8 +119,8 @@ func runMeasured(ctx context.Context, argv []string, length time.Duration, realt
 	busy, begin, first := busySeconds(), time.Now(), used()
 	last, lastAt := first, begin
 	var shares []float64
-	for i := 1; i <= int(length/window); i++ {
-		next := unix.NsecToTimespec(zero.Nano() + int64(i)*int64(window))
+	for i := 1; i <= int(length/windowLength); i++ {
+		next := unix.NsecToTimespec(zero.Nano() + int64(i)*int64(windowLength))
 		for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &next, nil) == unix.EINTR {
 		}
 		now, at := used(), time.Now()

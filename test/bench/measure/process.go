@@ -22,7 +22,7 @@ type Process struct {
 	pid   int
 }
 
-// Here reports why a program is not here; nil if it is.
+// Here returns why the program is not installed, or nil if it is.
 func (p *Process) Here() error {
 	path, err := exec.LookPath(p.Path)
 	if err == nil {
@@ -91,7 +91,7 @@ func (p *Process) Stop() []byte {
 	return stderr.Bytes()
 }
 
-// PID returns its number.
+// PID returns the process id of the program.
 func (p *Process) PID() int { return p.pid }
 
 // CPU returns the processor time of the running program.

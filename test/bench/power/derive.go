@@ -47,18 +47,18 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
-// ratio is power over full power at load u.
-func (s *system) ratio(u float64) float64 {
+// relativePower returns the power at the load u relative to the power at full load.
+func (s *system) relativePower(u float64) float64 {
 	return powermodel.NewCurve(0, s.curve.Load, s.curve.Watts).At(u) / s.curve.Watts[10]
 }
 
-func (s *system) machine() powermodel.Machine {
+func (s *system) toMachine() powermodel.Machine {
 	return powermodel.Machine{CPU: s.cpu, Cores: s.cores, Sockets: s.chips, Memory: s.memory * (1 << 30)}
 }
 
-// shrink is the weight of the average over all families, as a number of systems, when it is combined with the average
+// priorSystems is the weight of the average over all families, as a number of systems, when it is combined with the average
 // of one family. The values of small families are thus drawn towards the average over all.
-const shrink = 3
+const priorSystems = 3
 
 // fewestSystems is the number of systems at which a family gets its own line.
 const fewestSystems = 6
@@ -110,7 +110,7 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 			v := facts(s)
 			level += (v[3] - x[0]*v[0] - x[1]*v[1] - x[2]*v[2]) / float64(len(ss))
 			for k, u := range t.Load {
-				shape[k] += s.ratio(u) / float64(len(ss))
+				shape[k] += s.relativePower(u) / float64(len(ss))
 			}
 		}
 		return level, shape
@@ -128,9 +128,9 @@ func fitFamilies(systems []system, fewest int) *powermodel.Families {
 		}
 		l, sh := summary(by[n])
 		k := float64(len(by[n]))
-		l = (k*l + shrink*level) / (k + shrink)
+		l = (k*l + priorSystems*level) / (k + priorSystems)
 		for i := range sh {
-			sh[i] = (k*sh[i] + shrink*shape[i]) / (k + shrink)
+			sh[i] = (k*sh[i] + priorSystems*shape[i]) / (k + priorSystems)
 		}
 		f := powermodel.Family{Name: n, Systems: len(by[n]), Level: l, Shape: sh}
 		span(&f, by[n])
@@ -178,7 +178,7 @@ func judgeFamilies(systems []system, t *powermodel.Families) {
 			if f.Name != familyIn(without, s.cpu) {
 				continue
 			}
-			full := without.Full(&f, s.machine())
+			full := without.Full(&f, s.toMachine())
 			for k := range s.curve.Watts {
 				ratios[f.Name] = append(ratios[f.Name], s.curve.Watts[k]/(full*f.Shape[k]))
 			}

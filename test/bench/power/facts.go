@@ -8,23 +8,23 @@ import (
 
 // out2facts fills in the inputs of the built-in families.
 func out2facts(c *csvFile, out []system) error {
-	mhz, err := c.floats("cpu_mhz")
+	mhz, err := c.numberColumn("cpu_mhz")
 	if err != nil {
 		return err
 	}
-	mem, err := c.floats("mem_gb")
+	mem, err := c.numberColumn("mem_gb")
 	if err != nil {
 		return err
 	}
-	cpus, err := c.text("cpus_enabled")
+	cpus, err := c.textColumn("cpus_enabled")
 	if err != nil {
 		return err
 	}
-	threads, err := c.text("hw_threads")
+	threads, err := c.textColumn("hw_threads")
 	if err != nil {
 		return err
 	}
-	avail, err := c.text("hw_available")
+	avail, err := c.textColumn("hw_available")
 	if err != nil {
 		return err
 	}

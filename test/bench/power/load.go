@@ -47,7 +47,7 @@ func readCSV(dir, name string) (*csvFile, error) {
 	return c, nil
 }
 
-func (c *csvFile) text(column string) ([]string, error) {
+func (c *csvFile) textColumn(column string) ([]string, error) {
 	i, ok := c.head[column]
 	if !ok {
 		return nil, fmt.Errorf("%s has no column %s", c.name, column)
@@ -59,8 +59,8 @@ func (c *csvFile) text(column string) ([]string, error) {
 	return out, nil
 }
 
-func (c *csvFile) floats(column string) ([]float64, error) {
-	s, err := c.text(column)
+func (c *csvFile) numberColumn(column string) ([]float64, error) {
+	s, err := c.textColumn(column)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +73,11 @@ func (c *csvFile) floats(column string) ([]float64, error) {
 	return out, nil
 }
 
-// sum adds columns, times factor.
-func (c *csvFile) sum(factor float64, columns ...string) ([]float64, error) {
+// sumColumns adds columns, times factor.
+func (c *csvFile) sumColumns(factor float64, columns ...string) ([]float64, error) {
 	out := make([]float64, len(c.rows))
 	for _, name := range columns {
-		v, err := c.floats(name)
+		v, err := c.numberColumn(name)
 		if err != nil {
 			return nil, err
 		}

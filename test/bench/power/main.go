@@ -5,6 +5,7 @@
 package power
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -26,9 +27,7 @@ import (
 //	go run ./test/bench power -derive .
 func Run(_ context.Context, e *measure.Env, args []string) error {
 	def := os.Getenv("RECKON_POWER_DATA")
-	if def == "" {
-		def = "../shared/data/power"
-	}
+	def = cmp.Or(def, "../shared/data/power")
 	f := flag.NewFlagSet("power", flag.ContinueOnError)
 	dir := f.String("data", def, "folder of the public power data (or RECKON_POWER_DATA)")
 	root := f.String("derive", "", "derive the embedded tables into the repository at this path and end")
@@ -42,8 +41,8 @@ func Run(_ context.Context, e *measure.Env, args []string) error {
 	return runBenchmarks(e.Out, *dir, *folds)
 }
 
-// row is one line of the table; figures are in percent.
-type row struct {
+// tableRow is one line of the table; figures are in percent.
+type tableRow struct {
 	data, protocol, toBeat, goal string
 	value, second                string
 	ok                           bool
@@ -51,8 +50,8 @@ type row struct {
 
 // runBenchmarks runs the benchmarks whose data is present.
 func runBenchmarks(w io.Writer, dir string, folds bool) error {
-	var rows []row
-	for _, part := range []func(io.Writer, string, bool) ([]row, error){specRows, allFamilies, orinRows} {
+	var rows []tableRow
+	for _, part := range []func(io.Writer, string, bool) ([]tableRow, error){specRows, allFamilies, orinRows} {
 		r, err := part(w, dir, folds)
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(w, "skipped: %v (set -data or RECKON_POWER_DATA)\n", err)
@@ -74,35 +73,35 @@ func runBenchmarks(w io.Writer, dir string, folds bool) error {
 	return nil
 }
 
-func specRows(w io.Writer, dir string, _ bool) ([]row, error) {
+func specRows(w io.Writer, dir string, _ bool) ([]tableRow, error) {
 	systems, err := readSpec(dir)
 	if err != nil {
 		return nil, err
 	}
-	by, err := priors(systems)
+	by, err := fitPriors(systems)
 	if err != nil {
 		return nil, err
 	}
 	measure := func(splits [][2][]int, f interpolator) (med, avg, worst, point float64, err error) {
-		m, point, err := perSystem(systems, splits, f)
+		m, point, err := errorsBySystem(systems, splits, f)
 		if err != nil {
 			return 0, 0, 0, 0, err
 		}
 		return 100 * median(m), 100 * mean(m), 100 * slices.Max(m), 100 * point, nil
 	}
 	line := func(name, protocol string, splits [][2][]int, rivals map[string]interpolator, order []string, goal string, reached func(med,
-		worst float64) bool) (row, error) {
+		worst float64) bool) (tableRow, error) {
 		med, avg, worst, point, err := measure(splits, ownFamily(by))
 		if err != nil {
-			return row{}, err
+			return tableRow{}, err
 		}
-		r := row{data: name, protocol: protocol, goal: goal, ok: reached(med, worst),
+		r := tableRow{data: name, protocol: protocol, goal: goal, ok: reached(med, worst),
 			value: fmt.Sprintf("%.2f (max %.2f)", med, worst)}
 		var beat []string
 		for _, n := range order {
 			m, _, x, _, err := measure(splits, rivals[n])
 			if err != nil {
-				return row{}, err
+				return tableRow{}, err
 			}
 			beat = append(beat, fmt.Sprintf("%s %.2f (max %.1f)", n, m, x))
 		}
@@ -119,15 +118,15 @@ func specRows(w io.Writer, dir string, _ bool) ([]row, error) {
 	b, err := line("SPECpower", "leave one load (10..90 %) out", leaveOneLoad(),
 		map[string]interpolator{"poly5": polynomial(5), "poly9": polynomial(9)}, []string{"poly5", "poly9"}, "<= 1.45, max <= 6",
 		func(m, x float64) bool { return m <= 1.45 && x <= 6 })
-	return []row{a, b}, err
+	return []tableRow{a, b}, err
 }
 
-func allFamilies(w io.Writer, dir string, folds bool) ([]row, error) {
+func allFamilies(w io.Writer, dir string, folds bool) ([]tableRow, error) {
 	return serverRows(w, dir, folds, nil)
 }
 
 // serverRows measures the wall-metered servers with the given families, nil for all.
-func serverRows(w io.Writer, dir string, folds bool, families []string) ([]row, error) {
+func serverRows(w io.Writer, dir string, folds bool, families []string) ([]tableRow, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "canuto_*.csv.gz"))
 	if err != nil {
 		return nil, err
@@ -135,7 +134,7 @@ func serverRows(w io.Writer, dir string, folds bool, families []string) ([]row, 
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "canuto_*.csv.gz"), fs.ErrNotExist)
 	}
-	var rows []row
+	var rows []tableRow
 	for _, p := range paths {
 		d, err := readServer(dir, filepath.Base(p), true)
 		if err != nil {
@@ -153,8 +152,9 @@ func serverRows(w io.Writer, dir string, folds bool, families []string) ([]row, 
 		}
 		m, x := 100*r.Score.MAPE, 100*r.Score.Worst
 		better := r.Score.MAPE <= r.Baseline.MAPE && r.Score.RMSE <= r.Baseline.RMSE && r.Score.Worst <= r.Baseline.Worst
-		rows = append(rows, row{data: strings.TrimSuffix(filepath.Base(p), ".csv.gz"), protocol: "leave one workload out, choice nested",
-			value: fmt.Sprintf("%.2f (worst %.2f)", m, x), toBeat: "5.7-7.9 (worst 11.5-15.2)", goal: "<= 5 (<= 11)", ok: m <= 5 &&
+		rows = append(rows, tableRow{data: strings.TrimSuffix(filepath.Base(p), ".csv.gz"),
+			protocol: "leave one workload out, choice nested",
+			value:    fmt.Sprintf("%.2f (worst %.2f)", m, x), toBeat: "5.7-7.9 (worst 11.5-15.2)", goal: "<= 5 (<= 11)", ok: m <= 5 &&
 				x <= 11 && better,
 			second: fmt.Sprintf("mean power %.2f (worst %.2f); RMSE %.2f W, R2 %.3f, DRE %.3f; baseline RMSE %.2f W; %s",
 				100*r.Baseline.MAPE, 100*r.Baseline.Worst, r.Score.RMSE, r.Score.R2, r.Score.DRE, r.Baseline.RMSE,
@@ -163,7 +163,7 @@ func serverRows(w io.Writer, dir string, folds bool, families []string) ([]row, 
 	return rows, nil
 }
 
-func orinRows(w io.Writer, dir string, folds bool) ([]row, error) {
+func orinRows(w io.Writer, dir string, folds bool) ([]tableRow, error) {
 	d, err := readOrin(dir)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func orinRows(w io.Writer, dir string, folds bool) ([]row, error) {
 		return nil, err
 	}
 	base := 100 * meanError(train, test)
-	return []row{{data: "AGX Orin", protocol: "first 70 % trains, last 30 % tests", value: fmt.Sprintf("%.2f", 100*s.MAPE),
+	return []tableRow{{data: "AGX Orin", protocol: "first 70 % trains, last 30 % tests", value: fmt.Sprintf("%.2f", 100*s.MAPE),
 		toBeat: fmt.Sprintf("trees 5.6, mean power %.1f", base), goal: "<= 5", ok: 100*s.MAPE <= 5 && 100*s.MAPE <= base,
 		second: fmt.Sprintf("chosen on the training part: %s; RMSE %.2f W, R2 %.3f", r.Chosen, s.RMSE, s.R2)}}, nil
 }

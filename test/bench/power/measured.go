@@ -16,13 +16,13 @@ func readServer(dir, name string, hardware bool) (powerfit.Data, error) {
 		return powerfit.Data{}, err
 	}
 	d := powerfit.Data{}
-	if d.Watts, err = c.floats("powerWatts"); err != nil {
+	if d.Watts, err = c.numberColumn("powerWatts"); err != nil {
 		return d, err
 	}
-	if d.Workload, err = c.text("workload"); err != nil {
+	if d.Workload, err = c.textColumn("workload"); err != nil {
 		return d, err
 	}
-	if d.Time, err = c.floats("timestamp"); err != nil {
+	if d.Time, err = c.numberColumn("timestamp"); err != nil {
 		return d, err
 	}
 	type feature struct {
@@ -52,7 +52,7 @@ func readServer(dir, name string, hardware bool) (powerfit.Data, error) {
 			feature{"llc_misses", "1/s", 1, []string{"LLC-load-misses"}})
 	}
 	for _, f := range fs {
-		v, err := c.sum(f.factor, f.columns...)
+		v, err := c.sumColumns(f.factor, f.columns...)
 		if err != nil {
 			return d, err
 		}
@@ -68,18 +68,18 @@ func readOrin(dir string) (powerfit.Data, error) {
 		return powerfit.Data{}, err
 	}
 	d := powerfit.Data{}
-	d.Watts, err = c.sum(1e-3, "VDD_GPU_SOC-IN_POWER", "VDD_CPU_CV-IN_POWER", "VIN_SYS_5V0-IN_POWER", "VDDQ_VDD2_1V8AO-IN_POWER")
+	d.Watts, err = c.sumColumns(1e-3, "VDD_GPU_SOC-IN_POWER", "VDD_CPU_CV-IN_POWER", "VIN_SYS_5V0-IN_POWER", "VDDQ_VDD2_1V8AO-IN_POWER")
 	if err != nil {
 		return d, err
 	}
 	n := len(d.Watts)
 	cpu, speed := make([]float64, n), make([]float64, n)
 	for core := range 12 {
-		load, err := c.floats(fmt.Sprintf("CPU%d-CURR_LOAD", core))
+		load, err := c.numberColumn(fmt.Sprintf("CPU%d-CURR_LOAD", core))
 		if err != nil {
 			return d, err
 		}
-		hz, err := c.floats(fmt.Sprintf("CPU%d-CURR_FREQ", core))
+		hz, err := c.numberColumn(fmt.Sprintf("CPU%d-CURR_FREQ", core))
 		if err != nil {
 			return d, err
 		}
@@ -101,13 +101,13 @@ func readOrin(dir string) (powerfit.Data, error) {
 		{"cpu_temperature", "Cel", "cpu-thermal-CURR_TEMP", 1},
 		{"gpu_temperature", "Cel", "gpu-thermal-CURR_TEMP", 1},
 	} {
-		v, err := c.sum(f.factor, f.column)
+		v, err := c.sumColumns(f.factor, f.column)
 		if err != nil {
 			return d, err
 		}
 		d.Features = append(d.Features, powerfit.Column{Name: f.name, Unit: f.unit, Values: v})
 	}
-	clock, err := c.text("System-Time")
+	clock, err := c.textColumn("System-Time")
 	if err != nil {
 		return d, err
 	}

@@ -27,10 +27,10 @@ var missed = map[string]string{
 // The goals of the table hold, where the data are. Servers are measured without
 // the trees here, which take a minute; the program measures them with.
 func TestGoals(t *testing.T) {
-	servers := func(w io.Writer, dir string, folds bool) ([]row, error) {
+	servers := func(w io.Writer, dir string, folds bool) ([]tableRow, error) {
 		return serverRows(w, dir, folds, []string{powerfit.Root, powerfit.CurveFam, powerfit.Additive})
 	}
-	for name, part := range map[string]func(io.Writer, string, bool) ([]row, error){"specpower": specRows, "servers": servers,
+	for name, part := range map[string]func(io.Writer, string, bool) ([]tableRow, error){"specpower": specRows, "servers": servers,
 		"orin": orinRows} {
 		t.Run(name, func(t *testing.T) {
 			rows, err := part(t.Output(), dataDir(), false)

@@ -23,12 +23,12 @@ func readSpec(dir string) ([]system, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpu, err := c.text("cpu")
+	cpu, err := c.textColumn("cpu")
 	if err != nil {
 		return nil, err
 	}
 	out := make([]system, len(cpu))
-	idle, err := c.floats("p_idle_w")
+	idle, err := c.numberColumn("p_idle_w")
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +37,11 @@ func readSpec(dir string) ([]system, error) {
 		out[i].curve = powerfit.Curve{Load: []float64{0}, Watts: []float64{idle[i]}}
 	}
 	for k := 10; k <= 100; k += 10 {
-		w, err := c.floats(fmt.Sprintf("p%d_w", k))
+		w, err := c.numberColumn(fmt.Sprintf("p%d_w", k))
 		if err != nil {
 			return nil, err
 		}
-		l, err := c.floats(fmt.Sprintf("load%d_pct", k))
+		l, err := c.numberColumn(fmt.Sprintf("load%d_pct", k))
 		if err != nil {
 			return nil, err
 		}
@@ -53,9 +53,9 @@ func readSpec(dir string) ([]system, error) {
 	return out, out2facts(c, out)
 }
 
-// priors returns a prior for each system. The prior is fitted to all systems with another CPU model, so that it
+// fitPriors returns a prior for each system. The prior is fitted to all systems with another CPU model, so that it
 // contains no measurement of the same model.
-func priors(systems []system) (map[string]*powerfit.Prior, error) {
+func fitPriors(systems []system) (map[string]*powerfit.Prior, error) {
 	out := make(map[string]*powerfit.Prior)
 	for _, s := range systems {
 		if out[s.cpu] != nil {
@@ -79,10 +79,10 @@ func priors(systems []system) (map[string]*powerfit.Prior, error) {
 // interpolator returns the power of a system at load u, computed from the points with the indexes in known.
 type interpolator func(s system, known []int, u float64) (float64, error)
 
-// perSystem returns, for each system, the mean absolute relative error of an interpolator over the loads of the system.
+// errorsBySystem returns, for each system, the mean absolute relative error of an interpolator over the loads of the system.
 // Each split has the indices of the known loads and those of the tested loads. With one tested load per split this is
 // leave-one-out validation. point is the largest error of a single load.
-func perSystem(systems []system, splits [][2][]int, f interpolator) (mapes []float64, point float64, err error) {
+func errorsBySystem(systems []system, splits [][2][]int, f interpolator) (mapes []float64, point float64, err error) {
 	for _, s := range systems {
 		sum, n := 0.0, 0.0
 		for _, sp := range splits {

@@ -21,8 +21,8 @@ import (
 	"reckon/transport/push"
 )
 
-// peer is a program that receives remote write, with its measurements.
-type peer struct {
+// benchServer is a program that receives remote write, with its measurements.
+type benchServer struct {
 	measure.Process
 	end  push.Endpoint
 	data string
@@ -34,8 +34,8 @@ type peer struct {
 	failed         int
 }
 
-// servers returns the installed programs, and prints why others are missing.
-func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
+// listServers returns the installed programs, and prints why others are missing.
+func (o fleetOptions) listServers(e *measure.Env, dir string) (out []*benchServer) {
 	config := filepath.Join(dir, "prometheus.yml")
 	// it reports that itself if it is not there
 	_ = os.WriteFile(config, []byte("storage:\n  tsdb:\n    out_of_order_time_window: 7d\n"), 0o600)
@@ -59,7 +59,7 @@ func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
 			strings.ToLower(o.only)) {
 			continue
 		}
-		s := &peer{end: p.end, data: filepath.Join(dir, p.name)}
+		s := &benchServer{end: p.end, data: filepath.Join(dir, p.name)}
 		s.Process = measure.Process{Name: p.name, Path: p.path, Ready: p.ready, Args: func(addr string) []string {
 			return strings.Fields(strings.NewReplacer("ADDR", addr, "DATA", s.data).Replace(p.args))
 		}}
@@ -72,23 +72,23 @@ func (o fleetOptions) servers(e *measure.Env, dir string) (out []*peer) {
 	return out
 }
 
-func (s *peer) isReckon() bool { return s.Name == "reckon" || s.Name == "before" }
+func (s *benchServer) isReckon() bool { return s.Name == "reckon" || s.Name == "before" }
 
-// bed is a site with servers to send to.
-type bed struct {
+// siteBed is a site with servers to send to.
+type siteBed struct {
 	o      fleetOptions
-	all    []*peer
+	all    []*benchServer
 	fleet  *simulation.Fleet
 	out    *simulation.Push
 	queues string
 }
 
-// set starts servers and a site that sends to them.
-func (o fleetOptions) set(ctx context.Context, e *measure.Env, dir string, span time.Duration, speed float64) (_ *bed, err error) {
+// startBed starts servers and a site that sends to them.
+func (o fleetOptions) startBed(ctx context.Context, e *measure.Env, dir string, span time.Duration, speed float64) (_ *siteBed, err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, err
 	}
-	b := &bed{o: o, all: o.servers(e, dir), queues: filepath.Join(dir, "queues")}
+	b := &siteBed{o: o, all: o.listServers(e, dir), queues: filepath.Join(dir, "queues")}
 	if len(b.all) == 0 {
 		return nil, errors.New("no server is here; build reckon with `make build`")
 	}
@@ -121,7 +121,7 @@ func (o fleetOptions) set(ctx context.Context, e *measure.Env, dir string, span 
 	return b, err
 }
 
-func (b *bed) stop() {
+func (b *siteBed) stop() {
 	if b.out != nil {
 		_ = b.out.Close(0)
 	}
@@ -131,17 +131,17 @@ func (b *bed) stop() {
 }
 
 // simulate lets a stretch of simulated time pass; a nil sink is the servers.
-func (b *bed) simulate(ctx context.Context, d time.Duration, speed float64, sink simulation.Sink) (simulation.Progress, error) {
+func (b *siteBed) simulate(ctx context.Context, d time.Duration, speed float64, sink simulation.Sink) (simulation.Progress, error) {
 	if sink == nil {
 		sink = b.out
 	}
 	return b.fleet.Run(ctx, simulation.Stretch{Until: b.fleet.Now().Add(d), Tick: b.o.tick, Export: b.o.export, Speed: speed}, sink)
 }
 
-// measure runs a stretch and measures the servers meanwhile.
-func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) (p simulation.Progress, err error) {
+// measureStretch runs a stretch and measures the servers meanwhile.
+func (b *siteBed) measureStretch(ctx context.Context, d time.Duration, speed float64) (p simulation.Progress, err error) {
 	before := b.out.Sent()
-	err = b.during(ctx, func(ctx context.Context) error {
+	err = b.measureDuring(ctx, func(ctx context.Context) error {
 		p, err = b.simulate(ctx, d, speed, nil)
 		return err
 	}, func() { b.out.Drain(ctx, 2*time.Minute) })
@@ -152,14 +152,14 @@ func (b *bed) measure(ctx context.Context, d time.Duration, speed float64) (p si
 	return p, err
 }
 
-// during queries and measures the servers while f runs, and calls then afterwards.
-func (b *bed) during(ctx context.Context, f func(context.Context) error, then func()) error {
+// measureDuring queries and measures the servers while f runs, and calls then afterwards.
+func (b *siteBed) measureDuring(ctx context.Context, f func(context.Context) error, then func()) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	var wg sync.WaitGroup
 	for _, s := range b.all {
 		s.used = -s.CPU()
-		wg.Go(func() { s.queries, s.failed = s.askAll(asking, time.Second, queries()) })
+		wg.Go(func() { s.queries, s.failed = s.askAll(asking, time.Second, queryList()) })
 	}
 	pagesFailed := make([]int, len(b.all))
 	for i, s := range b.all {
@@ -167,7 +167,7 @@ func (b *bed) during(ctx context.Context, f func(context.Context) error, then fu
 			wg.Go(func() { s.pages, pagesFailed[i] = s.askAll(asking, 5*time.Second, pages) })
 		}
 	}
-	recorded := b.record(asking)
+	recorded := b.recordProfile(asking)
 	err := f(ctx)
 	stop()
 	recorded()
@@ -181,8 +181,8 @@ func (b *bed) during(ctx context.Context, f func(context.Context) error, then fu
 	return err
 }
 
-// record profiles the first server until ctx ends, if requested.
-func (b *bed) record(ctx context.Context) (end func()) {
+// recordProfile profiles the first server until ctx ends, if requested.
+func (b *siteBed) recordProfile(ctx context.Context) (end func()) {
 	if b.o.profile == "" {
 		return func() {}
 	}
@@ -195,8 +195,8 @@ func (b *bed) record(ctx context.Context) (end func()) {
 	return func() { _ = cmd.Wait() } // it was interrupted
 }
 
-// queries returns the queries of people and dashboards.
-func queries() (list []string) {
+// queryList returns the queries of people and dashboards.
+func queryList() (list []string) {
 	for _, q := range []string{
 		`sum by (owner) (rate(reckon_workload_cpu_seconds_total[2m]))`,
 		`topk(10, sum by (workload) (rate(reckon_workload_cpu_seconds_total[2m])))`,
@@ -218,7 +218,7 @@ var pages = []string{
 }
 
 // askAll sends one query after the other, with pauses in between, until ctx ends.
-func (s *peer) askAll(ctx context.Context, rest time.Duration, list []string) (took []time.Duration, failed int) {
+func (s *benchServer) askAll(ctx context.Context, rest time.Duration, list []string) (took []time.Duration, failed int) {
 	tick := time.NewTicker(rest)
 	defer tick.Stop()
 	for i := 0; ; i++ {
@@ -239,9 +239,9 @@ func (s *peer) askAll(ctx context.Context, rest time.Duration, list []string) (t
 	}
 }
 
-// inBlocks returns the long-term size of a sample. For Prometheus it uses the blocks, because their metadata contains
+// blockSize returns the long-term size of a sample. For Prometheus it uses the blocks, because their metadata contains
 // the number of samples. For VictoriaMetrics it uses all parts.
-func (s *peer) inBlocks(all float64) string {
+func (s *benchServer) blockSize(all float64) string {
 	dir := s.data
 	if s.Name == "VictoriaMetrics" {
 		return fmt.Sprintf("%.2f", all/s.samples)
@@ -272,7 +272,7 @@ func (s *peer) inBlocks(all float64) string {
 // runSeparately measures reckon with nodes that several processes of `reckon simulate` simulate, each a site of its own.
 func (o fleetOptions) runSeparately(ctx context.Context, e *measure.Env) error {
 	o.only = "reckon"
-	b := &bed{o: o, all: o.servers(e, e.Dir)}
+	b := &siteBed{o: o, all: o.listServers(e, e.Dir)}
 	if len(b.all) != 1 {
 		return fmt.Errorf("%d nodes need %d sending processes, since one may not open enough files (ulimit -n): "+
 			"they measure reckon alone", o.nodes, o.senders)
@@ -304,20 +304,20 @@ func (o fleetOptions) runSeparately(ctx context.Context, e *measure.Env) error {
 	err := measure.Pause(ctx, o.warm)
 	var before, after, series float64
 	if err == nil {
-		before, err = s.metric(ctx, "reckon_server_ingest_samples_total")
+		before, err = s.readMetric(ctx, "reckon_server_ingest_samples_total")
 	}
 	if err == nil {
-		err = b.during(ctx, func(ctx context.Context) error { return measure.Pause(ctx, o.span) }, func() {})
+		err = b.measureDuring(ctx, func(ctx context.Context) error { return measure.Pause(ctx, o.span) }, func() {})
 	}
 	if err == nil {
-		after, err = s.metric(ctx, "reckon_server_ingest_samples_total")
+		after, err = s.readMetric(ctx, "reckon_server_ingest_samples_total")
 	}
 	if err == nil {
-		series, err = s.metric(ctx, "reckon_server_store_series")
+		series, err = s.readMetric(ctx, "reckon_server_store_series")
 	}
 	if err == nil {
 		s.samples = after - before
-		err = b.print(e.Table(fmt.Sprintf("%d nodes at %v in %d sending processes, %.0f samples a second, %.2f M series in memory",
+		err = b.printResults(e.Table(fmt.Sprintf("%d nodes at %v in %d sending processes, %.0f samples a second, %.2f M series in memory",
 			o.nodes, o.export, o.senders,
 			s.samples/o.span.Seconds(), series/1e6), columns...), o.span.Seconds())
 	}
@@ -328,8 +328,8 @@ func (o fleetOptions) runSeparately(ctx context.Context, e *measure.Env) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// metric returns the sum of the series of one name on the server's own page of metrics.
-func (s *peer) metric(ctx context.Context, name string) (sum float64, err error) {
+// readMetric returns the sum of the series of one name on the server's own page of metrics.
+func (s *benchServer) readMetric(ctx context.Context, name string) (sum float64, err error) {
 	page, err := measure.Get(ctx, "http://"+s.Addr+"/metrics", nil)
 	if err != nil {
 		return 0, err

@@ -64,16 +64,16 @@ func Fleet(ctx context.Context, e *measure.Env, args []string) error {
 	}
 	switch {
 	case *growth:
-		return o.growth(ctx, e)
+		return o.runGrowth(ctx, e)
 	case *disk:
-		return o.disk(ctx, e)
+		return o.runDisk(ctx, e)
 	case o.senders > 1:
 		if *cut || o.speed != 1 {
 			return fmt.Errorf("%d sending processes measure reckon alone, in real time: without -cut and -speed", o.senders)
 		}
 		return o.runSeparately(ctx, e)
 	}
-	return o.load(ctx, e, *cut)
+	return o.runLoad(ctx, e, *cut)
 }
 
 // sendersNeeded returns the number of sender processes for the given number of nodes, such that each process stays below three quarters
@@ -91,8 +91,8 @@ func sendersNeeded(nodes int) int {
 var columns = []string{"server", "samples", "CPU per million samples", "CPU in real time", "resident", "on disk", "query p50", "p95",
 	"page p50", "p95", "failed"}
 
-// print writes the measurements of servers for a site that was simulated for the given seconds.
-func (b *bed) print(row func(string, ...any), seconds float64) error {
+// printResults writes the measurements of servers for a site that was simulated for the given seconds.
+func (b *siteBed) printResults(row func(string, ...any), seconds float64) error {
 	for _, s := range b.all {
 		size, err := measure.BytesOf(s.data)
 		if err != nil {
@@ -107,12 +107,12 @@ func (b *bed) print(row func(string, ...any), seconds float64) error {
 	return nil
 }
 
-func (o fleetOptions) load(ctx context.Context, e *measure.Env, cut bool) error {
+func (o fleetOptions) runLoad(ctx context.Context, e *measure.Env, cut bool) error {
 	whole := o.span + o.warm
 	if cut {
 		whole += o.cutFor + 5*time.Minute
 	}
-	b, err := o.set(ctx, e, e.Dir, whole, o.speed)
+	b, err := o.startBed(ctx, e, e.Dir, whole, o.speed)
 	if err != nil {
 		return err
 	}
@@ -123,21 +123,21 @@ func (o fleetOptions) load(ctx context.Context, e *measure.Env, cut bool) error 
 	if left := b.out.Drain(ctx, 5*time.Minute); left.Exports > 0 { // all series begin at once
 		return fmt.Errorf("%d exports of the warm-up are not taken: %s; taken: %v", left.Exports, left.Error, b.out.Sent())
 	}
-	p, err := b.measure(ctx, o.span, o.speed)
+	p, err := b.measureStretch(ctx, o.span, o.speed)
 	if err != nil {
 		return err
 	}
 	row := e.Table(fmt.Sprintf("%d nodes at %v, %d samples in an export on average, %.3g times as fast as the clock; "+
 		"%d jobs ran and %d waited",
 		o.nodes, o.export, p.Samples/max(p.Batches, 1), p.Speed(), p.Live, p.Waiting), columns...)
-	if err := b.print(row, p.Passed.Seconds()); err != nil || !cut {
+	if err := b.printResults(row, p.Passed.Seconds()); err != nil || !cut {
 		return err
 	}
 	return b.cutOff(ctx, e)
 }
 
 // cutOff stops the servers while the site continues, starts them again and waits until every queue is empty.
-func (b *bed) cutOff(ctx context.Context, e *measure.Env) error {
+func (b *siteBed) cutOff(ctx context.Context, e *measure.Env) error {
 	was, sent := b.out.Backlog(), b.out.Sent()
 	for _, s := range b.all {
 		s.Stop()
@@ -176,16 +176,16 @@ func (b *bed) cutOff(ctx context.Context, e *measure.Env) error {
 	return nil
 }
 
-// disk sends eight hours of a small site, so that the servers write blocks, and measures the size of a sample.
-func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
+// runDisk sends eight hours of a small site, so that the servers write blocks, and measures the size of a sample.
+func (o fleetOptions) runDisk(ctx context.Context, e *measure.Env) error {
 	o.nodes, o.span = min(o.nodes, 12), max(o.span, 8*time.Hour)
-	b, err := o.set(ctx, e, e.Dir, o.span, 0)
+	b, err := o.startBed(ctx, e, e.Dir, o.span, 0)
 	if err != nil {
 		return err
 	}
 	defer b.stop()
 	b.out.Strict = true // samples that come hours late are not measured here
-	p, err := b.measure(ctx, o.span, 0)
+	p, err := b.measureStretch(ctx, o.span, 0)
 	if err != nil {
 		return err
 	}
@@ -199,13 +199,13 @@ func (o fleetOptions) disk(ctx context.Context, e *measure.Env) error {
 			return err
 		}
 		row("%s | %.2f s | %.0f MB | %.1f MB | %s", s.Name, s.used.Seconds()/(s.samples/1e6), s.memory/1e6, float64(size)/1e6,
-			s.inBlocks(float64(size)))
+			s.blockSize(float64(size)))
 	}
 	return nil
 }
 
-// growth doubles one quantity after the other and measures reckon alone, for four simulated minutes each, as fast as possible.
-func (o fleetOptions) growth(ctx context.Context, e *measure.Env) error {
+// runGrowth doubles one quantity after the other and measures reckon alone, for four simulated minutes each, as fast as possible.
+func (o fleetOptions) runGrowth(ctx context.Context, e *measure.Env) error {
 	const full = 50 * time.Minute // after so long a site is as full of jobs as it gets
 	o.only = "reckon"
 	row := e.Table("", "site", "jobs that run", "series", "samples/s in real time", "CPU in real time", "resident", "query p95")
@@ -219,18 +219,18 @@ func (o fleetOptions) growth(ctx context.Context, e *measure.Env) error {
 			200, 16000, full},
 	} {
 		o.nodes, o.jobs = c.nodes, c.jobs
-		b, err := o.set(ctx, e, filepath.Join(e.Dir, strconv.Itoa(i)), c.after+5*time.Minute, 0)
+		b, err := o.startBed(ctx, e, filepath.Join(e.Dir, strconv.Itoa(i)), c.after+5*time.Minute, 0)
 		if err != nil {
 			return err
 		}
-		_, err = b.simulate(ctx, c.after, 0, nowhere{})
+		_, err = b.simulate(ctx, c.after, 0, discardSink{})
 		if err == nil {
 			_, err = b.simulate(ctx, time.Minute, 0, nil)
 		}
 		var p simulation.Progress
 		if err == nil {
 			b.out.Drain(ctx, 2*time.Minute)
-			p, err = b.measure(ctx, 4*time.Minute, 0)
+			p, err = b.measureStretch(ctx, 4*time.Minute, 0)
 		}
 		b.stop()
 		if err != nil {
@@ -244,7 +244,7 @@ func (o fleetOptions) growth(ctx context.Context, e *measure.Env) error {
 	return nil
 }
 
-// nowhere is a sink that keeps nothing.
-type nowhere struct{}
+// discardSink is a sink that keeps nothing.
+type discardSink struct{}
 
-func (nowhere) Put(context.Context, string, *metric.Batch) error { return nil }
+func (discardSink) Put(context.Context, string, *metric.Batch) error { return nil }

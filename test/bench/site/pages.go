@@ -60,7 +60,7 @@ func Pages(ctx context.Context, e *measure.Env, args []string) error {
 		return err
 	}
 	for _, set := range [][]string{nil, {"--set", "retention-hourly=0"}} {
-		if err := ofNode(ctx, e, *dir, *rounds, set); err != nil {
+		if err := measureNodePage(ctx, e, *dir, *rounds, set); err != nil {
 			return err
 		}
 	}
@@ -92,8 +92,8 @@ func makeHours(ctx context.Context, e *measure.Env, dir string) (err error) {
 	return nil
 }
 
-// ofNode starts a server and sends the queries of the node page one at a time.
-func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []string) error {
+// measureNodePage starts a server and sends the queries of the node page one at a time.
+func measureNodePage(ctx context.Context, e *measure.Env, dir string, rounds int, set []string) error {
 	s := measure.Process{Name: "reckon", Path: filepath.Join(e.Bin, "reckon"), Ready: "/readyz", Args: func(addr string) []string {
 		return append([]string{"serve", "--data", dir, "--listen", addr}, set...)
 	}}
@@ -119,7 +119,7 @@ func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []s
 	}{{"a year", 31536000, 86400}, {"30 days", 2592000, 14400}} {
 		row := e.Table(fmt.Sprintf("%s of one node from %s", span.name, what), "question", "median", "CPU", "series")
 		var total, cpu float64
-		for _, q := range questionsOfNode(names.Data[0], span.seconds, span.step) {
+		for _, q := range nodePageQueries(names.Data[0], span.seconds, span.step) {
 			var took []time.Duration
 			n, before := 0, s.CPU()
 			for range rounds {
@@ -141,18 +141,18 @@ func ofNode(ctx context.Context, e *measure.Env, dir string, rounds int, set []s
 		}
 		row("together, on average | %.1f ms | %.1f ms | |", total, cpu)
 	}
-	return inBrowser(ctx, e, base, names.Data[0], what, rounds)
+	return measureBrowser(ctx, e, base, names.Data[0], what, rounds)
 }
 
-// question is a request of a page.
-type question struct{ name, path string }
+// pageQuery is a request of a page.
+type pageQuery struct{ name, path string }
 
-// questionsOfNode returns the queries of web/ui/src/pages/node.tsx for a span and its step, in seconds.
-func questionsOfNode(node string, span, step int) (list []question) {
+// nodePageQueries returns the queries of web/ui/src/pages/node.tsx for a span and its step, in seconds.
+func nodePageQueries(node string, span, step int) (list []pageQuery) {
 	sel, end := fmt.Sprintf("node=%q", node), time.Now().Unix()/int64(step)*int64(step)
 	whole := url.Values{"query": {fmt.Sprintf("topk(9, sum by (workload) (rate(reckon_workload_cpu_seconds_total{%s}[%ds])))", sel,
 		span)}, "time": {strconv.FormatInt(end, 10)}}
-	list = append(list, question{"who used most", "/api/v1/query?" + whole.Encode()})
+	list = append(list, pageQuery{"who used most", "/api/v1/query?" + whole.Encode()})
 	for _, q := range [][2]string{
 		{"cores of all workloads", "sum(rate(reckon_workload_cpu_seconds_total{NODE}STEP))"},
 		{"cores of the node", `sum(rate(node_cpu_seconds_total{NODE,mode!~"idle|iowait"}STEP))`},
@@ -165,7 +165,7 @@ func questionsOfNode(node string, span, step int) (list []question) {
 		text := strings.NewReplacer("NODE", sel, "STEP", fmt.Sprintf("[%ds]", step)).Replace(q[1])
 		v := url.Values{"query": {text}, "start": {strconv.FormatInt(end-int64(span), 10)}, "end": {strconv.FormatInt(end, 10)},
 			"step": {strconv.Itoa(step)}}
-		list = append(list, question{q[0], "/api/v1/query_range?" + v.Encode()})
+		list = append(list, pageQuery{q[0], "/api/v1/query_range?" + v.Encode()})
 	}
 	if step == 86400 { // the page asks the roll-ups then
 		stamp := func(t int64) string { return time.Unix(t, 0).UTC().Format(time.RFC3339) }
@@ -175,8 +175,8 @@ func questionsOfNode(node string, span, step int) (list []question) {
 	return list
 }
 
-// inBrowser opens the page in Chromium, if Node and the packages of the pages are installed.
-func inBrowser(ctx context.Context, e *measure.Env, base, node, what string, rounds int) error {
+// measureBrowser opens the page in Chromium, if Node and the packages of the pages are installed.
+func measureBrowser(ctx context.Context, e *measure.Env, base, node, what string, rounds int) error {
 	if _, err := os.Stat(filepath.Join("web", "ui", "node_modules", "playwright-core")); err != nil {
 		e.Printf("\nThe page was not opened: script/ui build fetches what drives a browser.\n")
 		return nil

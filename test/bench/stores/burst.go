@@ -14,7 +14,7 @@ import (
 	"reckon/web/client"
 )
 
-// changedRows has the rows that changed since the feed looked.
+// changedRows holds the rows that changed since the feed last read them.
 type changedRows struct{ rows []store.Workload }
 
 func (c *changedRows) Lasting(context.Context, time.Time, time.Time, time.Time, store.Least) ([]store.Workload, error) {
@@ -23,22 +23,22 @@ func (c *changedRows) Lasting(context.Context, time.Time, time.Time, time.Time, 
 
 func (c *changedRows) Nodes(context.Context, time.Time) ([]client.Node, error) { return nil, nil }
 
-// counting counts the writes to a store.
-type counting struct {
+// countingStore counts the writes to a store.
+type countingStore struct {
 	*embedded.Store
 	subgraphs int
 }
 
-func (c *counting) PutAll(ctx context.Context, list []graph.Change) (int, error) {
+func (c *countingStore) PutAll(ctx context.Context, list []graph.Change) (int, error) {
 	c.subgraphs += len(list)
 	return c.Store.PutAll(ctx, list)
 }
 
-// burst starts n workloads at once and changes each of them three times before the next reading of the feed. It also
+// measureBurst starts n workloads at once and changes each of them three times before the next reading of the feed. It also
 // measures concurrent changes by other clients.
-func (k *knowledge) burst(ctx context.Context, n int) error {
+func (k *benchGraph) measureBurst(ctx context.Context, n int) error {
 	rows := &changedRows{}
-	to := &counting{Store: k.s}
+	to := &countingStore{Store: k.s}
 	now := time.Now()
 	first := now.Add(-time.Hour)
 	f := feed.New(feed.Options{

@@ -61,16 +61,16 @@ func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 	runtime.GOMAXPROCS(*cores)
 	l.row = e.Table("", "what", "measured, CPU time")
 	if _, err := os.Stat(filepath.Join(l.dir, "series")); l.pages > 0 && err != nil {
-		if err := l.simulate(ctx); err != nil {
+		if err := l.simulateDay(ctx); err != nil {
 			return err
 		}
 	}
 	path := filepath.Join(l.dir, "catalogue.db")
-	made := newMade(l.jobs)
+	made := newJobMaker(l.jobs)
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return l.writeJobs(ctx, path, made) },
-		l.memory, l.rewriteRunning, l.year,
-		func(ctx context.Context) error { return l.lists(ctx, made) },
+		l.measureMemory, l.rewriteRunning, l.measureYear,
+		func(ctx context.Context) error { return l.measureLists(ctx, made) },
 	} {
 		facts, err := database.Open(path, nil) // as a server that starts
 		if err != nil {
@@ -84,11 +84,11 @@ func Catalogue(ctx context.Context, e *measure.Env, args []string) error {
 	if l.pages == 0 {
 		return nil
 	}
-	return l.pagesOf(ctx)
+	return l.measurePages(ctx)
 }
 
-// simulate writes a day of a site with its series. The other jobs exist only as rows.
-func (l *benchCatalogue) simulate(ctx context.Context) error {
+// simulateDay writes a day of a site with its series. The other jobs exist only as rows.
+func (l *benchCatalogue) simulateDay(ctx context.Context) error {
 	s, err := simulate.New(simulate.Config{
 		Nodes: 40, Jobs: min(siteJobs, l.jobs/5), GPUNodes: 5, Seed: 1, From: time.Now().Add(-26 * time.Hour).Truncate(time.Hour),
 		For: 24 * time.Hour,
@@ -106,8 +106,8 @@ func (l *benchCatalogue) simulate(ctx context.Context) error {
 	return nil
 }
 
-// memory measures the memory of a starting server until it can answer lists.
-func (l *benchCatalogue) memory(ctx context.Context) error {
+// measureMemory measures the memory of a starting server until it can answer lists.
+func (l *benchCatalogue) measureMemory(ctx context.Context) error {
 	var before, after runtime.MemStats
 	for range 3 { // collect closed stores and pooled memory
 		runtime.GC()
@@ -163,8 +163,8 @@ func (l *benchCatalogue) rewriteRunning(ctx context.Context) error {
 	return err
 }
 
-// year measures a year of usage by owner and month.
-func (l *benchCatalogue) year(ctx context.Context) error {
+// measureYear measures a year of usage by owner and month.
+func (l *benchCatalogue) measureYear(ctx context.Context) error {
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for d := range 365 {
 		at := begin.AddDate(0, 0, d)
@@ -210,8 +210,8 @@ type filter struct {
 	dims []string
 }
 
-// and joins two filters, if they are about different things.
-func (q filter) and(o filter) (filter, bool) {
+// combine joins two filters, if they are about different things.
+func (q filter) combine(o filter) (filter, bool) {
 	for _, d := range o.dims {
 		if slices.Contains(q.dims, d) {
 			return q, false
@@ -220,35 +220,35 @@ func (q filter) and(o filter) (filter, bool) {
 	return filter{q.name + ", " + o.name, slices.Concat(q.set, o.set), slices.Concat(q.dims, o.dims)}, true
 }
 
-type timed struct {
+type timedQuery struct {
 	name       string
 	cpu, clock time.Duration
 	total      int
 }
 
-// lists queries every filter alone, in pairs and in threes.
-func (l *benchCatalogue) lists(ctx context.Context, m *jobMaker) error {
+// measureLists queries every filter alone, in pairs and in threes.
+func (l *benchCatalogue) measureLists(ctx context.Context, m *jobMaker) error {
 	single := m.filters()
 	all := append([]filter{{name: "all"}}, single...)
 	for i, a := range single {
 		for j, b := range single[i+1:] {
-			two, ok := a.and(b)
+			two, ok := a.combine(b)
 			if !ok {
 				continue
 			}
 			all = append(all, two)
 			for _, d := range single[i+1+j+1:] {
-				if three, ok := two.and(d); ok {
+				if three, ok := two.combine(d); ok {
 					all = append(all, three)
 				}
 			}
 		}
 	}
-	var took []timed
+	var took []timedQuery
 	ask := func(name string, f store.Filter) error {
 		total := 0
 		cpu, clock, err := measure.CPUTime(func() (err error) { _, total, err = l.facts.Workloads(ctx, f); return err })
-		took = append(took, timed{name, cpu, clock, total})
+		took = append(took, timedQuery{name, cpu, clock, total})
 		return err
 	}
 	if _, _, err := l.facts.Workloads(ctx, store.Filter{Limit: 1}); err != nil { // the columns are read
@@ -277,8 +277,8 @@ func (l *benchCatalogue) lists(ctx context.Context, m *jobMaker) error {
 			return err
 		}
 	}
-	for what, of := range map[string]func(timed) time.Duration{"by CPU time": func(t timed) time.Duration { return t.cpu },
-		"by the clock, load " + measure.Load(): func(t timed) time.Duration { return t.clock }} {
+	for what, of := range map[string]func(timedQuery) time.Duration{"by CPU time": func(t timedQuery) time.Duration { return t.cpu },
+		"by the clock, load " + measure.Load(): func(t timedQuery) time.Duration { return t.clock }} {
 		var list []time.Duration
 		over := 0
 		for _, t := range took {
@@ -290,7 +290,7 @@ func (l *benchCatalogue) lists(ctx context.Context, m *jobMaker) error {
 			what, listBudget.Milliseconds(),
 			measure.Quantile(list, 0.5), measure.Quantile(list, 0.95), measure.Quantile(list, 0.99), measure.Quantile(list, 1), over)
 	}
-	slices.SortFunc(took, func(a, b timed) int { return int(b.cpu - a.cpu) })
+	slices.SortFunc(took, func(a, b timedQuery) int { return int(b.cpu - a.cpu) })
 	row := l.e.Table("", "the slowest", "rows", "CPU time")
 	for _, m := range took[:min(l.worst, len(took))] {
 		row("%s | %d | %.1f ms", m.name, m.total, measure.MS(m.cpu))

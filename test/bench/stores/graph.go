@@ -22,8 +22,8 @@ import (
 	"reckon/test/bench/measure"
 )
 
-// knowledge is the graph that is measured.
-type knowledge struct {
+// benchGraph is the graph that is measured.
+type benchGraph struct {
 	e    *measure.Env
 	s    *embedded.Store
 	file string
@@ -47,7 +47,7 @@ func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	if *rate < 1 || *nodes < 1 {
 		return errors.New("give -rate and -nodes 1 or more")
 	}
-	k := &knowledge{e: e, file: filepath.Join(e.Dir, "c.db"), row: e.Table("", "what", "measured")}
+	k := &benchGraph{e: e, file: filepath.Join(e.Dir, "c.db"), row: e.Table("", "what", "measured")}
 	c, err := database.Open(k.file, nil)
 	if err != nil {
 		return err
@@ -65,12 +65,12 @@ func Graph(ctx context.Context, e *measure.Env, args []string) error {
 		return err
 	}
 	if *length > 0 {
-		if err := k.change(ctx, *rate, *length); err != nil {
+		if err := k.measureChanges(ctx, *rate, *length); err != nil {
 			return err
 		}
 	}
 	if *bursts > 0 {
-		if err := k.burst(ctx, *bursts); err != nil {
+		if err := k.measureBurst(ctx, *bursts); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func Graph(ctx context.Context, e *measure.Env, args []string) error {
 	return k.s.Close()
 }
 
-func workload(i int) object.Workload {
+func makeWorkload(i int) object.Workload {
 	name := "w" + strconv.Itoa(i)
 	t := &object.Telemetry{Metrics: &object.Metrics{Source: object.Source{Type: "prometheus", URL: "http://prometheus:9090"}}}
 	for _, m := range []string{"cpu_seconds_total", "memory_bytes", "network_bytes_total", "energy_joules_total"} {
@@ -103,7 +103,7 @@ func workload(i int) object.Workload {
 }
 
 // putWorkload writes a workload of our own vocabulary, and returns its number of statements and whether it changed.
-func (k *knowledge) putWorkload(ctx context.Context, w object.Workload) (statements int, changed bool, err error) {
+func (k *benchGraph) putWorkload(ctx context.Context, w object.Workload) (statements int, changed bool, err error) {
 	quads := vocabulary.Workload(w)
 	_, changed, err = k.s.Put(ctx, workloadID(w), graph.Put{Quads: quads, Owner: "ns", IfVersion: graph.AnyVersion})
 	return len(quads), changed, err
@@ -116,13 +116,13 @@ func workloadID(w object.Workload) string {
 }
 
 // fillUntil writes workloads up to a number of statements, and measures that.
-func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err error) {
+func (k *benchGraph) fillUntil(ctx context.Context, statements int) (n int, err error) {
 	var puts, gets []time.Duration
 	var write, read time.Duration
 	count := 0
 	for ; n < statements; count++ {
 		cpu, clock, err := measure.CPUTime(func() error {
-			some, _, err := k.putWorkload(ctx, workload(count))
+			some, _, err := k.putWorkload(ctx, makeWorkload(count))
 			n += some
 			return err
 		})
@@ -132,7 +132,7 @@ func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err e
 		write, puts = write+cpu, append(puts, clock)
 	}
 	for i := range min(count, 2000) {
-		cpu, clock, err := measure.CPUTime(func() error { _, _, err := k.s.Get(ctx, workloadID(workload(i))); return err })
+		cpu, clock, err := measure.CPUTime(func() error { _, _, err := k.s.Get(ctx, workloadID(makeWorkload(i))); return err })
 		if err != nil {
 			return n, err
 		}
@@ -140,7 +140,7 @@ func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err e
 	}
 	again := 0
 	for i := range min(count, 1000) {
-		_, changed, err := k.putWorkload(ctx, workload(i))
+		_, changed, err := k.putWorkload(ctx, makeWorkload(i))
 		if err != nil {
 			return n, err
 		}
@@ -154,12 +154,12 @@ func (k *knowledge) fillUntil(ctx context.Context, statements int) (n int, err e
 	return n, nil
 }
 
-// change changes the requests of workloads on a fixed schedule with rate changes per second, and reads another workload after each
+// measureChanges changes the requests of workloads on a fixed schedule with rate changes per second, and reads another workload after each
 // change. The latency of a change counts from its scheduled time, so that it includes the wait for a slow change before it.
-func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) error {
+func (k *benchGraph) measureChanges(ctx context.Context, rate int, length time.Duration) error {
 	const workloads = 10_000
 	for i := range workloads { // all are there
-		if _, _, err := k.putWorkload(ctx, workload(i)); err != nil {
+		if _, _, err := k.putWorkload(ctx, makeWorkload(i)); err != nil {
 			return err
 		}
 	}
@@ -168,14 +168,14 @@ func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) 
 	for n := 0; time.Since(begin) < length; n++ {
 		due := begin.Add(time.Duration(n) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(due))
-		w := workload(n * 7919 % workloads)
+		w := makeWorkload(n * 7919 % workloads)
 		w.State, w.Containers[0].Requests[object.CPU] = "changed "+strconv.Itoa(n), float64(n%64)+0.5
 		if _, _, err := k.putWorkload(ctx, w); err != nil {
 			return err
 		}
 		puts = append(puts, time.Since(due))
 		at := time.Now()
-		if _, _, err := k.s.Get(ctx, workloadID(workload(n*104729%workloads))); err != nil {
+		if _, _, err := k.s.Get(ctx, workloadID(makeWorkload(n*104729%workloads))); err != nil {
 			return err
 		}
 		gets = append(gets, time.Since(at))
@@ -188,15 +188,15 @@ func (k *knowledge) change(ctx context.Context, rate int, length time.Duration) 
 }
 
 // workloadsQuery runs the trade-off service's query of all workloads on one graph of a whole cluster.
-func (k *knowledge) workloadsQuery(ctx context.Context, nodes, pods int, export string) error {
-	quads := cluster(nodes, pods)
+func (k *benchGraph) workloadsQuery(ctx context.Context, nodes, pods int, export string) error {
+	quads := makeCluster(nodes, pods)
 	if export != "" {
 		var b strings.Builder
 		for _, q := range quads {
 			q.G = graph.Node("timestamp:1000")
 			b.WriteString(q.String() + "\n")
 		}
-		if err := errors.Join(os.WriteFile(export, []byte(b.String()), 0o600), os.WriteFile(export+".rq", []byte(query),
+		if err := errors.Join(os.WriteFile(export, []byte(b.String()), 0o600), os.WriteFile(export+".rq", []byte(tradeOffQuery),
 			0o600)); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (k *knowledge) workloadsQuery(ctx context.Context, nodes, pods int, export 
 	var sum time.Duration
 	for i := range 6 {
 		cpu, clock, err := measure.CPUTime(func() error {
-			r, err := k.s.Query(ctx, query, sparql.Limits{}, nil)
+			r, err := k.s.Query(ctx, tradeOffQuery, sparql.Limits{}, nil)
 			if err == nil {
 				rows = len(r.Rows)
 			}
@@ -226,7 +226,7 @@ func (k *knowledge) workloadsQuery(ctx context.Context, nodes, pods int, export 
 	return nil
 }
 
-func cluster(nodes, pods int) []graph.Quad {
+func makeCluster(nodes, pods int) []graph.Quad {
 	d := glaciation.New("").Document()
 	for i := range nodes {
 		d.Node(object.Node{Name: "n" + strconv.Itoa(i), Status: "Ready", Allocatable: object.Amounts{object.CPU: 8,
@@ -249,8 +249,8 @@ func cluster(nodes, pods int) []graph.Quad {
 	return d.Quads()
 }
 
-// query is in the manner of the trade-off service (workloads-sparql-query), rewritten.
-const query = `PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
+// tradeOffQuery is a rewritten form of the workload query of the trade-off service (workloads-sparql-query).
+const tradeOffQuery = `PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
 SELECT ?pod ?node ?m ?name ?t ?unit ?value ?start ?end WHERE {
   { SELECT ?g ?slice WHERE {

@@ -18,19 +18,19 @@ type jobMaker struct {
 	n      int
 	rng    *rand.Rand
 	start  time.Time
-	owners []owner
+	owners []jobOwner
 }
 
-// owner works for few accounts with few programs.
-type owner struct {
+// jobOwner works for few accounts with few programs.
+type jobOwner struct {
 	name, kind                     string
 	accounts, partitions, commands []string
 }
 
-func newMade(n int) *jobMaker {
+func newJobMaker(n int) *jobMaker {
 	m := &jobMaker{n: n, rng: rand.New(rand.NewPCG(1, 1)), start: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for i := range 400 {
-		o := owner{name: fmt.Sprintf("user%03d", i), kind: "slurm"}
+		o := jobOwner{name: fmt.Sprintf("user%03d", i), kind: "slurm"}
 		if m.rng.IntN(5) == 0 {
 			o.kind = []string{"group", "session", "container"}[m.rng.IntN(3)]
 		}
@@ -46,7 +46,7 @@ func newMade(n int) *jobMaker {
 	return m
 }
 
-func (m *jobMaker) job(i int) store.Workload {
+func (m *jobMaker) makeJob(i int) store.Workload {
 	r := m.rng
 	m.start = m.start.Add(time.Duration(r.IntN(60_000)) * time.Millisecond)
 	length := time.Duration(r.ExpFloat64()*1800) * time.Second
@@ -127,14 +127,14 @@ func (l *benchCatalogue) writeJobs(ctx context.Context, path string, m *jobMaker
 	}
 	if have >= m.n {
 		for i := range m.n { // advance the time as if the rows were written
-			m.job(i)
+			m.makeJob(i)
 		}
 		return nil
 	}
 	write := func(from, to int) error {
 		rows := make([]store.Workload, 0, 5000)
 		for i := from; i < to; i++ {
-			if rows = append(rows, m.job(i)); len(rows) == cap(rows) || i == to-1 {
+			if rows = append(rows, m.makeJob(i)); len(rows) == cap(rows) || i == to-1 {
 				if err := l.facts.Upsert(ctx, rows); err != nil {
 					return err
 				}

@@ -23,8 +23,8 @@ type benchQuery struct {
 	ask  func(ctx context.Context, c *client.Client, w *client.Workload) error
 }
 
-// questionsOfJob returns the requests of the page of a job and of `reckon job`. Several jobs may have a name: the answer lists them then.
-func questionsOfJob() (list []benchQuery) {
+// jobPageQueries returns the requests of the page of a job and of `reckon job`. Several jobs may have a name: the answer lists them then.
+func jobPageQueries() (list []benchQuery) {
 	for _, by := range []string{"total", "node", "command"} {
 		list = append(list, benchQuery{"a job, by " + by, func(ctx context.Context, c *client.Client, w *client.Workload) error {
 			d, err := c.Workload(ctx, w.ID, client.Range{Start: w.Start, Site: w.Site, By: by})
@@ -68,8 +68,8 @@ func questionsOfJob() (list []benchQuery) {
 	)
 }
 
-// pagesOf requests the pages of jobs with series from a server over the whole catalogue.
-func (l *benchCatalogue) pagesOf(ctx context.Context) error {
+// measurePages requests the pages of jobs with series from a server over the whole catalogue.
+func (l *benchCatalogue) measurePages(ctx context.Context) error {
 	s, err := server.Open(ctx, server.Config{Listen: "127.0.0.1:0", Data: l.dir, Retention: 10 * 365 * 24 * time.Hour,
 		OutOfOrder: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -97,7 +97,7 @@ func (l *benchCatalogue) pagesOf(ctx context.Context) error {
 	row := l.e.Table(fmt.Sprintf("%d pages of jobs with series, over HTTP, %d jobs in the catalogue, load %s", l.pages, l.jobs,
 		measure.Load()),
 		"question", "CPU time: median", "95th percentile", "slowest", "by the clock: median", "95th percentile", "slowest")
-	for _, q := range questionsOfJob() {
+	for _, q := range jobPageQueries() {
 		var cpus, clocks []time.Duration
 		for i := range l.pages {
 			w := &jobs[i*len(jobs)/l.pages]

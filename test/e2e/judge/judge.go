@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -43,8 +44,8 @@ type answer struct {
 	}
 }
 
-// fixed are the numbers that sentences have without a value: the share of the time that a percentile is for.
-var fixed = []string{"95"}
+// fixedNumbers are the numbers that sentences have without a value: the share of the time that a percentile is for.
+var fixedNumbers = []string{"95"}
 
 var (
 	place  = regexp.MustCompile(`\{[^}]*\}`)
@@ -70,7 +71,7 @@ func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 			say("%q is not made of its template and values: %q", text, is)
 		}
 		for _, n := range digits.FindAllString(place.ReplaceAllString(s.Template, ""), -1) {
-			if !slices.Contains(fixed, n) {
+			if !slices.Contains(fixedNumbers, n) {
 				say("%q: %s is in no value", text, n)
 			}
 		}
@@ -81,10 +82,10 @@ func Sentences(raw []byte, t Truth) (wrong []string, computed int) {
 			if v.Value == nil {
 				continue
 			}
-			if !shows(v.Text, *v.Value) {
+			if !showsValue(v.Text, *v.Value) {
 				say("%q shows %g %s as %q", text, *v.Value, v.Unit, v.Text)
 			}
-			if low, high, ok := t.expected(s.Key, v.Name); ok && v.Run == "" {
+			if low, high, ok := t.expectedRange(s.Key, v.Name); ok && v.Run == "" {
 				if computed++; *v.Value < low || *v.Value > high {
 					say("%q: %s is %g %s, others say %g to %g", text, v.Name, *v.Value, v.Unit, low, high)
 				}
@@ -122,8 +123,8 @@ func sentenceText(s *sentence) string {
 	})
 }
 
-// shows reports whether a text contains a value. The tolerance is half of the last digit, or the unit of a rounded time.
-func shows(text string, value float64) bool {
+// showsValue reports whether a text contains a value. The tolerance is half of the last digit, or the unit of a rounded time.
+func showsValue(text string, value float64) bool {
 	m := amount.FindStringSubmatch(text)
 	if m == nil || strings.HasPrefix(text, "less than") || strings.HasPrefix(text, "<") {
 		return !strings.ContainsAny(text, "123456789") || value < 1
@@ -131,9 +132,7 @@ func shows(text string, value float64) bool {
 	n, _ := strconv.ParseFloat(m[1], 64)
 	unit := map[string]float64{"TiB": 1 << 40, "GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "%": 0.01, "ms": 1e-3, "min": 60, "h": 3600,
 		"d": 86400}[m[2]]
-	if unit == 0 {
-		unit = 1
-	}
+	unit = cmp.Or(unit, 1)
 	step := 1.0
 	if _, decimals, ok := strings.Cut(m[1], "."); ok {
 		step = math.Pow(10, -float64(len(decimals)))
@@ -149,8 +148,8 @@ func shows(text string, value float64) bool {
 	return math.Abs(value-n*unit) <= 0.51*step*unit+1e-9
 }
 
-// expected returns the range of the true value for a sentence; ok is false if it is unknown.
-func (t *Truth) expected(key, name string) (low, high float64, ok bool) {
+// expectedRange returns the range of the true value for a sentence; ok is false if it is unknown.
+func (t *Truth) expectedRange(key, name string) (low, high float64, ok bool) {
 	about := func(v, within float64) (float64, float64, bool) { return v - within, v + within, v >= 0 }
 	kind, _, _ := strings.Cut(key, ".")
 	switch {

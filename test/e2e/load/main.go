@@ -41,7 +41,7 @@ func main() {
 	dir := flag.String("dir", "", "where they write")
 	remove := flag.Bool("delete", false, "they delete what they wrote")
 	flag.Parse()
-	spin(*burn)
+	spinFor(*burn)
 	var held []byte
 	if *alloc > 0 {
 		held = make([]byte, *alloc)
@@ -81,8 +81,8 @@ func main() {
 	time.Sleep(*hold)
 }
 
-// spin uses CPU time by the process's own clock, so that other load on the machine makes no difference.
-func spin(d time.Duration) {
+// spinFor uses CPU time by the process's own clock, so that other load on the machine makes no difference.
+func spinFor(d time.Duration) {
 	var t unix.Timespec
 	for {
 		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {

@@ -81,8 +81,8 @@ func loads() []load {
 // firstUser is the user id of the first load; no name belongs to it.
 const firstUser = 20001
 
-// truth is the kernel's figure of a load.
-type truth struct {
+// kernelFigures is the kernel's figure of a load.
+type kernelFigures struct {
 	cpu    time.Duration // of all of its processes, orphans included
 	group  time.Duration // counted by its control group, if it has one
 	memory uint64        // the highest resident size of a process; of shared memory the proportional size of all, bytes
@@ -95,7 +95,7 @@ type truth struct {
 // because the child times of process 1 belong to no workload, and it does not adopt orphans. It lives until ask has read the agent's
 // measurements. agent is the process id of the agent. Outside of control groups, the driver runs as the load's user, and starts the load
 // after the agent has read the driver. All use from then on, before and after each setsid(2), is therefore charged to that user.
-func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error) error {
+func (l *load) run(user uint32, dirs []string, agent int, ask func(*kernelFigures) error) error {
 	args := []string{"drive", strconv.Itoa(int(user))}
 	args = append(args, dirs...)
 	args = append(args, "--")
@@ -128,11 +128,11 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	}()
 	over := make(chan struct{})
 	var orphans sync.WaitGroup
-	orphans.Go(func() { reap(agent, c.Process.Pid, over) })
+	orphans.Go(func() { reapOrphans(agent, c.Process.Pid, over) })
 	defer orphans.Wait()
 	defer close(over)
 
-	t, err := begin(c.Process.Pid, says, input, measured)
+	t, err := startLoad(c.Process.Pid, says, input, measured)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", l.name, err)
 	}
@@ -169,14 +169,14 @@ func (l *load) run(user uint32, dirs []string, agent int, ask func(*truth) error
 	return ask(t)
 }
 
-// begin starts the load of a driver. If the driver is measured too, it first waits until the agent shows the driver.
-func begin(driver int, says io.Reader, input io.Writer, measured bool) (*truth, error) {
-	var t truth
+// startLoad starts the load of a driver. If the driver is measured too, it first waits until the agent shows the driver.
+func startLoad(driver int, says io.Reader, input io.Writer, measured bool) (*kernelFigures, error) {
+	var t kernelFigures
 	var ready string
 	if _, err := fmt.Fscan(says, &ready); err != nil {
 		return nil, err
 	}
-	for late := time.Now().Add(2 * time.Minute); t.before == nil || measured && groupOf(t.before, driver) == "none"; {
+	for late := time.Now().Add(2 * time.Minute); t.before == nil || measured && groupName(t.before, driver) == "none"; {
 		if time.Now().After(late) {
 			return nil, errors.New("the agent does not show the driver")
 		}
@@ -207,7 +207,7 @@ func runDriver(args []string) {
 	joined := []string{"join", args[0]}
 	c := exec.Command("/init")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	user := number(args[0])
+	user := parseNumber(args[0])
 	at := 1
 	for ; args[at] != "--"; at++ {
 		if _, err := os.Stat(args[at] + "/cgroup.controllers"); err == nil { // of version 2: it can be born there
@@ -247,20 +247,20 @@ func processTime(pid int) (time.Duration, error) {
 func groupCPU(dirs []string) time.Duration {
 	for _, d := range dirs {
 		if b, err := os.ReadFile(d + "/cpuacct.usage"); err == nil {
-			return time.Duration(number(strings.TrimSpace(string(b))))
+			return time.Duration(parseNumber(strings.TrimSpace(string(b))))
 		}
 		b, _ := os.ReadFile(d + "/cpu.stat")
 		for line := range strings.Lines(string(b)) {
 			if v, ok := strings.CutPrefix(line, "usage_usec "); ok {
-				return time.Duration(number(strings.TrimSpace(v))) * time.Microsecond
+				return time.Duration(parseNumber(strings.TrimSpace(v))) * time.Microsecond
 			}
 		}
 	}
 	return 0
 }
 
-// proportional returns the proportional set size of the processes of a session, bytes.
-func proportional(leader int) (sum uint64) {
+// sessionMemory returns the proportional set size of the processes of a session, bytes.
+func sessionMemory(leader int) (sum uint64) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -273,7 +273,7 @@ func proportional(leader int) (sum uint64) {
 		b, _ := os.ReadFile("/proc/" + e.Name() + "/smaps_rollup")
 		for line := range strings.Lines(string(b)) {
 			if v, ok := strings.CutPrefix(line, "Pss:"); ok {
-				sum += uint64(number(strings.Fields(v)[0])) << 10
+				sum += uint64(parseNumber(strings.Fields(v)[0])) << 10
 			}
 		}
 	}
@@ -287,9 +287,9 @@ func childrenCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reap reaps orphans as soon as they end, so that the agent reads none of them as a zombie. Orphans become children of
+// reapOrphans reaps orphans as soon as they end, so that the agent reads none of them as a zombie. Orphans become children of
 // this process, which is process 1. The agent and the driver of a load are reaped elsewhere.
-func reap(agent, driver int, over <-chan struct{}) {
+func reapOrphans(agent, driver int, over <-chan struct{}) {
 	for {
 		select {
 		case <-over:
@@ -300,7 +300,7 @@ func reap(agent, driver int, over <-chan struct{}) {
 	}
 }
 
-// reapEnded waits for those that have ended.
+// reapEnded waits for the processes that have ended.
 func reapEnded(agent, driver int) {
 	for {
 		var about unix.Siginfo
@@ -328,8 +328,8 @@ func userRuns(user uint32, but int) bool {
 	return false
 }
 
-// child is the programs of the loads.
-func child(what string, args []string) {
+// runProgram runs the program of a load.
+func runProgram(what string, args []string) {
 	switch what {
 	case "join":
 		joinGroups(args)
@@ -338,7 +338,7 @@ func child(what string, args []string) {
 	case "drive":
 		runDriver(args)
 	case "shell": // LOAD: waits for it, as a shell does, and lives on
-		start(args...).wait()
+		startProcess(args...).wait()
 		time.Sleep(2500 * time.Millisecond)
 	case "memory", "forks", "hog":
 		holdMemory(what, args)
@@ -347,25 +347,25 @@ func child(what string, args []string) {
 	case "files":
 		fail(runOnce(args[0]))
 	default:
-		work(what, args)
+		runWork(what, args)
 	}
 }
 
-// work is the loads that use processors.
-func work(what string, args []string) {
+// runWork runs the loads that use CPU time.
+func runWork(what string, args []string) {
 	switch what {
 	case "busy":
-		spin(duration(args[0]))
+		spin(parseDuration(args[0]))
 	case "short":
-		for range number(args[0]) {
-			start("busy", args[1]).wait()
+		for range parseNumber(args[0]) {
+			startProcess("busy", args[1]).wait()
 		}
 	case "tree": // DEPTH WIDTH: each waits for its children
 		spin(2 * time.Millisecond)
-		if depth := number(args[0]); depth > 0 {
+		if depth := parseNumber(args[0]); depth > 0 {
 			var all []process
-			for range number(args[1]) {
-				all = append(all, start("tree", strconv.Itoa(depth-1), args[1]))
+			for range parseNumber(args[1]) {
+				all = append(all, startProcess("tree", strconv.Itoa(depth-1), args[1]))
 			}
 			for _, p := range all {
 				p.wait()
@@ -373,36 +373,36 @@ func work(what string, args []string) {
 		}
 	case "threads":
 		var all sync.WaitGroup
-		for range number(args[0]) {
+		for range parseNumber(args[0]) {
 			all.Go(func() {
 				runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
-				spinThread(duration(args[1]))
+				spinThread(parseDuration(args[1]))
 			})
 		}
 		all.Wait()
 	case "sessions":
-		for range number(args[0]) {
-			p := start("session", args[1])
+		for range parseNumber(args[0]) {
+			p := startProcess("session", args[1])
 			p.wait()
 		}
 	case "session":
 		_, _ = unix.Setsid()
-		spin(duration(args[0]))
+		spin(parseDuration(args[0]))
 	case "daemons":
-		for range number(args[0]) {
-			start("daemon", args[1]).wait()
+		for range parseNumber(args[0]) {
+			startProcess("daemon", args[1]).wait()
 		}
 	case "daemon": // the first fork ends at once; only the first process waits for the second
 		_, _ = unix.Setsid()
-		start("busy", args[0])
+		startProcess("busy", args[0])
 	default:
 		fail(fmt.Errorf("no load is called %s", what))
 	}
 }
 
-// holdMemory is the loads that use memory.
+// holdMemory runs the loads that use memory.
 func holdMemory(what string, args []string) {
-	block := make([]byte, number(args[0])<<20)
+	block := make([]byte, parseNumber(args[0])<<20)
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1
 	}
@@ -412,7 +412,7 @@ func holdMemory(what string, args []string) {
 	case "forks": // MEGABYTES NUMBER: they hold its pages
 		runtime.LockOSThread()
 		var all []int
-		for range number(args[1]) {
+		for range parseNumber(args[1]) {
 			all = append(all, fork())
 		}
 		enough := make(chan os.Signal, 1)
@@ -428,17 +428,17 @@ func holdMemory(what string, args []string) {
 
 // starve uses processor time and starts a child that requests more memory than exists.
 func starve(args []string) {
-	spin(duration(args[0]))
-	state, err := start("hog", args[1]).Wait()
+	spin(parseDuration(args[0]))
+	state, err := startProcess("hog", args[1]).Wait()
 	fail(err)
 	if s, ok := state.Sys().(syscall.WaitStatus); !ok || s.Signal() != unix.SIGKILL {
 		fail(fmt.Errorf("the process that wants too much memory was not killed: %v", state))
 	}
 }
 
-// joinGroups USER GROUP... -- LOAD joins the control groups and becomes the load, of the user.
+// joinGroups is the command "USER GROUP... -- LOAD". It joins the control groups, and becomes the load with the user's rights.
 func joinGroups(args []string) {
-	user := number(args[0])
+	user := parseNumber(args[0])
 	for args = args[1:]; args[0] != "--"; args = args[1:] {
 		if err := os.WriteFile(args[0], []byte("0"), 0); err != nil {
 			fail(err)
@@ -466,7 +466,7 @@ func fork() int {
 
 type process struct{ *os.Process }
 
-func start(args ...string) process {
+func startProcess(args ...string) process {
 	p, err := os.StartProcess("/init", append([]string{"load"}, args...), &os.ProcAttr{Files: []*os.File{nil, nil, os.Stderr}})
 	if err != nil {
 		fail(err)
@@ -496,7 +496,7 @@ func spinOn(clock int32, d time.Duration) {
 	}
 }
 
-func number(s string) int {
+func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		fail(err)
@@ -504,7 +504,7 @@ func number(s string) int {
 	return n
 }
 
-func duration(s string) time.Duration {
+func parseDuration(s string) time.Duration {
 	d, err := time.ParseDuration(s)
 	if err != nil {
 		fail(err)

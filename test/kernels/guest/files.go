@@ -54,12 +54,12 @@ func runOnce(dir string) error {
 	return unix.Close(fd)
 }
 
-// remote is the kernel's own NFS server, started when it is first needed.
-var remote = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start("/tmp/nfs-server") })
+// nfsServer is the kernel's own NFS server, started when it is first needed.
+var nfsServer = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start("/tmp/nfs-server") })
 
 // mountRemote mounts a network file system with the file for the load. The agent should notice it.
 func mountRemote() (unmount func(), err error) {
-	server, err := remote()
+	server, err := nfsServer()
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func awaitCounted() error {
 		if _, err := os.Stat(remoteDir + "/f"); err != nil {
 			return err
 		}
-		if all, err := scrapeAgent(); err == nil && all.sum("reckon_workload_mount_operations_total", "source", nfstest.Source) > 0 {
+		if all, err := scrapeAgent(); err == nil && all.sumMatch("reckon_workload_mount_operations_total", "source", nfstest.Source) > 0 {
 			return nil
 		}
 	}
@@ -99,7 +99,7 @@ func awaitCounted() error {
 }
 
 // countsRemote reports whether calls on file systems are counted in a mode: not on arm64 before Linux 6.4.
-func (m *mode) countsRemote() bool {
+func (m *agentMode) countsRemote() bool {
 	return strings.HasSuffix(m.name, "ebpf") && (runtime.GOARCH != "arm64" || isKernelSince(6, 4))
 }
 

@@ -18,7 +18,7 @@ import (
 
 func main() {
 	if len(os.Args) > 1 {
-		child(os.Args[1], os.Args[2:])
+		runProgram(os.Args[1], os.Args[2:])
 		return
 	}
 	if os.Getpid() != 1 {
@@ -42,7 +42,7 @@ func mountSystem() error {
 	for _, m := range []struct{ kind, at string }{
 		{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
 	} {
-		if err := mount(m.kind, m.at, ""); err != nil {
+		if err := mountAt(m.kind, m.at, ""); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func mountSystem() error {
 	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	printLine("kernel %s", release())
+	printLine("kernel %s", kernelRelease())
 	layout, tests := "v2", ""
 	var some patterns
 	line, _ := os.ReadFile("/proc/cmdline")
@@ -78,10 +78,10 @@ func mountSystem() error {
 			runTests(name)
 		}
 	}
-	return measure(layout, some)
+	return measureAll(layout, some)
 }
 
-func release() string {
+func kernelRelease() string {
 	var u unix.Utsname
 	_ = unix.Uname(&u)
 	return unix.ByteSliceToString(u.Release[:])
@@ -90,11 +90,11 @@ func release() string {
 // isKernelSince reports whether the kernel is of a given release or later.
 func isKernelSince(major, minor int) bool {
 	var a, b int
-	_, _ = fmt.Sscanf(release(), "%d.%d", &a, &b)
+	_, _ = fmt.Sscanf(kernelRelease(), "%d.%d", &a, &b)
 	return a > major || a == major && b >= minor
 }
 
-func mount(kind, at, data string) error {
+func mountAt(kind, at, data string) error {
 	if err := os.MkdirAll(at, 0o755); err != nil {
 		return err
 	}
@@ -104,40 +104,40 @@ func mount(kind, at, data string) error {
 	return nil
 }
 
-const cgroups = "/sys/fs/cgroup"
+const cgroupRoot = "/sys/fs/cgroup"
 
 // mountGroups mounts the control groups in a layout: v1 with its hierarchies, v2, or hybrid as with systemd, which is an
 // empty v2 hierarchy beside those of v1.
 func mountGroups(layout string) error {
 	if layout == "v2" {
-		if err := mount("cgroup2", cgroups, ""); err != nil {
+		if err := mountAt("cgroup2", cgroupRoot, ""); err != nil {
 			return err
 		}
-		return os.WriteFile(cgroups+"/cgroup.subtree_control", []byte("+cpu +memory +io +pids"), 0)
+		return os.WriteFile(cgroupRoot+"/cgroup.subtree_control", []byte("+cpu +memory +io +pids"), 0)
 	}
-	if err := mount("tmpfs", cgroups, "mode=755"); err != nil {
+	if err := mountAt("tmpfs", cgroupRoot, "mode=755"); err != nil {
 		return err
 	}
 	for _, c := range []string{"cpu,cpuacct", "memory", "pids", "freezer"} {
-		if err := mount("cgroup", filepath.Join(cgroups, c), c); err != nil {
+		if err := mountAt("cgroup", filepath.Join(cgroupRoot, c), c); err != nil {
 			printLine("note %s has no %s of version 1: %v", layout, c, err) // 6.12 has no memory there
-			_ = os.Remove(filepath.Join(cgroups, c))
+			_ = os.Remove(filepath.Join(cgroupRoot, c))
 		}
 	}
-	if err := mount("cgroup", cgroups+"/systemd", "none,name=systemd"); err != nil { // as systemd has it, which units are found by
+	if err := mountAt("cgroup", cgroupRoot+"/systemd", "none,name=systemd"); err != nil { // as systemd has it, which units are found by
 		return err
 	}
 	if layout == "hybrid" {
-		return mount("cgroup2", cgroups+"/unified", "")
+		return mountAt("cgroup2", cgroupRoot+"/unified", "")
 	}
 	return nil
 }
 
 // makeGroup creates a control group in every hierarchy and returns their directories.
 func makeGroup(layout, path string) (dirs []string, err error) {
-	roots := []string{cgroups}
+	roots := []string{cgroupRoot}
 	if layout != "v2" {
-		if roots, err = filepath.Glob(cgroups + "/*"); err != nil {
+		if roots, err = filepath.Glob(cgroupRoot + "/*"); err != nil {
 			return nil, err
 		}
 	}

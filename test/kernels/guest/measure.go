@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mode is a way to run the agent.
-type mode struct {
+// agentMode is a way to run the agent.
+type agentMode struct {
 	name      string
 	user      uint32
 	caps      []uintptr
@@ -30,9 +30,9 @@ type mode struct {
 
 const nobody = 65534
 
-func measureModes(layout string) []mode {
+func measureModes(layout string) []agentMode {
 	least := []uintptr{unix.CAP_BPF, unix.CAP_PERFMON, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH}
-	all := []mode{
+	all := []agentMode{
 		{name: "ebpf", sources: "processes by ebpf, their ends by ebpf"},
 		{name: "taskstats", user: nobody, caps: []uintptr{unix.CAP_NET_ADMIN},
 			args:    []string{"--source", "procfs", "--set", "exits=taskstats"},
@@ -41,8 +41,8 @@ func measureModes(layout string) []mode {
 	}
 	if layout == "v2" { // engines make such a namespace on version 2 only
 		all = append(all,
-			mode{name: "container-ebpf", user: nobody, caps: least, container: true, sources: "processes by ebpf, their ends by ebpf"},
-			mode{name: "container-unprivileged", user: nobody, container: true, sources: "processes by procfs"})
+			agentMode{name: "container-ebpf", user: nobody, caps: least, container: true, sources: "processes by ebpf, their ends by ebpf"},
+			agentMode{name: "container-unprivileged", user: nobody, container: true, sources: "processes by procfs"})
 	}
 	return all
 }
@@ -50,8 +50,8 @@ func measureModes(layout string) []mode {
 // patterns match the names of the modes and loads to run.
 type patterns struct{ modes, loads string }
 
-// measure runs loads under modes.
-func measure(layout string, some patterns) error {
+// measureAll runs loads under modes.
+func measureAll(layout string, some patterns) error {
 	user := uint32(firstUser)
 	wanted, err := regexp.Compile(some.modes)
 	if err != nil {
@@ -65,15 +65,15 @@ func measure(layout string, some patterns) error {
 		if !wanted.MatchString(m.name) {
 			continue
 		}
-		if err := m.measure(layout, load, &user); err != nil {
+		if err := m.measureLoads(layout, load, &user); err != nil {
 			printLine("failed %s %s %v", layout, m.name, err)
 		}
 	}
 	return nil
 }
 
-func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error {
-	stop, reading, err := m.start(layout)
+func (m *agentMode) measureLoads(layout string, wanted *regexp.Regexp, user *uint32) error {
+	stop, reading, err := m.startAgent(layout)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (m *mode) measure(layout string, wanted *regexp.Regexp, user *uint32) error
 }
 
 // measureLoad measures one load.
-func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (err error) {
+func (m *agentMode) measureLoad(l *load, layout string, user uint32, watch *watch) (err error) {
 	if l.own {
 		user = nobody
 	}
@@ -130,8 +130,8 @@ func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (e
 		}
 		defer unmount()
 	}
-	watch.begin()
-	return l.run(user, dirs, m.pid, func(t *truth) error {
+	watch.reset()
+	return l.run(user, dirs, m.pid, func(t *kernelFigures) error {
 		after, err := scrapeAgent()
 		if l.of == sharedMemory && err == nil {
 			after, err = watch.awaitMemory(t, l.own || strings.HasSuffix(m.name, "ebpf"))
@@ -141,9 +141,9 @@ func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (e
 		}
 		workload := l.workload
 		if workload == "" && l.of != cpuTime {
-			workload = groupOf(after, t.leader)
+			workload = groupName(after, t.leader)
 		}
-		all := l.compare(t, user, after)
+		all := l.compareFigures(t, user, after)
 		if l.of == remoteFiles && slices.ContainsFunc(all, comparison.differs) {
 			nfsUsers(after)
 		}
@@ -152,12 +152,12 @@ func (m *mode) measureLoad(l *load, layout string, user uint32, watch *watch) (e
 			time.Sleep(10 * time.Second)
 			if later, err := scrapeAgent(); err == nil {
 				printLine("note %s lacks: want=%.6g got=%.6g, and %.6g after 10 s; the group has %v", l.name, all[0].want, all[0].got,
-					l.compare(t, user, later)[0].got, groupCPU(dirs))
+					l.compareFigures(t, user, later)[0].got, groupCPU(dirs))
 			}
 		}
 		for _, c := range all {
 			printLine("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got,
-				watch.mark(c.figure, workload, l.workload != ""))
+				watch.worstMark(c.figure, workload, l.workload != ""))
 		}
 		return nil
 	})
@@ -186,10 +186,10 @@ func processors() (busy, tasks, all float64) {
 	seconds, _ := strconv.ParseFloat(strings.Fields(string(uptime))[0], 64)
 	f := strings.Fields(strings.SplitN(string(stat), "\n", 2)[0])
 	all = seconds * float64(runtime.NumCPU())
-	busy = all - float64(number(f[4])+number(f[5])+number(f[8]))/100 // idle, iowait, steal
+	busy = all - float64(parseNumber(f[4])+parseNumber(f[5])+parseNumber(f[8]))/100 // idle, iowait, steal
 	for line := range strings.Lines(string(schedstat)) {
 		if f := strings.Fields(line); len(f) > 7 && strings.HasPrefix(f[0], "cpu") {
-			tasks += float64(number(f[7])) / 1e9
+			tasks += float64(parseNumber(f[7])) / 1e9
 		}
 	}
 	return busy, tasks, all
@@ -206,11 +206,11 @@ func (c comparison) differs() bool { return c.want != c.got }
 
 func (c comparison) lacks() bool { return c.got < 0.99*c.want }
 
-func (l *load) compare(t *truth, user uint32, after samples) []comparison {
+func (l *load) compareFigures(t *kernelFigures, user uint32, after samples) []comparison {
 	owner := strconv.Itoa(int(user))
 	const cpu = "reckon_workload_cpu_seconds_total"
 	grown := func(name string) float64 {
-		return after.sum(name, "workload", l.workload) - t.before.sum(name, "workload", l.workload)
+		return after.sumMatch(name, "workload", l.workload) - t.before.sumMatch(name, "workload", l.workload)
 	}
 	ofGroup := func() comparison {
 		got := grown(cpu)
@@ -225,7 +225,8 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 			{l.name, "memory_peak_bytes", float64(t.memory), after.maxMatch("reckon_workload_memory_peak_bytes", "owner", owner)}}
 	case l.of == sharedMemory:
 		return []comparison{
-			{l.name, "memory_bytes", float64(t.memory), after.sum("reckon_workload_memory_bytes", "workload", groupOf(after, t.leader))}}
+			{l.name, "memory_bytes", float64(t.memory), after.sumMatch("reckon_workload_memory_bytes", "workload", groupName(after,
+				t.leader))}}
 	case l.of == outOfMemory:
 		return []comparison{ofGroup(),
 			{l.name + "-peak", "memory_peak_bytes", float64(l.limit),
@@ -234,11 +235,12 @@ func (l *load) compare(t *truth, user uint32, after samples) []comparison {
 	case l.workload != "":
 		return []comparison{ofGroup()}
 	}
-	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sum(cpu, "owner", owner) - t.before.sum(cpu, "owner", owner)}}
+	return []comparison{{l.name, "cpu_seconds", t.cpu.Seconds(), after.sumMatch(cpu, "owner", owner) - t.before.sumMatch(cpu, "owner",
+		owner)}}
 }
 
-// groupOf returns the agent's name of the process group of a leader.
-func groupOf(all samples, leader int) string {
+// groupName returns the agent's name of the process group of a leader.
+func groupName(all samples, leader int) string {
 	for _, s := range all {
 		_, rest, _ := strings.Cut(s.labels, "workload=\"")
 		id, _, _ := strings.Cut(rest, "\"")
@@ -262,14 +264,14 @@ func checkReasons() error {
 	return err
 }
 
-// start starts the agent and waits for its first measurement. reading describes the sources in use.
-func (m *mode) start(layout string) (stop func(), reading string, err error) {
+// startAgent starts the agent and waits for its first measurement. reading describes the sources in use.
+func (m *agentMode) startAgent(layout string) (stop func(), reading string, err error) {
 	args := append([]string{"--listen", address, "--export", "2s", "--set", "linger=1h", "--set", "push-socket=none"}, m.args...)
 	program := "/bin/reckon-agent"
 	var namespaces uintptr
 	if m.container {
 		program, namespaces = "/init", unix.CLONE_NEWNS|unix.CLONE_NEWCGROUP
-		args = append([]string{"inside", strconv.Itoa(int(m.user)), numbers(m.caps), "/bin/reckon-agent", "--root", "/host"}, args...)
+		args = append([]string{"inside", strconv.Itoa(int(m.user)), joinNumbers(m.caps), "/bin/reckon-agent", "--root", "/host"}, args...)
 	}
 	c := exec.Command(program, args...)
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Unshareflags: namespaces & unix.CLONE_NEWNS}
@@ -387,7 +389,7 @@ func processState(pid int) string {
 	return out
 }
 
-func numbers(caps []uintptr) string {
+func joinNumbers(caps []uintptr) string {
 	var s []string
 	for _, c := range caps {
 		s = append(s, strconv.Itoa(int(c)))
@@ -399,11 +401,11 @@ func numbers(caps []uintptr) string {
 // with control groups that start at its own group and the machine's files at /host. It then executes the program.
 func runInNamespaces(args []string) error {
 	runtime.LockOSThread() // the signal at our end belongs to this thread
-	user := number(args[0])
+	user := parseNumber(args[0])
 	var caps []uintptr
 	for c := range strings.SplitSeq(args[1], ",") {
 		if c != "" {
-			caps = append(caps, uintptr(number(c)))
+			caps = append(caps, uintptr(parseNumber(c)))
 		}
 	}
 	if err := os.MkdirAll("/host", 0o755); err != nil {
@@ -413,10 +415,10 @@ func runInNamespaces(args []string) error {
 		return fmt.Errorf("mount the machine's files at /host: %w", err)
 	}
 	// The kernel refuses a file system on top of itself.
-	if err := unix.Unmount(cgroups, unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("unmount %s: %w", cgroups, err)
+	if err := unix.Unmount(cgroupRoot, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount %s: %w", cgroupRoot, err)
 	}
-	if err := mount("cgroup2", cgroups, ""); err != nil {
+	if err := mountAt("cgroup2", cgroupRoot, ""); err != nil {
 		return err
 	}
 	text, _ := os.ReadFile("/proc/self/cgroup")

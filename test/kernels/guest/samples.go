@@ -71,7 +71,7 @@ func (all samples) eachMatch(name, label, value string, f func(float64)) {
 	}
 }
 
-func (all samples) sum(name, label, value string) (sum float64) {
+func (all samples) sumMatch(name, label, value string) (sum float64) {
 	all.eachMatch(name, label, value, func(v float64) { sum += v })
 	return sum
 }

@@ -28,7 +28,7 @@ func newWatch() *watch {
 			case <-time.After(time.Second):
 			}
 			if all, err := scrapeAgent(); err == nil {
-				w.add(all)
+				w.addSamples(all)
 			}
 		}
 	}()
@@ -37,13 +37,13 @@ func newWatch() *watch {
 
 func (w *watch) stop() { close(w.over) }
 
-func (w *watch) begin() {
+func (w *watch) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.worst)
 }
 
-func (w *watch) add(all samples) {
+func (w *watch) addSamples(all samples) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = all
@@ -57,28 +57,28 @@ func (w *watch) add(all samples) {
 // awaitMemory waits until the memory of forked processes is stable and the agent has measured it, or has given a bound
 // if measurable is false. That may take long, because the agent limits its rate of such readings and an emulated
 // machine is slow. It stores the kernel's figure of that time in t.
-func (w *watch) awaitMemory(t *truth, measurable bool) (after samples, err error) {
+func (w *watch) awaitMemory(t *kernelFigures, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
-		before := proportional(t.leader)
+		before := sessionMemory(t.leader)
 		if err := awaitExports(3); err != nil {
 			return nil, err
 		}
-		t.memory = proportional(t.leader)
+		t.memory = sessionMemory(t.leader)
 		steady := t.memory > 0 && math.Abs(float64(before)/float64(t.memory)-1) < 0.002
 		if after, err = scrapeAgent(); err != nil {
 			return nil, err
 		}
-		w.add(after)
-		mark := w.mark("memory_bytes", groupOf(after, t.leader), false)
+		w.addSamples(after)
+		mark := w.worstMark("memory_bytes", groupName(after, t.leader), false)
 		if steady && (mark == "exact" || mark == "at-most" && !measurable) || time.Now().After(late) {
 			return after, nil
 		}
 	}
 }
 
-// mark returns the worst exactness mark of a workload's figure. It is the mark of the workload's kind during the load.
-// For memory it is the current mark. grouped means that the workload has a control group of its own.
-func (w *watch) mark(key, id string, grouped bool) string {
+// worstMark returns the worst exactness mark of a workload's figure: the mark of the workload's kind during the load, or for
+// memory the current mark. grouped means that the workload has a control group of its own.
+func (w *watch) worstMark(key, id string, grouped bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var worst figure.Exactness
