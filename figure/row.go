@@ -7,29 +7,29 @@ type Row struct {
 	CPUSeconds              *float64 `json:"cpu_seconds"`                         // CPU time, user and system, seconds.
 	CPUUserSeconds          *float64 `json:"cpu_user_seconds,omitempty"`          // CPU time in user mode, seconds.
 	CPUSystemSeconds        *float64 `json:"cpu_system_seconds,omitempty"`        // CPU time in the kernel, seconds.
-	CPUWaitSeconds          *float64 `json:"cpu_wait_seconds,omitempty"`          // Time threads were ready to run and waited for a processor, seconds.
-	CoresMean               *float64 `json:"cores_mean"`                          // Cores in use on average: CPU time by the time it ran, which is its wall time less what it was suspended.
-	CoresP50                *float64 `json:"cores_p50"`                           // Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more.
-	CoresP95                *float64 `json:"cores_p95"`                           // Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method).
-	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound.
-	CoresWantedP95          *float64 `json:"cores_wanted_p95,omitempty"`          // Cores in use or waited for by its threads, 95th percentile over one-second ticks; of several nodes at a time an upper bound; absent while its threads have not waited.
+	CPUWaitSeconds          *float64 `json:"cpu_wait_seconds,omitempty"`          // Time in which threads were ready to run and waited for a processor, seconds.
+	CoresMean               *float64 `json:"cores_mean"`                          // Mean of the cores in use: CPU time divided by the wall time, without the time suspended.
+	CoresP50                *float64 `json:"cores_p50"`                           // Cores in use, median over one-second ticks. On several nodes it is estimated during the run; afterwards it is the joint median over steps of 15 seconds or more.
+	CoresP95                *float64 `json:"cores_p95"`                           // Cores in use, 95th percentile over one-second ticks. On several nodes it is an upper bound during the run; afterwards it is the joint percentile over steps of 15 seconds or more (cores_p95_method).
+	CoresMax                *float64 `json:"cores_max,omitempty"`                 // Cores in use, maximum over one-second ticks. On several nodes it is an upper bound.
+	CoresWantedP95          *float64 `json:"cores_wanted_p95,omitempty"`          // Cores that its threads used or waited for, 95th percentile over one-second ticks. On several nodes it is an upper bound. Absent while no thread has waited.
 	MemoryBytes             *float64 `json:"memory_bytes,omitempty"`              // Resident memory at the latest sample, bytes.
 	MemoryPeakBytes         *float64 `json:"memory_peak_bytes"`                   // Highest resident memory, summed over nodes, bytes.
 	MemoryNeededBytes       *float64 `json:"memory_needed_bytes,omitempty"`       // Non-reclaimable memory (anonymous, shared, unreclaimable kernel) at the latest sample, bytes; the rest is page cache.
 	MemoryNeededPeakBytes   *float64 `json:"memory_needed_peak_bytes,omitempty"`  // Highest needed memory, summed over nodes, bytes.
-	MemoryNeededMostBytes   *float64 `json:"memory_needed_most_bytes,omitempty"`  // Highest needed memory that there can have been, summed over nodes, bytes: memory_needed_peak_bytes or more, as memory may come and go between two readings; absent where only the peak bounds it.
+	MemoryNeededMostBytes   *float64 `json:"memory_needed_most_bytes,omitempty"`  // Upper bound of the highest needed memory, summed over nodes, bytes. It is memory_needed_peak_bytes or more, because memory can come and go between two readings. Absent where only the peak bounds it.
 	MemoryByteSeconds       *float64 `json:"-"`                                   // Resident memory by the time it was held, byte seconds.
 	MemoryMeanBytes         *float64 `json:"memory_mean_bytes,omitempty"`         // Resident memory on average over the run, bytes.
 	ReadBytes               *float64 `json:"io_read_bytes,omitempty"`             // Bytes read from storage.
 	WriteBytes              *float64 `json:"io_write_bytes,omitempty"`            // Bytes written to storage.
-	IOWaitSeconds           *float64 `json:"io_wait_seconds,omitempty"`           // Time threads slept until storage had answered, added up over threads, seconds.
-	MountMetadataOperations *float64 `json:"mount_metadata_operations,omitempty"` // Requests to file systems across the network that neither read nor write: opens, lookups, stats, directories.
-	NetworkBytes            *float64 `json:"network_bytes,omitempty"`             // Payload received and sent at sockets, the loopback network left out, bytes.
-	NetworkReceiveBytes     *float64 `json:"network_receive_bytes,omitempty"`     // Payload received at sockets, the loopback network left out, bytes.
-	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, the loopback network left out, bytes.
+	IOWaitSeconds           *float64 `json:"io_wait_seconds,omitempty"`           // Time that threads slept for storage, summed over threads, seconds.
+	MountMetadataOperations *float64 `json:"mount_metadata_operations,omitempty"` // Requests to network file systems that neither read nor write: opens, lookups, stats, directories.
+	NetworkBytes            *float64 `json:"network_bytes,omitempty"`             // Payload received and sent at sockets, without the loopback network, bytes.
+	NetworkReceiveBytes     *float64 `json:"network_receive_bytes,omitempty"`     // Payload received at sockets, without the loopback network, bytes.
+	NetworkTransmitBytes    *float64 `json:"network_transmit_bytes,omitempty"`    // Payload sent at sockets, without the loopback network, bytes.
 	LoopbackBytes           *float64 `json:"loopback_bytes,omitempty"`            // Payload received and sent over the loopback network, bytes.
 	NetworkConnections      *float64 `json:"network_connections,omitempty"`       // TCP connections that it tried to open.
-	InterconnectBytes       *float64 `json:"interconnect_bytes,omitempty"`        // Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there.
+	InterconnectBytes       *float64 `json:"interconnect_bytes,omitempty"`        // Bytes through RDMA adapters (InfiniBand, Omni-Path, RoCE) while no other workload used them; a lower bound of its traffic.
 	Instructions            *float64 `json:"instructions,omitempty"`              // Instructions executed, by the counters of the processors (agent with the setting counters).
 	Cycles                  *float64 `json:"cycles,omitempty"`                    // Processor cycles; instructions per cycle show how well they were used.
 	BranchMisses            *float64 `json:"branch_misses,omitempty"`             // Branches that processors predicted wrongly.
@@ -40,8 +40,8 @@ type Row struct {
 	CacheBytes              *float64 `json:"cache_bytes,omitempty"`               // Last-level cache that it occupies at the latest sample, bytes, where a monitoring group of the kernel holds it.
 	GPUSeconds              *float64 `json:"gpu_seconds,omitempty"`               // Busy share of GPUs, integrated over time, seconds.
 	GPUMemoryPeak           *float64 `json:"gpu_memory_peak_bytes,omitempty"`     // Highest GPU memory, bytes.
-	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
-	GPUEnergyJoules         *float64 `json:"gpu_energy_joules,omitempty"`         // What of the energy it caused in GPUs, joules.
+	EnergyJoules            *float64 `json:"energy_joules,omitempty"`             // Energy that it used, joules. It includes idle energy of nodes where the site divides that among workloads.
+	GPUEnergyJoules         *float64 `json:"gpu_energy_joules,omitempty"`         // Energy that it used in GPUs, joules.
 	Processes               *float64 `json:"processes"`                           // Processes started, short-lived ones included.
 	Threads                 *float64 `json:"threads,omitempty"`                   // Threads alive at the latest sample.
 	RequestCores            *float64 `json:"request_cores,omitempty"`             // Requested cores.
@@ -55,20 +55,20 @@ type Row struct {
 	AllocatedMemoryBytes    *float64 `json:"allocated_memory_bytes,omitempty"`    // Memory that the scheduler allocated, bytes.
 	AllocatedGPUs           *float64 `json:"allocated_gpus,omitempty"`            // GPUs that the scheduler allocated.
 	AllocatedNodes          *float64 `json:"allocated_nodes,omitempty"`           // Nodes that the scheduler allocated.
-	SuspendedSeconds        *float64 `json:"suspended_seconds,omitempty"`         // Time for which the scheduler had suspended it, which is not counted as allocated, seconds.
-	StepCount               *float64 `json:"step_count,omitempty"`                // Steps that the scheduler accounts for, steps kept as a number only included.
+	SuspendedSeconds        *float64 `json:"suspended_seconds,omitempty"`         // Time in which the scheduler had suspended it, seconds. It does not count as allocated.
+	StepCount               *float64 `json:"step_count,omitempty"`                // Steps by the scheduler's accounting, including those without a row.
 	Restarts                *float64 `json:"restarts,omitempty"`                  // Restarts of the containers of a pod by the kubelet.
-	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Cores that a hard limit allows, such as a pod's, the most over its time; absent where there is none.
-	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Memory that a hard limit allows, the most over its time, bytes; absent where there is none.
+	LimitCores              *float64 `json:"limit_cores,omitempty"`               // Highest hard limit of cores during the run, such as a pod's limit. Absent where there is none.
+	LimitMemoryBytes        *float64 `json:"limit_memory_bytes,omitempty"`        // Highest hard limit of memory during the run, bytes. Absent where there is none.
 	ProcessesLeft           *float64 `json:"processes_left,omitempty"`            // Processes of its batch script that were still running when the script ended.
 	OOMKills                *float64 `json:"oom_kills,omitempty"`                 // Processes killed for lack of memory.
 	ThrottledSeconds        *float64 `json:"cpu_throttled_seconds,omitempty"`     // Time throttled by its CPU quota, seconds.
 	MajorFaults             *float64 `json:"major_faults,omitempty"`              // Pages read from disk because they were not in memory.
 	MinorFaults             *float64 `json:"minor_faults,omitempty"`              // Page faults that did not wait for storage, where it has a control group.
 	MemoryHugeBytes         *float64 `json:"memory_huge_bytes,omitempty"`         // Memory in transparent huge pages at the latest sample, bytes, where it has a control group.
-	MemoryNUMABytes         *float64 `json:"memory_numa_bytes,omitempty"`         // Memory on all NUMA nodes of its machines at the latest sample, bytes, where it has a control group and a machine several such nodes.
-	MemoryNUMAMostBytes     *float64 `json:"memory_numa_most_bytes,omitempty"`    // Of its memory on NUMA nodes, that on the node with most of it, of each part.
-	SwapBytes               *float64 `json:"swap_peak_bytes,omitempty"`           // Most memory swapped out, summed over nodes and parts, bytes.
+	MemoryNUMABytes         *float64 `json:"memory_numa_bytes,omitempty"`         // Memory on all NUMA nodes at the latest sample, bytes. It needs a control group, and a machine with several NUMA nodes.
+	MemoryNUMAMostBytes     *float64 `json:"memory_numa_most_bytes,omitempty"`    // Memory of each part on the NUMA node that has most of it, bytes.
+	SwapBytes               *float64 `json:"swap_peak_bytes,omitempty"`           // Highest swapped memory, summed over nodes and parts, bytes.
 
 	// Exactness of the figures that are not exact, by key.
 	Exactness Degrees `json:"exactness,omitempty"`
@@ -221,25 +221,25 @@ const RowLen = 65
 // days, and owners to a site. Nil was never measured.
 type Used struct {
 	CPUSeconds               *float64 `json:"cpu_seconds"`                 // CPU time, user and system, seconds.
-	CPUWaitSeconds           *float64 `json:"cpu_wait_seconds"`            // Time threads were ready to run and waited for a processor, seconds.
+	CPUWaitSeconds           *float64 `json:"cpu_wait_seconds"`            // Time in which threads were ready to run and waited for a processor, seconds.
 	MemoryByteSeconds        *float64 `json:"memory_byte_seconds"`         // Resident memory by the time it was held, byte seconds.
 	ReadBytes                *float64 `json:"io_read_bytes"`               // Bytes read from storage.
 	WriteBytes               *float64 `json:"io_write_bytes"`              // Bytes written to storage.
-	IOWaitSeconds            *float64 `json:"io_wait_seconds"`             // Time threads slept until storage had answered, added up over threads, seconds.
-	NetworkBytes             *float64 `json:"network_bytes"`               // Payload received and sent at sockets, the loopback network left out, bytes.
+	IOWaitSeconds            *float64 `json:"io_wait_seconds"`             // Time that threads slept for storage, summed over threads, seconds.
+	NetworkBytes             *float64 `json:"network_bytes"`               // Payload received and sent at sockets, without the loopback network, bytes.
 	MemoryTrafficBytes       *float64 `json:"memory_traffic_bytes"`        // Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses.
 	GPUSeconds               *float64 `json:"gpu_seconds"`                 // Busy share of GPUs, integrated over time, seconds.
-	EnergyJoules             *float64 `json:"energy_joules"`               // Energy it caused, joules; idle energy of nodes is in it where the site shares that out.
+	EnergyJoules             *float64 `json:"energy_joules"`               // Energy that it used, joules. It includes idle energy of nodes where the site divides that among workloads.
 	Processes                *float64 `json:"processes"`                   // Processes started, short-lived ones included.
-	HeldCoreSeconds          *float64 `json:"held_core_seconds"`           // Cores allocated times the time, less the time suspended, core seconds; where the allocation is unknown, cores requested.
-	HeldEstimatedCoreSeconds *float64 `json:"held_estimated_core_seconds"` // Of the core time held, the part derived from cores requested because the allocation is unknown, core seconds.
-	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Memory allocated times the time, less the time suspended, byte seconds.
-	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // GPUs allocated times the time, less the time suspended, GPU seconds.
+	HeldCoreSeconds          *float64 `json:"held_core_seconds"`           // Allocated cores times the time without suspension, core seconds. Where the allocation is unknown, the requested cores count.
+	HeldEstimatedCoreSeconds *float64 `json:"held_estimated_core_seconds"` // The part of the held core time that rests on requested cores, because the allocation is unknown, core seconds.
+	HeldMemoryByteSeconds    *float64 `json:"held_memory_byte_seconds"`    // Allocated memory times the time without suspension, byte seconds.
+	HeldGPUSeconds           *float64 `json:"held_gpu_seconds"`            // Allocated GPUs times the time without suspension, GPU seconds.
 	Started                  *float64 `json:"started"`                     // Started workloads.
 	StartedWithSubmit        *float64 `json:"waited"`                      // Started workloads with a known submit time.
 	WaitSeconds              *float64 `json:"wait_seconds"`                // Total time from submit to start of the started workloads, seconds.
-	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Each wait times the cores requested, summed, seconds.
-	CPUInterpolatedSeconds   *float64 `json:"cpu_interpolated_seconds"`    // Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds.
+	WaitCoreSeconds          *float64 `json:"wait_core_seconds"`           // Sum over workloads of the wait times the requested cores, core seconds.
+	CPUInterpolatedSeconds   *float64 `json:"cpu_interpolated_seconds"`    // The part of the CPU time counted across gaps of over 15 minutes and spread evenly over them, seconds.
 
 	// Exactness of the figures that are not exact, by key.
 	Exactness Degrees `json:"exactness,omitempty"`
@@ -303,8 +303,8 @@ const UsedLen = 20
 type Capacity struct {
 	UpSeconds                   *float64 `json:"up_seconds"`                     // Time that machines were up, seconds.
 	CoreSeconds                 *float64 `json:"core_seconds"`                   // Cores times the time they were present, seconds.
-	CoreUsedSeconds             *float64 `json:"core_used_seconds"`              // Core time used, by the kernel's count, the system's own work included, seconds.
-	CoreUsedInterpolatedSeconds *float64 `json:"core_used_interpolated_seconds"` // Of the core time used, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds.
+	CoreUsedSeconds             *float64 `json:"core_used_seconds"`              // Used core time by the kernel's count, including the system's own work, seconds.
+	CoreUsedInterpolatedSeconds *float64 `json:"core_used_interpolated_seconds"` // The part of the used core time that was counted across gaps of more than 15 minutes and spread evenly over them, seconds.
 	NodeMemoryByteSeconds       *float64 `json:"node_memory_byte_seconds"`       // Memory times the time it was present, byte seconds.
 	NodeMemoryUsedByteSeconds   *float64 `json:"node_memory_used_byte_seconds"`  // Memory in use times time, byte seconds.
 	NodeJoules                  *float64 `json:"node_energy_joules"`             // Energy of whole nodes, idle included, joules.

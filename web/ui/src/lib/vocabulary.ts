@@ -10,17 +10,17 @@ export interface Row {
   cpu_user_seconds?: Num;
   /** CPU time in the kernel, seconds. */
   cpu_system_seconds?: Num;
-  /** Time threads were ready to run and waited for a processor, seconds. */
+  /** Time in which threads were ready to run and waited for a processor, seconds. */
   cpu_wait_seconds?: Num;
-  /** Cores in use on average: CPU time by the time it ran, which is its wall time less what it was suspended. */
+  /** Mean of the cores in use: CPU time divided by the wall time, without the time suspended. */
   cores_mean: Num;
-  /** Cores in use, median over one-second ticks; of several nodes at a time estimated while it runs, and afterwards the joint median over steps of 15 seconds or more. */
+  /** Cores in use, median over one-second ticks. On several nodes it is estimated during the run; afterwards it is the joint median over steps of 15 seconds or more. */
   cores_p50: Num;
-  /** Cores in use, 95th percentile over one-second ticks; of several nodes at a time an upper bound while it runs, and afterwards the joint percentile over steps of 15 seconds or more (cores_p95_method). */
+  /** Cores in use, 95th percentile over one-second ticks. On several nodes it is an upper bound during the run; afterwards it is the joint percentile over steps of 15 seconds or more (cores_p95_method). */
   cores_p95: Num;
-  /** Cores in use, maximum over one-second ticks; of several nodes at a time an upper bound. */
+  /** Cores in use, maximum over one-second ticks. On several nodes it is an upper bound. */
   cores_max?: Num;
-  /** Cores in use or waited for by its threads, 95th percentile over one-second ticks; of several nodes at a time an upper bound; absent while its threads have not waited. */
+  /** Cores that its threads used or waited for, 95th percentile over one-second ticks. On several nodes it is an upper bound. Absent while no thread has waited. */
   cores_wanted_p95?: Num;
   /** Resident memory at the latest sample, bytes. */
   memory_bytes?: Num;
@@ -30,7 +30,7 @@ export interface Row {
   memory_needed_bytes?: Num;
   /** Highest needed memory, summed over nodes, bytes. */
   memory_needed_peak_bytes?: Num;
-  /** Highest needed memory that there can have been, summed over nodes, bytes: memory_needed_peak_bytes or more, as memory may come and go between two readings; absent where only the peak bounds it. */
+  /** Upper bound of the highest needed memory, summed over nodes, bytes. It is memory_needed_peak_bytes or more, because memory can come and go between two readings. Absent where only the peak bounds it. */
   memory_needed_most_bytes?: Num;
   /** Resident memory on average over the run, bytes. */
   memory_mean_bytes?: Num;
@@ -38,21 +38,21 @@ export interface Row {
   io_read_bytes?: Num;
   /** Bytes written to storage. */
   io_write_bytes?: Num;
-  /** Time threads slept until storage had answered, added up over threads, seconds. */
+  /** Time that threads slept for storage, summed over threads, seconds. */
   io_wait_seconds?: Num;
-  /** Requests to file systems across the network that neither read nor write: opens, lookups, stats, directories. */
+  /** Requests to network file systems that neither read nor write: opens, lookups, stats, directories. */
   mount_metadata_operations?: Num;
-  /** Payload received and sent at sockets, the loopback network left out, bytes. */
+  /** Payload received and sent at sockets, without the loopback network, bytes. */
   network_bytes?: Num;
-  /** Payload received at sockets, the loopback network left out, bytes. */
+  /** Payload received at sockets, without the loopback network, bytes. */
   network_receive_bytes?: Num;
-  /** Payload sent at sockets, the loopback network left out, bytes. */
+  /** Payload sent at sockets, without the loopback network, bytes. */
   network_transmit_bytes?: Num;
   /** Payload received and sent over the loopback network, bytes. */
   loopback_bytes?: Num;
   /** TCP connections that it tried to open. */
   network_connections?: Num;
-  /** Bytes received and sent by RDMA adapters (InfiniBand, Omni-Path, RoCE) while it alone used them: at least what it moved there. */
+  /** Bytes through RDMA adapters (InfiniBand, Omni-Path, RoCE) while no other workload used them; a lower bound of its traffic. */
   interconnect_bytes?: Num;
   /** Instructions executed, by the counters of the processors (agent with the setting counters). */
   instructions?: Num;
@@ -74,9 +74,9 @@ export interface Row {
   gpu_seconds?: Num;
   /** Highest GPU memory, bytes. */
   gpu_memory_peak_bytes?: Num;
-  /** Energy it caused, joules; idle energy of nodes is in it where the site shares that out. */
+  /** Energy that it used, joules. It includes idle energy of nodes where the site divides that among workloads. */
   energy_joules?: Num;
-  /** What of the energy it caused in GPUs, joules. */
+  /** Energy that it used in GPUs, joules. */
   gpu_energy_joules?: Num;
   /** Processes started, short-lived ones included. */
   processes: Num;
@@ -104,15 +104,15 @@ export interface Row {
   allocated_gpus?: Num;
   /** Nodes that the scheduler allocated. */
   allocated_nodes?: Num;
-  /** Time for which the scheduler had suspended it, which is not counted as allocated, seconds. */
+  /** Time in which the scheduler had suspended it, seconds. It does not count as allocated. */
   suspended_seconds?: Num;
-  /** Steps that the scheduler accounts for, steps kept as a number only included. */
+  /** Steps by the scheduler's accounting, including those without a row. */
   step_count?: Num;
   /** Restarts of the containers of a pod by the kubelet. */
   restarts?: Num;
-  /** Cores that a hard limit allows, such as a pod's, the most over its time; absent where there is none. */
+  /** Highest hard limit of cores during the run, such as a pod's limit. Absent where there is none. */
   limit_cores?: Num;
-  /** Memory that a hard limit allows, the most over its time, bytes; absent where there is none. */
+  /** Highest hard limit of memory during the run, bytes. Absent where there is none. */
   limit_memory_bytes?: Num;
   /** Processes of its batch script that were still running when the script ended. */
   processes_left?: Num;
@@ -126,11 +126,11 @@ export interface Row {
   minor_faults?: Num;
   /** Memory in transparent huge pages at the latest sample, bytes, where it has a control group. */
   memory_huge_bytes?: Num;
-  /** Memory on all NUMA nodes of its machines at the latest sample, bytes, where it has a control group and a machine several such nodes. */
+  /** Memory on all NUMA nodes at the latest sample, bytes. It needs a control group, and a machine with several NUMA nodes. */
   memory_numa_bytes?: Num;
-  /** Of its memory on NUMA nodes, that on the node with most of it, of each part. */
+  /** Memory of each part on the NUMA node that has most of it, bytes. */
   memory_numa_most_bytes?: Num;
-  /** Most memory swapped out, summed over nodes and parts, bytes. */
+  /** Highest swapped memory, summed over nodes and parts, bytes. */
   swap_peak_bytes?: Num;
   /** Of the figures that are not exact, by key. */
   exactness?: Record<string, string>;
@@ -139,7 +139,7 @@ export interface Row {
 export interface Used {
   /** CPU time, user and system, seconds. */
   cpu_seconds: Num;
-  /** Time threads were ready to run and waited for a processor, seconds. */
+  /** Time in which threads were ready to run and waited for a processor, seconds. */
   cpu_wait_seconds: Num;
   /** Resident memory by the time it was held, byte seconds. */
   memory_byte_seconds: Num;
@@ -147,25 +147,25 @@ export interface Used {
   io_read_bytes: Num;
   /** Bytes written to storage. */
   io_write_bytes: Num;
-  /** Time threads slept until storage had answered, added up over threads, seconds. */
+  /** Time that threads slept for storage, summed over threads, seconds. */
   io_wait_seconds: Num;
-  /** Payload received and sent at sockets, the loopback network left out, bytes. */
+  /** Payload received and sent at sockets, without the loopback network, bytes. */
   network_bytes: Num;
   /** Bytes moved between caches and memory: counted by a monitoring group of the kernel, or estimated from cache misses. */
   memory_traffic_bytes: Num;
   /** Busy share of GPUs, integrated over time, seconds. */
   gpu_seconds: Num;
-  /** Energy it caused, joules; idle energy of nodes is in it where the site shares that out. */
+  /** Energy that it used, joules. It includes idle energy of nodes where the site divides that among workloads. */
   energy_joules: Num;
   /** Processes started, short-lived ones included. */
   processes: Num;
-  /** Cores allocated times the time, less the time suspended, core seconds; where the allocation is unknown, cores requested. */
+  /** Allocated cores times the time without suspension, core seconds. Where the allocation is unknown, the requested cores count. */
   held_core_seconds: Num;
-  /** Of the core time held, the part derived from cores requested because the allocation is unknown, core seconds. */
+  /** The part of the held core time that rests on requested cores, because the allocation is unknown, core seconds. */
   held_estimated_core_seconds: Num;
-  /** Memory allocated times the time, less the time suspended, byte seconds. */
+  /** Allocated memory times the time without suspension, byte seconds. */
   held_memory_byte_seconds: Num;
-  /** GPUs allocated times the time, less the time suspended, GPU seconds. */
+  /** Allocated GPUs times the time without suspension, GPU seconds. */
   held_gpu_seconds: Num;
   /** Started workloads. */
   started: Num;
@@ -173,9 +173,9 @@ export interface Used {
   waited: Num;
   /** Total time from submit to start of the started workloads, seconds. */
   wait_seconds: Num;
-  /** Each wait times the cores requested, summed, seconds. */
+  /** Sum over workloads of the wait times the requested cores, core seconds. */
   wait_core_seconds: Num;
-  /** Of the CPU time, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds. */
+  /** The part of the CPU time counted across gaps of over 15 minutes and spread evenly over them, seconds. */
   cpu_interpolated_seconds: Num;
   /** Of the figures that are not exact, by key. */
   exactness?: Record<string, string>;
@@ -186,9 +186,9 @@ export interface Capacity {
   up_seconds: Num;
   /** Cores times the time they were present, seconds. */
   core_seconds: Num;
-  /** Core time used, by the kernel's count, the system's own work included, seconds. */
+  /** Used core time by the kernel's count, including the system's own work, seconds. */
   core_used_seconds: Num;
-  /** Of the core time used, the part counted across more than 15 minutes without samples and spread evenly over the hours between, seconds. */
+  /** The part of the used core time that was counted across gaps of more than 15 minutes and spread evenly over them, seconds. */
   core_used_interpolated_seconds: Num;
   /** Memory times the time it was present, byte seconds. */
   node_memory_byte_seconds: Num;
