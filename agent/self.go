@@ -137,10 +137,8 @@ func (s *selfStats) residentBytes() (bytesResident uint64, ok bool) {
 func Descs() []*metric.Desc {
 	return []*metric.Desc{
 		sensorUp, refusedReadings, agentInfo, agentCPU, agentMemory, agentTicks, agentTickSeconds,
-		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentStrangers, agentParts,
-		agentProcesses, modelInfo,
-		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped,
-		podCPU, podMem, podPeak, podIO, podProc,
+		agentLate, agentFailed, agentLost, agentMissed, agentExportErrors, agentStrangers, agentParts, agentProcesses, modelInfo,
+		ownInput, ownSeries, ownPushes, podNetwork, podPackets, podErrors, podDropped, podCPU, podMem, podPeak, podIO, podProc,
 		podVolumeUsed, podVolumeCapacity, containerStorage,
 	}
 }

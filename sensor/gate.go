@@ -53,12 +53,12 @@ func JoinRefused(err, refused error) error {
 }
 
 // CheckRange returns an [ImplausibleError] for a reading of a device that is no number, or not between low and most.
-func CheckRange(what, device string, v, low, most float64) error {
+func CheckRange(what, device string, v, low, highest float64) error {
 	switch {
-	case v >= low && v <= most:
+	case v >= low && v <= highest:
 		return nil
-	case v > most:
-		return implausibleError(what, device, "is %.6g, at most %.6g is possible", v, most)
+	case v > highest:
+		return implausibleError(what, device, "is %.6g, at most %.6g is possible", v, highest)
 	}
 	return implausibleError(what, device, "is %.6g, which is not possible", v)
 }
@@ -67,9 +67,9 @@ func implausibleError(what, device, why string, args ...any) error {
 	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
 }
 
-// views is the maximum number of times that a process maps the same shared pages. The resident size counts every
-// mapping, and garbage collectors map their heap three times.
-const views = 4
+// maxMappings is the maximum number of times that a process maps the same shared pages. The resident size counts
+// every mapping, and garbage collectors map their heap three times.
+const maxMappings = 4
 
 // RefuseMemory drops the memory figures of processes that exceed total, the memory of the machine in bytes. A total of
 // 0 is unknown, and nothing is dropped. The returned error lists the dropped readings.
@@ -80,7 +80,7 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	for _, list := range [...][]Process{p.Live, p.Exited} {
 		for i := range list {
 			q := &list[i]
-			if q.Anon <= total && max(q.File, q.Shmem, q.PeakBytes) <= views*total {
+			if q.Anon <= total && max(q.File, q.Shmem, q.PeakBytes) <= maxMappings*total {
 				continue
 			}
 			err := CheckRange("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(q.Anon), 0, float64(total))
@@ -88,7 +88,7 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 				err = CheckRange("memory", fmt.Sprintf("process %d (%s)", q.PID, q.Comm.String()), float64(max(q.File, q.Shmem,
 					q.PeakBytes)),
 					0,
-					views*float64(total))
+					maxMappings*float64(total))
 			}
 			refused = errors.Join(refused, err)
 			q.Anon, q.File, q.Shmem, q.Swap, q.Huge, q.PeakBytes, q.Blank = 0, 0, 0, 0, 0, 0, true
@@ -116,7 +116,7 @@ func MostWatts(stated ...float64) float64 {
 // Register validates the readings of a hardware counter. Its zero value is ready for use. It is not safe for concurrent
 // use and allocates only when it rejects a reading.
 //
-// It rejects a rise that exceeds the possible rate. After [patience] such readings, it accepts the current value as a
+// It rejects a rise that exceeds the possible rate. After [minRefusedRises] such readings, it accepts the current value as a
 // new start and drops the rise. A fall may be a reset or a false reading, so the next reading decides. If that
 // continues from before the fall, nothing is lost.
 type Register struct {
@@ -129,10 +129,10 @@ type Register struct {
 	rises            int // refused in a row
 }
 
-// patience is the minimum number of refused rises, and patienceTime their minimum duration, after which a register restarts.
 const (
-	patience     = 3
-	patienceTime = 2 * time.Second
+	// minRefusedRises and minRefusedTime are the minimum number and duration of refused rises after which a register restarts.
+	minRefusedRises = 3
+	minRefusedTime  = 2 * time.Second
 )
 
 // Add records a reading and returns the rise since the last one. most is the largest possible rise per second. If it
@@ -161,7 +161,7 @@ func (r *Register) Add(now time.Time, what, device string, raw, most float64) (r
 		if r.rises++; r.rises == 1 {
 			r.since = now
 		}
-		if r.rises < patience || now.Sub(r.since) < patienceTime {
+		if r.rises < minRefusedRises || now.Sub(r.since) < minRefusedTime {
 			return 0, implausibleError(what, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
 				bound(begin))
 		}

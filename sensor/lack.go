@@ -49,8 +49,8 @@ const (
 	Lacks int = iota
 )
 
-// lackings is the best that a figure with each lack can be. Lacks that are small or pass by are accepted.
-var lackings = [Lacks]figure.Exactness{
+// exactnessOfLack is the best that a figure with each lack can be. Lacks that are small or pass by are accepted.
+var exactnessOfLack = [Lacks]figure.Exactness{
 	LackEndedThreads: figure.AtLeast, LackEndedProcesses: figure.AtLeast, LackLastMoments: figure.AtLeast, LackChildTimes: figure.AtLeast,
 	LackOrphans: figure.AtLeast, LackLate: figure.Estimated, LackWhose: figure.Estimated, LackUnread: figure.AtLeast,
 	LackHistory: figure.AtLeast, LackEnd: figure.AtLeast, LackQuiet: figure.AtLeast, LackTogether: figure.AtLeast,
@@ -63,4 +63,4 @@ var lackings = [Lacks]figure.Exactness{
 }
 
 // Exactness returns the best that a figure with the lack can be.
-func (l Lack) Exactness() figure.Exactness { return lackings[l] }
+func (l Lack) Exactness() figure.Exactness { return exactnessOfLack[l] }

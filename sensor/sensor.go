@@ -55,12 +55,12 @@ type UnavailableError struct {
 }
 
 // Error joins reason, cause and fix into one line.
-func (e *UnavailableError) Error() string { return e.line(e.Err != nil) }
+func (e *UnavailableError) Error() string { return e.format(e.Err != nil) }
 
 // Label returns the error without its cause, unless the kernel refused something.
-func (e *UnavailableError) Label() string { return e.line(e.Refused) }
+func (e *UnavailableError) Label() string { return e.format(e.Refused) }
 
-func (e *UnavailableError) line(cause bool) string {
+func (e *UnavailableError) format(cause bool) string {
 	s := e.Reason
 	if cause {
 		s += ": " + strings.ReplaceAll(e.Err.Error(), "\n", "; ") // of errors.Join

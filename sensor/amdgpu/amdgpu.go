@@ -37,7 +37,7 @@ import (
 // Sensor reads the devices of one machine.
 type Sensor struct {
 	devices []*device
-	layouts []layout
+	layouts []tableLayout
 	now     func() time.Time
 	trouble error
 
@@ -63,7 +63,7 @@ func New(root string) (*Sensor, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("list graphics devices: %w", err)
 	}
-	s := &Sensor{layouts: layouts(), now: time.Now}
+	s := &Sensor{layouts: knownLayouts(), now: time.Now}
 	for _, e := range entries {
 		dir := filepath.Join(class, e.Name(), "device")
 		if !strings.HasPrefix(e.Name(), "card") || strings.Contains(e.Name(), "-") || sysfs.ReadWord(dir, "vendor") != "0x1002" {
@@ -82,13 +82,13 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// fresh is the time for which a reading is reused within its tick.
-const fresh = 200 * time.Millisecond
+// reuseFor is the time for which a reading is used again within its tick.
+const reuseFor = 200 * time.Millisecond
 
 // refresh performs one reading for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
-	if !*done || now.Sub(s.at) > fresh {
+	if !*done || now.Sub(s.at) > reuseFor {
 		s.trouble = nil
 		for _, d := range s.devices {
 			err := d.read(now, s.layouts)
@@ -124,10 +124,10 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 // ReadMeters implements sensor.MeterSource.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	s.refresh(&s.forMeters)
-	return s.meters(dst), s.trouble
+	return s.appendMeters(dst), s.trouble
 }
 
-func (s *Sensor) meters(dst []sensor.Meter) []sensor.Meter {
+func (s *Sensor) appendMeters(dst []sensor.Meter) []sensor.Meter {
 	for _, d := range s.devices {
 		if d.lost || !d.hasJoules && !d.hasWatts {
 			continue
@@ -147,7 +147,7 @@ func (s *Sensor) meters(dst []sensor.Meter) []sensor.Meter {
 // Read implements sensor.Sensor.
 func (s *Sensor) Read(b *metric.Batch) error {
 	s.refresh(&s.forRead)
-	s.buffer = s.meters(s.buffer[:0])
+	s.buffer = s.appendMeters(s.buffer[:0])
 	s.series.Append(b, s.buffer)
 	var refused error
 	for _, d := range s.devices {

@@ -263,22 +263,22 @@ func TestSleep(t *testing.T) {
 // ends at the size in the header, or before padding.
 func TestLayouts(t *testing.T) {
 	seen := map[[2]byte]bool{}
-	for _, l := range layouts() {
+	for _, l := range knownLayouts() {
 		seen[[2]byte{l.format, l.content}] = true
 		for _, f := range l.fields {
 			if f.offset+f.by > l.size || f.offset%min(f.by, 8) != 0 {
 				t.Errorf("%d.%d: field %d at %d is not aligned or beyond %d", l.format, l.content, f.what, f.offset, l.size)
 			}
 		}
-		var tb table
+		var tb metricsTable
 		b := blob(max(int(l.size), 8), l.format, l.content, nil)
-		if err := tb.parse(b, layouts()); err != nil {
+		if err := tb.decode(b, knownLayouts()); err != nil {
 			t.Error(err)
 		}
-		if tb.has != [figures]bool{} {
+		if tb.has != [tableFields]bool{} {
 			t.Errorf("%d.%d: blanks are taken for values: %v", l.format, l.content, tb.has)
 		}
-		if err := tb.parse(b[:l.size-1], layouts()); err == nil && l.size > 4 {
+		if err := tb.decode(b[:l.size-1], knownLayouts()); err == nil && l.size > 4 {
 			t.Errorf("%d.%d: a cut table passes", l.format, l.content)
 		}
 	}
@@ -295,8 +295,8 @@ func FuzzTable(f *testing.F) {
 	f.Add(blob(3872, 1, 8, map[int]any{24: uint64(7)}))
 	f.Add([]byte{4, 0, 1, 8})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var tb table
-		if tb.parse(b, layouts()) != nil && tb.has != [figures]bool{} {
+		var tb metricsTable
+		if tb.decode(b, knownLayouts()) != nil && tb.has != [tableFields]bool{} {
 			t.Fatal("values beside an error")
 		}
 	})

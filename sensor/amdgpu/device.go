@@ -15,8 +15,8 @@ import (
 	"reckon/sensor"
 )
 
-// attribute are the attributes that each hold one figure of the device.
-type attribute struct {
+// attributeFile is a sysfs file that holds one figure of the device.
+type attributeFile struct {
 	file   *sysfs.File
 	figure sensor.GPUFigure
 	scale  float64
@@ -36,13 +36,13 @@ type device struct {
 	status, busyFile, used, size *sysfs.File
 	power                        *sysfs.File // microwatts
 	memoryBusy                   *sysfs.File
-	shown                        []attribute
+	shown                        []attributeFile
 	errors                       *sysfs.File // of the memory, see readErrors
 	failed, corrected            int64
 	hasErrors                    bool
 	blob                         *os.File
 	raw                          [4096]byte
-	table, was                   table
+	table, was                   metricsTable
 	hasTable, hadTable           bool
 	tableErr                     error
 
@@ -53,17 +53,17 @@ type device struct {
 	odometer                        sensor.Odometer
 	mostWatts                       float64
 	integral                        sensor.Integral
-	links                           [len(linkFigures)]sensor.Odometer
-	link                            [len(linkFigures)]float64
-	hasLink                         [len(linkFigures)]bool
-	throttled                       [len(residencies)]float64 // seconds
-	hasThrottled                    [len(residencies)]bool
+	links                           [len(linkCounters)]sensor.Odometer
+	link                            [len(linkCounters)]float64
+	hasLink                         [len(linkCounters)]bool
+	throttled                       [len(throttleResidencies)]float64 // seconds
+	hasThrottled                    [len(throttleResidencies)]bool
 }
 
-// residencies lists the accumulators of throttling time in a metrics table. bits are the throttle status bits that are
+// throttleResidencies lists the accumulators of throttling time in a metrics table. bits are the throttle status bits that are
 // counted instead if a table has no accumulators.
-var residencies = [...]struct {
-	what   figure
+var throttleResidencies = [...]struct {
+	what   tableField
 	bits   uint64
 	figure sensor.GPUFigure
 }{
@@ -124,7 +124,7 @@ func (d *device) openHwmon() {
 	}
 	add := func(name string, figure sensor.GPUFigure, scale float64) {
 		if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {
-			d.shown = append(d.shown, attribute{file: f, figure: figure, scale: scale})
+			d.shown = append(d.shown, attributeFile{file: f, figure: figure, scale: scale})
 		}
 	}
 	add("power1_cap", sensor.GPUPowerLimitWatts, 1e-6)
@@ -151,7 +151,7 @@ func (d *device) openHwmon() {
 
 // read reads the figures of the device. It returns an error if the device is gone, or if its metrics table has a format
 // that is not in known. After an unknown format, the other figures are still read.
-func (d *device) read(now time.Time, known []layout) error {
+func (d *device) read(now time.Time, known []tableLayout) error {
 	was := d.read0
 	d.read0 = now
 	d.gpu.Span = 0
@@ -197,7 +197,7 @@ func (d *device) readSuspended(now time.Time) {
 	d.lost = false
 	d.gpu.Have = sensor.GPUBusy
 	d.integral.Add(now, 0)
-	d.hasTable, d.hasLink = false, [len(linkFigures)]bool{}
+	d.hasTable, d.hasLink = false, [len(linkCounters)]bool{}
 	for i := range d.shown {
 		d.shown[i].has = false
 	}
@@ -214,7 +214,7 @@ func parseErrors(b []byte) (failed, corrected int64, ok bool) {
 	return failed, corrected, ue && ce && one && two && failed >= 0 && corrected >= 0
 }
 
-func (d *device) readTable(known []layout) error {
+func (d *device) readTable(known []tableLayout) error {
 	d.was, d.hadTable = d.table, d.hasTable
 	d.hasTable = false
 	if d.blob == nil {
@@ -224,7 +224,7 @@ func (d *device) readTable(known []layout) error {
 	if n == 0 {
 		return nil // the driver does not fill it for this chip
 	}
-	if err := d.table.parse(d.raw[:n], known); err != nil {
+	if err := d.table.decode(d.raw[:n], known); err != nil {
 		if d.tableErr == nil {
 			d.tableErr = fmt.Errorf("AMD GPU %s: %w", d.gpu.Device, err)
 		}
@@ -235,21 +235,21 @@ func (d *device) readTable(known []layout) error {
 }
 
 // counterIncrease returns the increase of a 32-bit accumulator since the last reading.
-func (d *device) counterIncrease(f figure) (float64, bool) {
+func (d *device) counterIncrease(f tableField) (float64, bool) {
 	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
 		return 0, false
 	}
 	return float64(uint32(d.table.value[f]) - uint32(d.was.value[f])), true // wraps like the accumulator
 }
 
-// meanIncrement returns the mean increment of an accumulator since the last reading, as a fraction of the maximum most.
-func (d *device) meanIncrement(f figure, most float64) (float64, bool) {
+// meanIncrement returns the mean increment of an accumulator since the last reading, as a fraction of maximum.
+func (d *device) meanIncrement(f tableField, maximum float64) (float64, bool) {
 	n, ok := d.counterIncrease(accumulations)
 	v, known := d.counterIncrease(f)
-	if !ok || !known || n == 0 || v > n*most*1.01 {
+	if !ok || !known || n == 0 || v > n*maximum*1.01 {
 		return 0, false // the firmware made no update, or was reset
 	}
-	return min(v/(n*most), 1), true
+	return min(v/(n*maximum), 1), true
 }
 
 func (d *device) readBusy() {
@@ -302,8 +302,8 @@ func (d *device) readEnergy(now time.Time) (refused error) {
 }
 
 func (d *device) readThrottle() {
-	for i := range residencies {
-		r := &residencies[i]
+	for i := range throttleResidencies {
+		r := &throttleResidencies[i]
 		if share, ok := d.meanIncrement(r.what, 1); ok {
 			d.throttled[i] += share * d.gpu.Span
 			d.hasThrottled[i] = true
@@ -316,9 +316,9 @@ func (d *device) readThrottle() {
 	}
 }
 
-// linkFigures are the bus counters of the table, and their units.
-var linkFigures = [...]struct {
-	what   figure
+// linkCounters are the bus counters in the metrics table, and their units.
+var linkCounters = [...]struct {
+	what   tableField
 	figure sensor.GPUFigure
 	scale  float64
 }{
@@ -328,7 +328,7 @@ var linkFigures = [...]struct {
 }
 
 func (d *device) readLinks(now time.Time) (refused error) {
-	for i, f := range linkFigures {
+	for i, f := range linkCounters {
 		if d.hasLink[i] = d.hasTable && d.table.has[f.what]; d.hasLink[i] {
 			var err error
 			d.link[i], err = d.links[i].Add(now, "link", d.gpu.Device, float64(d.table.value[f.what])*f.scale, math.Inf(1))
@@ -353,14 +353,14 @@ func (d *device) export(b *metric.Batch) {
 	if d.hasWatts {
 		d.series.Add(b, sensor.GPUPowerWatts, d.watts)
 	}
-	for i, f := range linkFigures {
+	for i, f := range linkCounters {
 		if d.hasLink[i] {
 			d.series.Add(b, f.figure, d.link[i])
 		}
 	}
-	for i := range residencies {
+	for i := range throttleResidencies {
 		if d.hasThrottled[i] {
-			d.series.Add(b, residencies[i].figure, d.throttled[i])
+			d.series.Add(b, throttleResidencies[i].figure, d.throttled[i])
 		}
 	}
 	if d.hasErrors {
@@ -381,7 +381,7 @@ func (d *device) exportTable(b *metric.Batch) {
 		return
 	}
 	for _, f := range [...]struct {
-		what   figure
+		what   tableField
 		figure sensor.GPUFigure
 		scale  float64
 	}{

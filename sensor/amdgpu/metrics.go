@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// figure is a field of gpu_metrics that we use.
-type figure uint8
+// tableField is a field of gpu_metrics that we use.
+type tableField uint8
 
 const (
-	gfxActivity       figure = iota // percent, short-term mean
-	memoryActivity                  // percent, of the memory controller
-	mediaActivity                   // percent
-	temperatureHot                  // degrees Celsius
-	temperatureMem                  // degrees Celsius
-	socketPower                     // watts
-	energyUnits                     // 2^-16 joules since the driver was loaded
-	accumulations                   // number of additions to the accumulators below
-	gfxAccumulated                  // percent, accumulated
-	memoryAccumulated               // percent, accumulated
-	prochotResidency                // number of times that it throttled the clocks
+	gfxActivity       tableField = iota // percent, short-term mean
+	memoryActivity                      // percent, of the memory controller
+	mediaActivity                       // percent
+	temperatureHot                      // degrees Celsius
+	temperatureMem                      // degrees Celsius
+	socketPower                         // watts
+	energyUnits                         // 2^-16 joules since the driver was loaded
+	accumulations                       // number of additions to the accumulators below
+	gfxAccumulated                      // percent, accumulated
+	memoryAccumulated                   // percent, accumulated
+	prochotResidency                    // number of times that it throttled the clocks
 	powerResidency
 	thermalResidency
 	regulatorResidency
@@ -30,7 +30,7 @@ const (
 	pcieReplays   // retransmitted packets, since the driver was loaded
 	linkRead      // kilobytes over all XGMI links
 	linkWritten
-	figures
+	tableFields
 )
 
 // links is the size of a field with one 8-byte counter per XGMI link (NUM_XGMI_LINKS). The counters are summed.
@@ -38,12 +38,12 @@ const links = 8 * 8
 
 // fieldPosition is the position of a field: its offset, and its width in bytes.
 type fieldPosition struct {
-	what       figure
+	what       tableField
 	offset, by uint16
 }
 
-// layout is one revision of the table.
-type layout struct {
+// tableLayout is one revision of the table.
+type tableLayout struct {
 	format, content uint8
 	size            uint16 // minimum size that includes the fields
 	fields          []fieldPosition
@@ -56,11 +56,11 @@ func dgpuFields(extra ...fieldPosition) []fieldPosition {
 		{socketPower, 22, 2}, {graphicsClock, 54, 2}, {memoryClock, 58, 2}}, extra...)
 }
 
-// layouts returns the supported revisions of struct gpu_metrics in drivers/gpu/drm/amd/include/kgd_pp_interface.h,
+// knownLayouts returns the supported revisions of struct gpu_metrics in drivers/gpu/drm/amd/include/kgd_pp_interface.h,
 // aligned as on 64-bit machines. Some figures are read from hwmon instead, because their units differ between drivers
 // of one revision. These are power, temperatures and clocks in revisions 2 and 3, and energy before 1.4.
-func layouts() []layout {
-	return []layout{
+func knownLayouts() []tableLayout {
+	return []tableLayout{
 		{
 			1, 0, 80, []fieldPosition{{temperatureHot, 18, 2}, {temperatureMem, 20, 2}, {gfxActivity, 28, 2}, {memoryActivity, 30, 2},
 				{mediaActivity, 32, 2},
@@ -112,15 +112,15 @@ const (
 	throttleProchot = uint64(3) << 44
 )
 
-// table is one decoded reading of gpu_metrics.
-type table struct {
-	value [figures]uint64
-	has   [figures]bool
+// metricsTable is one decoded reading of gpu_metrics.
+type metricsTable struct {
+	value [tableFields]uint64
+	has   [tableFields]bool
 }
 
-// parse decodes b into t with the layout named in its header. Fields that the driver filled with ones are unknown.
-func (t *table) parse(b []byte, known []layout) error {
-	*t = table{}
+// decode decodes b into t with the layout named in its header. Fields that the driver filled with ones are unknown.
+func (t *metricsTable) decode(b []byte, known []tableLayout) error {
+	*t = metricsTable{}
 	if len(b) < 4 {
 		return fmt.Errorf("gpu_metrics has %d bytes, no header", len(b))
 	}
@@ -134,11 +134,11 @@ func (t *table) parse(b []byte, known []layout) error {
 			return fmt.Errorf("gpu_metrics %d.%d has %d bytes, %d are needed", b[2], b[3], n, l.size)
 		}
 		for _, f := range l.fields {
-			t.parseField(f, b)
+			t.decodeField(f, b)
 		}
 		if t.has[temperatureHot] && t.value[temperatureHot] == 0 {
 			// No die is at 0 degrees: firmware of the MI50 leaves the table at zero while the device works.
-			for _, f := range []figure{temperatureHot, temperatureMem, graphicsClock, memoryClock, gfxActivity, memoryActivity,
+			for _, f := range []tableField{temperatureHot, temperatureMem, graphicsClock, memoryClock, gfxActivity, memoryActivity,
 				mediaActivity,
 				socketPower} {
 				t.has[f] = t.has[f] && t.value[f] != 0
@@ -149,9 +149,9 @@ func (t *table) parse(b []byte, known []layout) error {
 	return fmt.Errorf("gpu_metrics has revision %d.%d, which this program does not know", b[2], b[3])
 }
 
-func (t *table) parseField(f fieldPosition, b []byte) {
+func (t *metricsTable) decodeField(f fieldPosition, b []byte) {
 	if f.by == links {
-		t.sum(f, b[f.offset:])
+		t.sumLinks(f, b[f.offset:])
 		return
 	}
 	var v, blank uint64
@@ -166,8 +166,8 @@ func (t *table) parseField(f fieldPosition, b []byte) {
 	t.value[f.what], t.has[f.what] = v, v != blank
 }
 
-// sum adds up the links of the chip. Absent links are blank.
-func (t *table) sum(f fieldPosition, b []byte) {
+// sumLinks adds up the counters of all links of the chip. Counters of absent links are blank.
+func (t *metricsTable) sumLinks(f fieldPosition, b []byte) {
 	for i := range links / 8 {
 		if v := binary.LittleEndian.Uint64(b[8*i:]); v != ^uint64(0) {
 			t.value[f.what], t.has[f.what] = t.value[f.what]+v, true

@@ -33,33 +33,33 @@ func gauge(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
 
 var (
 	charge = gauge("reckon_battery_charge_ratio", "State of charge of a battery, 1 is full.", metric.Ratio)
-	state  = gauge("reckon_battery_state", "What a battery does, as a label: charging, discharging, full, not charging.", metric.None,
+	status = gauge("reckon_battery_state", "What a battery does, as a label: charging, discharging, full, not charging.", metric.None,
 		"state")
-	power  = gauge("reckon_battery_power_watts", "Power out of a battery; negative while it charges.", metric.Watts)
-	stored = gauge("reckon_battery_energy_joules", "Energy in a battery.", metric.Joules)
-	full   = gauge("reckon_battery_energy_full_joules", "Energy in a battery when it is full, which falls with its age.", metric.Joules)
-	left   = gauge("reckon_battery_left_seconds", "Time until a battery that discharges is empty, at its power now.", metric.Seconds)
-	online = gauge("reckon_supply_online", "Whether mains, a UPS or another supply that is not a battery feeds the machine (1).",
+	watts      = gauge("reckon_battery_power_watts", "Power out of a battery; negative while it charges.", metric.Watts)
+	joules     = gauge("reckon_battery_energy_joules", "Energy in a battery.", metric.Joules)
+	fullJoules = gauge("reckon_battery_energy_full_joules", "Energy in a battery when it is full, which falls with its age.", metric.Joules)
+	timeLeft   = gauge("reckon_battery_left_seconds", "Time until a battery that discharges is empty, at its power now.", metric.Seconds)
+	online     = gauge("reckon_supply_online", "Whether mains, a UPS or another supply that is not a battery feeds the machine (1).",
 		metric.None, "type")
 	allLeft = &metric.Desc{Name: "reckon_node_battery_left_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
 		Help: "Time until all batteries of the node are empty, at the power that they give now."}
 )
 
 const (
-	rescan   = time.Minute     // interval of the search for added and removed batteries
-	overlong = 366 * 24 * 3600 // s; a longer battery life is not worth a forecast
+	rescanInterval = time.Minute     // interval of the search for added and removed batteries
+	maxTimeLeft    = 366 * 24 * 3600 // s; a longer battery life is not worth a forecast
 )
 
 // Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
-	return append(sensor.MeterDescs(), charge, state, power, stored, full, left, online, allLeft)
+	return append(sensor.MeterDescs(), charge, status, watts, joules, fullJoules, timeLeft, online, allLeft)
 }
 
 // Sensor reads the supplies of one machine.
 type Sensor struct {
 	root    string
 	cells   []*cell
-	mains   []*mains
+	mains   []*mainsSupply
 	energy  sensor.Integral
 	meters  []sensor.Meter
 	series  sensor.MeterSeries
@@ -68,7 +68,7 @@ type Sensor struct {
 	now     func() time.Time
 }
 
-type mains struct {
+type mainsSupply struct {
 	file   *sysfs.File
 	series *metric.Series
 }
@@ -84,7 +84,7 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// openSupplies opens the supplies again: batteries come and go.
+// openSupplies opens all supplies again, because batteries can be added and removed.
 func (s *Sensor) openSupplies() {
 	_ = s.Close()
 	s.looked = s.now()
@@ -101,7 +101,7 @@ func (s *Sensor) openSupplies() {
 		case kind == "":
 		default:
 			if f, err := sysfs.Open(filepath.Join(dir, "online")); err == nil {
-				s.mains = append(s.mains, &mains{f, metric.NewSeries(online, name, kind)})
+				s.mains = append(s.mains, &mainsSupply{f, metric.NewSeries(online, name, kind)})
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Sensor) hasExternalPower() bool {
 // ReadMeters implements sensor.MeterSource.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
-	if now.Sub(s.looked) >= rescan {
+	if now.Sub(s.looked) >= rescanInterval {
 		s.openSupplies()
 	}
 	if len(s.cells) == 0 {
@@ -169,7 +169,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.series.Append(b, s.meters)
 	joules, known := 0.0, len(s.meters) == 1
 	for _, c := range s.cells {
-		c.append(b)
+		c.exportTo(b)
 		joules, known = joules+c.joules, known && c.hasJoules
 	}
 	if known {

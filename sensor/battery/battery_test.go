@@ -147,7 +147,7 @@ func TestChargingAndPlugging(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "sys/class/power_supply/BAT1")); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(rescan)
+	now = now.Add(rescanInterval)
 	got = read(t, s)
 	if _, ok := got[`reckon_battery_charge_ratio{supply="BAT1"}`]; ok || got[`reckon_battery_charge_ratio{supply="BAT0"}`] != .5 {
 		t.Errorf("unplugged: %v", got)

@@ -37,14 +37,14 @@ func openCell(dir, name string) *cell {
 		_ = c.Close()
 		return nil
 	}
-	for i, d := range []*metric.Desc{charge, power, stored, full, left} {
+	for i, d := range []*metric.Desc{charge, watts, joules, fullJoules, timeLeft} {
 		c.rows[i] = metric.NewSeries(d, name)
 	}
 	return c
 }
 
-// known maps the kernel's battery states to ours.
-var known = map[string]string{
+// stateNames maps the kernel's names of battery states to the label values.
+var stateNames = map[string]string{
 	"Charging": "charging", "Discharging": "discharging", "Full": "full", "Not charging": "not charging",
 }
 
@@ -70,7 +70,7 @@ func (c *cell) read() error {
 		if err != nil {
 			return err
 		}
-		c.state = known[string(text)]
+		c.state = stateNames[string(text)]
 	}
 	if c.capacity != nil {
 		if v, err := c.capacity.Int(); err == nil && v >= 0 && v <= 100 {
@@ -117,15 +117,15 @@ func (c *cell) readPower() {
 	c.watts, c.hasWatts = amps*volts, ok1 && ok2
 }
 
-// append writes the last reading.
-func (c *cell) append(b *metric.Batch) {
+// exportTo appends the last reading to b.
+func (c *cell) exportTo(b *metric.Batch) {
 	if c.hasShare {
 		b.Add(c.rows[0], c.share)
 	}
 	if c.state != "" {
 		s := c.states[c.state]
 		if s == nil {
-			s = metric.NewSeries(state, c.name, c.state)
+			s = metric.NewSeries(status, c.name, c.state)
 			c.states[c.state] = s
 		}
 		b.Add(s, 1)
@@ -146,7 +146,7 @@ func (c *cell) append(b *metric.Batch) {
 		b.Add(c.rows[3], c.fullJoules)
 	}
 	if c.hasJoules && c.hasWatts && c.state == "discharging" && c.watts > 0 {
-		if t := c.joules / c.watts; t < overlong {
+		if t := c.joules / c.watts; t < maxTimeLeft {
 			b.Add(c.rows[4], t)
 		}
 	}

@@ -52,8 +52,8 @@ type Options struct {
 // Reader opens control groups.
 type Reader struct {
 	mounts  []cgpath.Mount
-	v1, v2  []source
-	devices *devices
+	v1, v2  []fileSource
+	devices *deviceLayers
 	buf     []byte
 	r       reading
 	kept    int // descriptors held by handles
@@ -86,9 +86,9 @@ func New(o Options) (*Reader, error) {
 		root: root, pmd: hugePages(root), devices: newDevices(root), buf: make([]byte, 16<<10), budget: maxOpenFiles(),
 	}
 	tick := cmp.Or(max(o.Tick, 0), time.Second)
-	r.rest, r.little = uint(restTime/tick), uint(littleFor/tick)
-	r.withNodes(nodesOf(root))
-	r.withLimits()
+	r.rest, r.little = uint(restTime/tick), uint(cpuOnlyTime/tick)
+	r.addNodeFiles(numaNodes(root))
+	r.addLimitFiles()
 	var st unix.Statfs_t
 	if unix.Statfs(mounts[0].Point, &st) == nil {
 		r.kernel = st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC
@@ -110,13 +110,13 @@ func maxOpenFiles() int {
 // Open implements [sensor.CgroupReader]. It skips hierarchies without the group, and returns an error if none has it.
 // If both versions have a figure, it uses version 1, because a controller is bound to only one version.
 func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
-	h := &handle{reader: r, probe: probe}
+	h := &handle{reader: r, probe: retryAfterReadings}
 	var failed error
 	open := func(measured bool) {
 		for _, p := range paths {
 			m, path, err := locateCgroup(r.mounts, p.Controllers, p.Path)
 			if err == nil && hasFigures(m) == measured {
-				err = h.add(m, path, paths)
+				err = h.addHierarchy(m, path, paths)
 			}
 			if err != nil && (failed == nil || errors.Is(err, fs.ErrNotExist)) {
 				failed = fmt.Errorf("open cgroup %q: %w", p.Controllers+":"+p.Path, err)
@@ -132,7 +132,7 @@ func (r *Reader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	switch {
 	case failed == nil:
 		return nil, fmt.Errorf("open cgroup: no path given: %w", fs.ErrInvalid)
-	case errors.Is(failed, errOutside):
+	case errors.Is(failed, errOutsideMounts):
 		return nil, sensor.Unavailable("cgroup is outside what is mounted here",
 			"mount the machine's file system and name it with --root, or run in its cgroup namespace", failed)
 	case errors.Is(failed, errNoMount):

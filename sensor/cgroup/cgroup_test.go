@@ -157,7 +157,7 @@ func TestFileAppears(t *testing.T) {
 	h := open(t, reader(t, root), sensor.CgroupPath{Path: "/a"})
 	write(t, root+"/sys/fs/cgroup/a/pids.current", "3\n")
 	var c sensor.Cgroup
-	for range probe {
+	for range retryAfterReadings {
 		if err := h.Read(&c); err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestNoHierarchy(t *testing.T) {
 	}
 }
 
-// TestGroupThatRests holds that the files of a group are read when it has run, and else after restTime, or after littleFor if
+// TestGroupThatRests holds that the files of a group are read when it has run, and else after restTime, or after cpuOnlyTime if
 // it used little CPU time.
 func TestGroupThatRests(t *testing.T) {
 	const most = uint64(5e6) // nanoseconds: less is little

@@ -15,38 +15,38 @@ import (
 
 // Special descriptor values of a file that is not open.
 const (
-	absent = -1 // does not exist, or may not be read
-	shared = -2 // exists and is opened at each reading: over the budget, or not read each time
+	fileAbsent   = -1 // does not exist, or may not be read
+	fileOnDemand = -2 // exists and is opened at each reading: over the budget, or not read each time
 )
 
 // openAfterReadings is the number of consecutive full readings after which the files of a group are kept open. An open
-// file takes a page of kernel memory, and an idle group is read only once in [littleFor].
+// file takes a page of kernel memory, and an idle group is read only once in [cpuOnlyTime].
 const openAfterReadings = 3
 
-// probe is the number of readings after which missing files are tried again, in the next reading of all files.
-const probe = 64
+// retryAfterReadings is the number of readings after which missing files are looked for again, in the next reading of all files.
+const retryAfterReadings = 64
 
-// maxFile is the maximum number of bytes read from one file.
-const maxFile = 4 << 20
+// maxFileSize is the maximum number of bytes that are read from one file.
+const maxFileSize = 4 << 20
 
-// file is one source of a handle.
+// file is a file of a control group that a handle reads.
 type file struct {
 	dir    int32 // index in handle.dirs
 	fd     int32
-	source *source
+	source *fileSource
 	name   string // name is the first of source.names that exists.
 	usage  bool   // it has all CPU time of the group
 }
 
-// directory is the cgroup in one hierarchy.
-type directory struct {
+// groupDirectory is the directory of a control group in one hierarchy.
+type groupDirectory struct {
 	fd   int
 	path string
 }
 
 type handle struct {
 	reader *Reader
-	dirs   []directory
+	dirs   []groupDirectory
 	files  []file
 	reads  uint
 	probe  uint // reading from which on absent files are looked for
@@ -58,8 +58,8 @@ type handle struct {
 	row    uint          // readings of all files without another between them, up to often
 }
 
-// add records the cgroup's directory in one hierarchy.
-func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) error {
+// addHierarchy records the directory of the control group in one hierarchy.
+func (h *handle) addHierarchy(m *cgpath.Mount, path string, all []sensor.CgroupPath) error {
 	r := h.reader
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) erro
 	}
 	r.kept++
 	dir := int32(len(h.dirs))
-	h.dirs = append(h.dirs, directory{fd, path})
+	h.dirs = append(h.dirs, groupDirectory{fd, path})
 	sources := r.v1
 	if m.V2 {
 		sources = r.v2
@@ -77,15 +77,15 @@ func (h *handle) add(m *cgpath.Mount, path string, all []sensor.CgroupPath) erro
 		if m.V2 && hasController(all, s.names[0]) || !m.V2 && !m.Serves(s.controller) {
 			continue
 		}
-		f := file{dir: dir, fd: absent, source: s, usage: m.V2 && s.names[0] == "cpu.stat\x00" || s.names[0] == "cpuacct.usage\x00"}
-		h.open(&f)
+		f := file{dir: dir, fd: fileAbsent, source: s, usage: m.V2 && s.names[0] == "cpu.stat\x00" || s.names[0] == "cpuacct.usage\x00"}
+		h.openFile(&f)
 		h.files = append(h.files, f)
 	}
 	return nil
 }
 
-// open looks for the file and keeps it open while the budget lasts.
-func (h *handle) open(f *file) {
+// openFile opens a file if it exists, and keeps it open while the budget allows.
+func (h *handle) openFile(f *file) {
 	for _, name := range f.source.names {
 		fd, err := openat(h.dirs[f.dir].fd, name)
 		if err != 0 {
@@ -94,7 +94,7 @@ func (h *handle) open(f *file) {
 		f.name = name
 		if h.reader.kept >= h.reader.budget || f.source.rare {
 			_ = unix.Close(fd)
-			f.fd = shared
+			f.fd = fileOnDemand
 			return
 		}
 		h.reader.kept++
@@ -129,8 +129,8 @@ func (h *handle) Read(c *sensor.Cgroup) error {
 	return h.readAll(c)
 }
 
-// mode selects the files of one reading.
-type mode struct {
+// readMode determines which files a reading includes.
+type readMode struct {
 	resting bool // nothing has run in the group for long
 	still   bool // read only the values that others can change
 	keep    bool // files stay open
@@ -138,27 +138,27 @@ type mode struct {
 	rare    bool // rare files are read
 }
 
-// begin begins a reading of files.
-func (h *handle) begin() mode {
+// beginReading determines the mode of the next reading.
+func (h *handle) beginReading() readMode {
 	if h.rested > 0 {
 		h.row = 0
 	}
 	h.row = min(h.row+1, openAfterReadings)
-	m := mode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == openAfterReadings,
+	m := readMode{resting: h.reader.lazy && h.rested >= h.reader.rest, keep: !h.reader.lazy || h.row == openAfterReadings,
 		probing: h.reads >= h.probe}
 	m.still = m.resting && !m.probing && h.isUnused()
 	m.rare = h.reads >= h.rare && !m.still
 	if m.probing {
-		h.probe = h.reads + probe
+		h.probe = h.reads + retryAfterReadings
 	}
 	r := &h.reader.r
 	*r = reading{devices: h.reader.devices, pmd: h.reader.pmd}
 	switch {
 	case m.still:
 		r.Cgroup = h.last
-		r.Have &^= byOthers
+		r.Have &^= changedByOthers
 	case m.rare:
-		h.rare = h.reads + everyRare
+		h.rare = h.reads + rareInterval
 	default:
 		r.NodeBytes, r.IOLimits = h.last.NodeBytes, h.last.IOLimits
 		r.Have |= h.last.Have & (sensor.CgroupNodes | sensor.CgroupIOLimits)
@@ -167,35 +167,35 @@ func (h *handle) begin() mode {
 }
 
 // isDue reports whether a file must be read, and opens it if it should stay open.
-func (h *handle) isDue(f *file, m mode) bool {
+func (h *handle) isDue(f *file, m readMode) bool {
 	rare := f.source.rare
 	if rare && !m.rare || m.still && !f.source.others {
 		return false
 	}
-	if f.fd == absent && (m.probing || rare) || f.fd == shared && m.keep && !rare && h.reader.kept < h.reader.budget {
-		h.open(f)
+	if f.fd == fileAbsent && (m.probing || rare) || f.fd == fileOnDemand && m.keep && !rare && h.reader.kept < h.reader.budget {
+		h.openFile(f)
 	}
-	return f.fd != absent
+	return f.fd != fileAbsent
 }
 
 // readAll reads all files that are due.
 func (h *handle) readAll(c *sensor.Cgroup) error {
-	m, r, got := h.begin(), &h.reader.r, 0
+	m, r, got := h.beginReading(), &h.reader.r, 0
 	for i := range h.files {
 		f := &h.files[i]
 		if !h.isDue(f, m) {
 			continue
 		}
-		b, err := h.content(f)
-		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == shared) {
+		b, err := h.readFile(f)
+		if err == unix.ENODEV || (err == unix.ENOENT && f.fd == fileOnDemand) {
 			if err := h.checkExists(f.dir); err != nil {
 				return err
 			}
-			h.close(f, absent) // the controller was taken away, the group is there
+			h.closeFile(f, fileAbsent) // the controller was taken away, the group is there
 			continue
 		}
 		if m.resting || !m.keep && !f.usage {
-			h.close(f, shared)
+			h.closeFile(f, fileOnDemand)
 		}
 		if err != 0 { // such as EOPNOTSUPP if pressure is disabled
 			continue
@@ -218,13 +218,13 @@ func (h *handle) readAll(c *sensor.Cgroup) error {
 }
 
 // A group without running processes is taken to be unchanged for restTime. After that time a reading shows reclaim and
-// write-back by others, and every second one also shows changed limits. If a group used less than lowCPU since all its
-// files were read, only its CPU time is read for littleFor. In that CPU time it cannot have touched more than about ten
+// write-back by others, and every second one also shows changed limits. If a group used less than maxIdleCPU since all its
+// files were read, only its CPU time is read for cpuOnlyTime. In that CPU time it cannot have touched more than about ten
 // MiB of memory.
 const (
-	restTime  = time.Minute
-	littleFor = 10 * time.Second
-	lowCPU    = uint64(5 * time.Millisecond)
+	restTime    = time.Minute
+	cpuOnlyTime = 10 * time.Second
+	maxIdleCPU  = uint64(5 * time.Millisecond)
 )
 
 // isIdle reports whether the group used little or no CPU time since all its files were read. Then only its CPU time is
@@ -235,13 +235,13 @@ func (h *handle) isIdle() bool {
 	}
 	for i := range h.files {
 		f := &h.files[i]
-		if !f.usage || f.fd == absent {
+		if !f.usage || f.fd == fileAbsent {
 			continue
 		}
-		if f.fd == shared && h.reader.kept < h.reader.budget {
-			h.open(f)
+		if f.fd == fileOnDemand && h.reader.kept < h.reader.budget {
+			h.openFile(f)
 		}
-		b, err := h.content(f)
+		b, err := h.readFile(f)
 		if err != 0 {
 			return false
 		}
@@ -250,7 +250,7 @@ func (h *handle) isIdle() bool {
 		r.Have &^= sensor.CgroupCPU
 		f.source.parse(b, r)
 		used := r.UsageNanos - h.read
-		if r.Have&sensor.CgroupCPU == 0 || r.UsageNanos < h.read || used >= lowCPU || used > 0 && h.rested >= h.reader.little {
+		if r.Have&sensor.CgroupCPU == 0 || r.UsageNanos < h.read || used >= maxIdleCPU || used > 0 && h.rested >= h.reader.little {
 			return false
 		}
 		h.last = r.Cgroup
@@ -263,14 +263,14 @@ func (h *handle) isIdle() bool {
 func (h *handle) isUnused() bool {
 	for i := range h.files {
 		f := &h.files[i]
-		if !f.usage || f.fd == absent {
+		if !f.usage || f.fd == fileAbsent {
 			continue
 		}
-		b, err := h.content(f)
+		b, err := h.readFile(f)
 		if err != 0 {
 			return false
 		}
-		h.close(f, shared)
+		h.closeFile(f, fileOnDemand)
 		r := &h.reader.r
 		*r = reading{}
 		f.source.parse(b, r)
@@ -281,10 +281,10 @@ func (h *handle) isUnused() bool {
 	return false
 }
 
-// content returns the bytes of a file, in the reader's buffer.
-func (h *handle) content(f *file) ([]byte, unix.Errno) {
+// readFile returns the bytes of a file, in the reader's buffer.
+func (h *handle) readFile(f *file) ([]byte, unix.Errno) {
 	fd := int(f.fd)
-	if fd == shared {
+	if fd == fileOnDemand {
 		var err unix.Errno
 		if fd, err = openat(h.dirs[f.dir].fd, f.name); err != 0 {
 			return nil, err
@@ -304,7 +304,7 @@ func (h *handle) content(f *file) ([]byte, unix.Errno) {
 			return nil, errno
 		}
 		// The kernel makes these files in one piece: less than asked for is all.
-		if n < len(h.reader.buf) || n >= maxFile {
+		if n < len(h.reader.buf) || n >= maxFileSize {
 			return h.reader.buf[:n], 0
 		}
 		h.reader.buf = make([]byte, 2*len(h.reader.buf))
@@ -319,7 +319,7 @@ func (h *handle) checkExists(dir int32) error {
 	if !h.reader.kernel {
 		var st unix.Stat_t
 		if unix.Fstat(d.fd, &st) == nil && st.Nlink == 0 {
-			return removedError(d)
+			return errorGroupRemoved(d)
 		}
 		return nil
 	}
@@ -328,13 +328,13 @@ func (h *handle) checkExists(dir int32) error {
 	case 0:
 		_ = unix.Close(fd)
 	case unix.ENOENT, unix.ENODEV:
-		return removedError(d)
+		return errorGroupRemoved(d)
 	}
 	return nil
 }
 
-// close closes a file if it is open, and makes it absent or shared.
-func (h *handle) close(f *file, now int32) {
+// closeFile closes a file if it is open, and marks it with the value now: absent or opened on demand.
+func (h *handle) closeFile(f *file, now int32) {
 	if f.fd >= 0 {
 		_ = unix.Close(int(f.fd))
 		h.reader.kept--
@@ -342,7 +342,7 @@ func (h *handle) close(f *file, now int32) {
 	f.fd = now
 }
 
-func removedError(d *directory) error {
+func errorGroupRemoved(d *groupDirectory) error {
 	return fmt.Errorf("read cgroup %s: removed: %w", d.path, fs.ErrNotExist)
 }
 

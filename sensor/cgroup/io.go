@@ -13,37 +13,37 @@ import (
 // device is the number of a block device, major and minor.
 type device struct{ major, minor uint32 }
 
-// layer is the position of a block device in a stack.
-type layer uint8
+// deviceLayer is the position of a block device in a stack of devices.
+type deviceLayer uint8
 
 const (
-	bottom  layer = iota // hardware, or nothing below it that we can see
-	middle               // has devices below and above it
-	top                  // has devices below it only: a volume with a file system
-	ignored              // in memory or backed by a file: its data is counted elsewhere
+	layerBottom  deviceLayer = iota // hardware, or nothing below it that we can see
+	layerMiddle                     // has devices below and above it
+	layerTop                        // has devices below it only: a volume with a file system
+	layerIgnored                    // in memory or backed by a file: its data is counted elsewhere
 )
 
-// traffic sums the bytes read and written by a cgroup, for each layer of block devices. The kernel counts a request to
+// ioTraffic sums the bytes read and written by a cgroup, for each layer of block devices. The kernel counts a request to
 // a stacked device (device-mapper, md) and counts it again at each device below. The traffic of the cgroup is therefore
 // the larger sum. This is usually the bottom layer. It is the top layer if a layer such as encryption submits requests
 // outside the cgroup.
-type traffic struct {
+type ioTraffic struct {
 	bottomRead, bottomWrite uint64
 	topRead, topWrite       uint64
 }
 
-func (t *traffic) add(at layer, read, write uint64) {
+func (t *ioTraffic) addLayer(at deviceLayer, read, write uint64) {
 	switch at {
-	case bottom:
+	case layerBottom:
 		t.bottomRead += read
 		t.bottomWrite += write
-	case top:
+	case layerTop:
 		t.topRead += read
 		t.topWrite += write
 	}
 }
 
-func (t *traffic) total() (read, write uint64) {
+func (t *ioTraffic) total() (read, write uint64) {
 	return max(t.bottomRead, t.topRead), max(t.bottomWrite, t.topWrite)
 }
 
@@ -63,7 +63,7 @@ func parseDevice(line []byte) (d device, rest []byte, ok bool) {
 }
 
 // parseIOStat reads io.stat: "8:0 rbytes=1 wbytes=2 rios=3 ...", a line per device.
-func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
+func parseIOStat(b []byte, t *ioTraffic, layerOf func(device) deviceLayer) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
@@ -85,14 +85,14 @@ func parseIOStat(b []byte, t *traffic, layerOf func(device) layer) {
 				write, _ = parseNumber(v)
 			}
 		}
-		t.add(layerOf(d), read, write)
+		t.addLayer(layerOf(d), read, write)
 	}
 }
 
 // parseBlkio parses blkio.throttle.io_service_bytes, which has lines such as "8:0 Read 1" and ends
 // with a line "Total". It returns false if no device has a line: recent kernels (seen with 6.18)
 // count nothing and write "Total 0" until a limit is set on the device.
-func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
+func parseBlkio(b []byte, t *ioTraffic, layerOf func(device) deviceLayer) (ok bool) {
 	counted, whole := false, false
 	for line := b; len(line) > 0; {
 		var l []byte
@@ -111,62 +111,62 @@ func parseBlkio(b []byte, t *traffic, layerOf func(device) layer) (ok bool) {
 		}
 		switch string(key) {
 		case "Read":
-			t.add(layerOf(d), n, 0)
+			t.addLayer(layerOf(d), n, 0)
 			counted = true
 		case "Write":
-			t.add(layerOf(d), 0, n)
+			t.addLayer(layerOf(d), 0, n)
 			counted = true
 		}
 	}
 	return counted && whole
 }
 
-// maxDevices bounds the memory of [devices].
+// maxDevices bounds the memory of [deviceLayers].
 const maxDevices = 4096
 
-// devices caches the layer of each block device while the device exists. If another device is later stacked on a cached
+// deviceLayers caches the layer of each block device while the device exists. If another device is later stacked on a cached
 // device, the cached device stays in the top layer until the agent restarts. That can make the sum of the top layer too
 // large.
-type devices struct {
+type deviceLayers struct {
 	root  string
-	known map[device]layer
-	look  func(device) layer // d.layerOf, kept so that handing it on allocates nothing
+	known map[device]deviceLayer
+	look  func(device) deviceLayer // d.layerOf, kept so that handing it on allocates nothing
 }
 
-func newDevices(root string) *devices {
-	d := &devices{root: root, known: make(map[device]layer)}
+func newDevices(root string) *deviceLayers {
+	d := &deviceLayers{root: root, known: make(map[device]deviceLayer)}
 	d.look = d.layerOf
 	return d
 }
 
-func (d *devices) layerOf(dev device) layer {
+func (d *deviceLayers) layerOf(dev device) deviceLayer {
 	if at, ok := d.known[dev]; ok {
 		return at
 	}
 	if len(d.known) >= maxDevices {
 		clear(d.known)
 	}
-	at := d.find(dev)
+	at := d.lookUpLayer(dev)
 	d.known[dev] = at
 	return at
 }
 
-// find reads the stack from /sys/dev/block (Documentation/ABI/stable/sysfs-block).
-func (d *devices) find(dev device) layer {
+// lookUpLayer determines the layer of a device from /sys/dev/block (Documentation/ABI/stable/sysfs-block).
+func (d *deviceLayers) lookUpLayer(dev device) deviceLayer {
 	const ramdisk, loop = 1, 7
 	if dev.major == ramdisk || dev.major == loop {
-		return ignored
+		return layerIgnored
 	}
 	dir := filepath.Join(d.root, "sys/dev/block", fmt.Sprintf("%d:%d", dev.major, dev.minor))
 	if target, err := os.Readlink(dir); err == nil && strings.HasPrefix(filepath.Base(target), "zram") {
-		return ignored
+		return layerIgnored
 	}
 	below, err := os.ReadDir(filepath.Join(dir, "slaves"))
 	if err != nil || len(below) == 0 {
-		return bottom
+		return layerBottom
 	}
 	if above, err := os.ReadDir(filepath.Join(dir, "holders")); err == nil && len(above) > 0 {
-		return middle
+		return layerMiddle
 	}
-	return top
+	return layerTop
 }

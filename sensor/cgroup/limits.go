@@ -10,18 +10,18 @@ import (
 	"reckon/sensor"
 )
 
-// maxLimited is the number of devices with a limit that a group may have; more are not read.
-const maxLimited = 16
+// maxLimitedDevices is the maximum number of devices with limits that are read for a control group.
+const maxLimitedDevices = 16
 
-// withLimits adds the files of limits on block devices to the sources of both versions.
-func (r *Reader) withLimits() {
-	r.v2 = append(r.v2, source{names: []string{"io.max\x00"}, rare: true, parse: parseIOMax})
+// addLimitFiles adds the files with limits on block devices to the files that are read, for both versions.
+func (r *Reader) addLimitFiles() {
+	r.v2 = append(r.v2, fileSource{names: []string{"io.max\x00"}, rare: true, parse: parseIOMax})
 	for direction, word := range [2]string{"read", "write"} {
-		r.v1 = append(r.v1, source{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_bps_device\x00"},
+		r.v1 = append(r.v1, fileSource{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_bps_device\x00"},
 			parse: func(b []byte, r *reading) {
 				parseLimits(b, r, func(l *sensor.IOLimit) *uint64 { return &l.Bytes[direction] })
 			}},
-			source{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_iops_device\x00"},
+			fileSource{controller: "blkio", rare: true, names: []string{"blkio.throttle." + word + "_iops_device\x00"},
 				parse: func(b []byte, r *reading) {
 					parseLimits(b, r, func(l *sensor.IOLimit) *uint64 { return &l.Operations[direction] })
 				}})
@@ -42,7 +42,7 @@ func parseIOMax(b []byte, r *reading) {
 			w, word, _ = bytes.Cut(word, []byte(" "))
 			key, value, _ := bytes.Cut(w, []byte("="))
 			n, isNumber := parseNumber(value) // else "max"
-			limit := r.limitOf(d, isNumber)
+			limit := r.limitFor(d, isNumber)
 			switch {
 			case limit == nil:
 			case string(key) == "rbps":
@@ -65,18 +65,18 @@ func parseLimits(b []byte, r *reading, field func(*sensor.IOLimit) *uint64) {
 		l, line = sysfs.Line(line)
 		d, rest, ok := parseDevice(l)
 		n, isNumber := parseNumber(rest)
-		if limit := r.limitOf(d, ok && isNumber); limit != nil {
+		if limit := r.limitFor(d, ok && isNumber); limit != nil {
 			*field(limit) = n
 		}
 	}
 }
 
-// limitOf returns the entry of a device, nil if none is wanted or there is no room.
-func (r *reading) limitOf(d device, wanted bool) *sensor.IOLimit {
+// limitFor returns the entry of a device. It returns nil if no limit is set or there is no room.
+func (r *reading) limitFor(d device, wanted bool) *sensor.IOLimit {
 	if !wanted {
 		return nil
 	}
-	name := r.devices.name(d)
+	name := r.devices.deviceName(d)
 	if r.IOLimits == nil {
 		r.IOLimits = new([]sensor.IOLimit)
 		r.Have |= sensor.CgroupIOLimits
@@ -86,15 +86,15 @@ func (r *reading) limitOf(d device, wanted bool) *sensor.IOLimit {
 			return l
 		}
 	}
-	if len(*r.IOLimits) >= maxLimited {
+	if len(*r.IOLimits) >= maxLimitedDevices {
 		return nil
 	}
 	*r.IOLimits = append(*r.IOLimits, sensor.IOLimit{Device: name})
 	return &(*r.IOLimits)[len(*r.IOLimits)-1]
 }
 
-// name returns the name of a device in /sys/block, or MAJ:MIN if the device is gone.
-func (d *devices) name(dev device) string {
+// deviceName returns the name of a device in /sys/block, or MAJ:MIN if the device is gone.
+func (d *deviceLayers) deviceName(dev device) string {
 	number := fmt.Sprintf("%d:%d", dev.major, dev.minor)
 	if target, err := os.Readlink(filepath.Join(d.root, "sys/dev/block", number)); err == nil {
 		return filepath.Base(target)

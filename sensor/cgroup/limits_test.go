@@ -38,7 +38,7 @@ func TestIOMax(t *testing.T) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	write(t, file, "")
-	for range everyRare - 1 {
+	for range rareInterval - 1 {
 		if got := read(); got == nil || !reflect.DeepEqual(*got, want) {
 			t.Fatalf("got %+v, want %+v as before until it is read again", got, want)
 		}

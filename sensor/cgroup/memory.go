@@ -37,7 +37,7 @@ func (k *kernelMemory) unreclaimable() (bytes uint64, ok bool) {
 // parseMemoryStat parses memory.stat of version 2. It subtracts shared memory from the kernel's "file", so that anon,
 // file and shmem do not overlap. pmd is the size of a transparent huge page in bytes; see [hugePages].
 func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
-	var got parts
+	var got figureParts
 	var k kernelMemory
 	huge, hugeKnown := uint64(0), pmd == 0
 	c.HugeBytes = 0
@@ -93,7 +93,7 @@ func parseMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
 // page counts as one charge, so the number of charges is the number of filled pages only on machines without huge
 // pages. pmd is the size of a huge page in bytes; see [hugePages].
 func parseLegacyMemoryStat(b []byte, pmd uint64, c *sensor.Cgroup) (ok bool) {
-	var got parts
+	var got figureParts
 	c.HugeBytes = 0
 	for line := b; len(line) > 0; {
 		var l []byte
@@ -266,7 +266,7 @@ func setMemoryMax(n uint64, c *sensor.Cgroup) {
 // ignores memory.failcnt of version 1, which grows whenever the page cache reaches the limit and is
 // no sign of memory pressure.
 func parseMemoryEvents(b []byte, c *sensor.Cgroup) {
-	var got parts
+	var got figureParts
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)

@@ -7,8 +7,8 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// errOutside means that a cgroup exists, but not below any mount that we can see.
-var errOutside = errors.New("outside the mounted part of its hierarchy")
+// errOutsideMounts means that a control group exists, but not below any visible mount.
+var errOutsideMounts = errors.New("outside the mounted part of its hierarchy")
 
 // locateCgroup returns the mount that contains a cgroup, and the directory of the cgroup. path is from /proc/PID/cgroup. It
 // uses the mount with the longest matching root, so that a bind mount of a subtree works as well.
@@ -31,7 +31,7 @@ func locateCgroup(mounts []cgpath.Mount, controllers, path string) (*cgpath.Moun
 	case !found:
 		return nil, "", errNoMount
 	case best == nil:
-		return nil, "", errOutside
+		return nil, "", errOutsideMounts
 	}
 	return best, best.Point + below, nil
 }

@@ -37,19 +37,19 @@ func TestLocate(t *testing.T) {
 		{hybridMounts, "name=systemd", "/x", "/sys/fs/cgroup/systemd/x", nil},
 		{hybridMounts, "", "/a b", "/sys/fs/cgroup/unified tree/a b", nil},
 		{hybridMounts, "pids", "/a", "", errNoMount},
-		{hybridMounts, "memory", "/a/../../etc", "", errOutside},
-		{hybridMounts, "memory", "a", "", errOutside},
-		{hybridMounts, "memory", "", "", errOutside},
-		{hybridMounts, "memory", "/a//b", "", errOutside},
-		{hybridMounts, "memory", "/a\x00b", "", errOutside},
+		{hybridMounts, "memory", "/a/../../etc", "", errOutsideMounts},
+		{hybridMounts, "memory", "a", "", errOutsideMounts},
+		{hybridMounts, "memory", "", "", errOutsideMounts},
+		{hybridMounts, "memory", "/a//b", "", errOutsideMounts},
+		{hybridMounts, "memory", "/a\x00b", "", errOutsideMounts},
 		{hybridMounts, "memory", "/a\nb", "/sys/fs/cgroup/memory/a\nb", nil},
 		{containerMounts, "memory", "/docker/4711/x", "/sys/fs/cgroup/memory/x", nil},
 		{containerMounts, "memory", "/docker/4711", "/sys/fs/cgroup/memory", nil},
 		{containerMounts, "memory", "/docker/47112", "/host/memory/docker/47112", nil},
-		{onlyOwnMounts, "memory", "/docker/1", "", errOutside},
+		{onlyOwnMounts, "memory", "/docker/1", "", errOutsideMounts},
 		{namespaceMounts, "", "/x", "/sys/fs/cgroup/x", nil},
 		{namespaceMounts, "", "/../../system.slice/a.service", "/host/sys/fs/cgroup/system.slice/a.service", nil},
-		{namespaceMounts, "", "/../a", "", errOutside}, // a sibling under a name of its parent that is not known in here
+		{namespaceMounts, "", "/../a", "", errOutsideMounts}, // a sibling under a name of its parent that is not known in here
 	} {
 		_, got, err := locateCgroup(cgpath.ParseMounts([]byte(tt.mounts)), tt.controllers, tt.path)
 		if got != tt.want || !errors.Is(err, tt.err) {

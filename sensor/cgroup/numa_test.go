@@ -59,12 +59,12 @@ func TestNodesOfMachines(t *testing.T) {
 			continue
 		}
 		write(t, file, "anon N0=9 N1=2\nfile N0=3 N1=4\n")
-		for i := 1; i <= everyRare; i++ {
+		for i := 1; i <= rareInterval; i++ {
 			var c sensor.Cgroup
 			if err := h.Read(&c); err != nil {
 				t.Fatal(err)
 			}
-			if fresh := i == everyRare; (c.NodeBytes[0] == 12) != fresh || !fresh && c.NodeBytes[0] != 4 || c.Have&sensor.CgroupNodes == 0 {
+			if fresh := i == rareInterval; (c.NodeBytes[0] == 12) != fresh || !fresh && c.NodeBytes[0] != 4 || c.Have&sensor.CgroupNodes == 0 {
 				t.Errorf("reading %d: %v", i, c.NodeBytes)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 // Each parser here is a pure function of the bytes of one file. It skips unknown lines and words,
 // because newer kernels add some. A value that is missing or no number leaves its bit unset.
 
-// tick is one USER_HZ clock tick, which has the same length on all supported architectures.
-const tick = 10_000_000 // nanoseconds
+// clockTick is one USER_HZ clock tick, which has the same length on all supported architectures.
+const clockTick = 10_000_000 // nanoseconds
 
 // parseNumber returns the decimal at the start of b up to white space or its end.
 func parseNumber(b []byte) (n uint64, ok bool) {
@@ -31,21 +31,21 @@ func splitPair(line []byte) (key []byte, value uint64, ok bool) {
 }
 
 // multiplySaturating multiplies without wrapping.
-func multiplySaturating(n, by uint64) uint64 {
-	if n > math.MaxUint64/by {
+func multiplySaturating(n, factor uint64) uint64 {
+	if n > math.MaxUint64/factor {
 		return math.MaxUint64
 	}
-	return n * by
+	return n * factor
 }
 
-// parts records the members of one group of figures. The bit is set when all are present.
-type parts uint8
+// figureParts records which members of a group of figures are present. A bit is set when all of its members are.
+type figureParts uint8
 
-func (p *parts) add(bit parts) { *p |= bit }
+func (p *figureParts) add(bit figureParts) { *p |= bit }
 
 // parseCPUStat reads cpu.stat of version 2: microseconds.
 func parseCPUStat(b []byte, c *sensor.Cgroup) {
-	var got parts
+	var got figureParts
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
@@ -84,7 +84,7 @@ func parseCPUStat(b []byte, c *sensor.Cgroup) {
 
 // parseThrottle reads cpu.stat of version 1: nanoseconds.
 func parseThrottle(b []byte, c *sensor.Cgroup) {
-	var got parts
+	var got figureParts
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
@@ -111,7 +111,7 @@ func parseThrottle(b []byte, c *sensor.Cgroup) {
 
 // parseAcct reads cpuacct.stat: clock ticks in user and in system mode.
 func parseAcct(b []byte, c *sensor.Cgroup) {
-	var got parts
+	var got figureParts
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)
@@ -121,10 +121,10 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 		}
 		switch string(key) {
 		case "user":
-			c.UserNanos = multiplySaturating(n, tick)
+			c.UserNanos = multiplySaturating(n, clockTick)
 			got.add(1)
 		case "system":
-			c.SystemNanos = multiplySaturating(n, tick)
+			c.SystemNanos = multiplySaturating(n, clockTick)
 			got.add(2)
 		}
 	}

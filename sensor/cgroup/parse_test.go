@@ -43,8 +43,8 @@ func TestParsers(t *testing.T) {
 }
 
 func TestIOLayers(t *testing.T) {
-	stack := map[device]layer{{253, 0}: top, {253, 1}: middle, {7, 0}: ignored}
-	layerOf := func(d device) layer { return stack[d] }
+	stack := map[device]deviceLayer{{253, 0}: layerTop, {253, 1}: layerMiddle, {7, 0}: layerIgnored}
+	layerOf := func(d device) deviceLayer { return stack[d] }
 	for _, tt := range []struct {
 		name, text  string
 		read, write uint64
@@ -58,13 +58,13 @@ func TestIOLayers(t *testing.T) {
 		{"nothing", "", 0, 0},
 		{"no figures", "8:0 \n8:0\nnonsense\n:\n", 0, 0},
 	} {
-		var sum traffic
+		var sum ioTraffic
 		parseIOStat([]byte(tt.text), &sum, layerOf)
 		if r, w := sum.total(); r != tt.read || w != tt.write {
 			t.Errorf("%s: %d, %d; want %d, %d", tt.name, r, w, tt.read, tt.write)
 		}
 	}
-	var sum traffic
+	var sum ioTraffic
 	ok := parseBlkio([]byte("8:0 Read 4096\n8:0 Write 8192\n8:0 Sync 4096\n8:0 Async 8192\n8:0 Discard 0\n8:0 Total 12288\n253:0 Read 4096\n253:0 Write 8192\nTotal 24576\n"), &sum, layerOf)
 	if r, w := sum.total(); !ok || r != 4096 || w != 8192 {
 		t.Errorf("blkio: %d, %d, %v", r, w, ok)
@@ -86,8 +86,8 @@ func TestDeviceLayers(t *testing.T) {
 	write(t, block+"253:1/slaves/sda/dev", "8:0")
 	write(t, block+"253:1/holders/dm-0/dev", "253:0")
 	d := newDevices(root)
-	for dev, want := range map[device]layer{
-		{8, 0}: bottom, {9, 9}: bottom, {253, 0}: top, {253, 1}: middle, {7, 3}: ignored, {1, 0}: ignored,
+	for dev, want := range map[device]deviceLayer{
+		{8, 0}: layerBottom, {9, 9}: layerBottom, {253, 0}: layerTop, {253, 1}: layerMiddle, {7, 3}: layerIgnored, {1, 0}: layerIgnored,
 	} {
 		if got := d.look(dev); got != want {
 			t.Errorf("%v: layer %d, want %d", dev, got, want)

@@ -6,12 +6,12 @@ import "reckon/sensor"
 // another file.
 type reading struct {
 	sensor.Cgroup
-	devices *devices
+	devices *deviceLayers
 	pmd     uint64 // size of transparent huge pages, see hugePages
 
 	current, stat bool // memory
 	quota, period uint64
-	pressure      parts
+	pressure      figureParts
 }
 
 // combineFigures sets figures that depend on several files.
@@ -25,17 +25,17 @@ func (r *reading) combineFigures() {
 	setCPUMax(r.quota, r.period, &r.Cgroup)
 }
 
-// source is one file of a control group.
-type source struct {
+// fileSource is one kind of file of a control group, with its parser.
+type fileSource struct {
 	controller string   // version 1 only
 	names      []string // the first that exists is taken
 	parse      func([]byte, *reading)
-	rare       bool // it is read each everyRare readings, and not kept open
+	rare       bool // it is read each rareInterval readings, and not kept open
 	others     bool // others change it while nothing in the group runs: they reclaim its memory, or write its pages to disks
 }
 
-// byOthers are the figures in files that other processes can change.
-const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupFilled |
+// changedByOthers are the figures in files that other processes can change.
+const changedByOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactive | sensor.CgroupFaults | sensor.CgroupFilled |
 	sensor.CgroupHuge |
 	sensor.CgroupRefaults |
 	sensor.CgroupSwap |
@@ -44,8 +44,8 @@ const byOthers = sensor.CgroupMemory | sensor.CgroupShmem | sensor.CgroupInactiv
 // The tables are functions returning values: no package state.
 
 // unifiedSources returns the files of version 2 (Documentation/admin-guide/cgroup-v2.rst).
-func unifiedSources() []source {
-	return []source{
+func unifiedSources() []fileSource {
+	return []fileSource{
 		{names: []string{"cpu.stat\x00"}, parse: func(b []byte, r *reading) { parseCPUStat(b, &r.Cgroup) }},
 		{names: []string{"cpu.max\x00"}, parse: func(b []byte, r *reading) { parseCPUMax(b, &r.Cgroup) }},
 		{names: []string{"memory.current\x00"}, others: true, parse: parseCurrent},
@@ -65,7 +65,7 @@ func unifiedSources() []source {
 			}
 		}},
 		{names: []string{"io.stat\x00"}, others: true, parse: func(b []byte, r *reading) {
-			var t traffic
+			var t ioTraffic
 			parseIOStat(b, &t, r.devices.look)
 			r.ReadBytes, r.WriteBytes = t.total()
 			r.Have |= sensor.CgroupIO // an empty file states that there was none
@@ -95,8 +95,8 @@ func unifiedSources() []source {
 // legacySources returns the files of version 1 (Documentation/admin-guide/cgroup-v1/). User and system time come from
 // cpuacct.stat. The files cpuacct.usage_user and _sys are finer, but wrong in kernels 4.7 to 5.16, which count system
 // time as user time.
-func legacySources() []source {
-	return []source{
+func legacySources() []fileSource {
+	return []fileSource{
 		{controller: "cpuacct", names: []string{"cpuacct.usage\x00"}, parse: func(b []byte, r *reading) {
 			if n, ok := parseNumber(b); ok {
 				r.UsageNanos = n
@@ -123,7 +123,7 @@ func legacySources() []source {
 			parse: func(b []byte, r *reading) { parseKernelUsage(b, &r.Cgroup) }},
 		{controller: "blkio", names: []string{"blkio.throttle.io_service_bytes_recursive\x00", "blkio.throttle.io_service_bytes\x00"},
 			others: true, parse: func(b []byte, r *reading) {
-				var t traffic
+				var t ioTraffic
 				if parseBlkio(b, &t, r.devices.look) {
 					r.ReadBytes, r.WriteBytes = t.total()
 					r.Have |= sensor.CgroupIO

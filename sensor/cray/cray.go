@@ -8,7 +8,7 @@
 //	/sys/cray/pm_counters/generation    17          changes when the power cap is changed
 //
 // A controller that hangs leaves the last values in place, so meters are valid only while freshness
-// increases. After [Stale] without an update there are no meters. Freshness is read before and
+// increases. After [MaxAge] without an update there are no meters. Freshness is read before and
 // after, and values updated in between are read once more, so that energy and power come from one
 // update.
 //
@@ -29,23 +29,23 @@ import (
 	"reckon/sensor"
 )
 
-// Stale is the maximum time without an update: thirty updates, or three readings.
-const Stale = 3 * time.Second
+// MaxAge is the maximum time without an update: thirty updates, or three readings.
+const MaxAge = 3 * time.Second
 
 var (
-	fresh = &metric.Desc{Name: "reckon_cray_freshness_total", Kind: metric.Counter,
+	freshness = &metric.Desc{Name: "reckon_cray_freshness_total", Kind: metric.Counter,
 		Help: "Updates of pm_counters by the blade controller; without updates there are no meters."}
 	generation = &metric.Desc{Name: "reckon_cray_generation", Kind: metric.Gauge,
 		Help: "Generation of pm_counters; it changes when a power cap is changed."}
 )
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return append(sensor.MeterDescs(), fresh, generation) }
+func Descs() []*metric.Desc { return append(sensor.MeterDescs(), freshness, generation) }
 
 // Sensor reads the counters of one node.
 type Sensor struct {
 	dir        string
-	domains    []*domain
+	domains    []*domainFiles
 	freshness  *sysfs.File
 	generation *sysfs.File
 	last       int64
@@ -56,7 +56,7 @@ type Sensor struct {
 	now        func() time.Time
 }
 
-type domain struct {
+type domainFiles struct {
 	domain        sensor.Domain
 	zone          string
 	energy, power *sysfs.File
@@ -64,7 +64,7 @@ type domain struct {
 	total         sensor.Odometer
 }
 
-func (d *domain) limit() float64 {
+func (d *domainFiles) powerLimit() float64 {
 	if d.cap == nil {
 		return 0
 	}
@@ -84,7 +84,7 @@ func New(root string) (*Sensor, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open pm_counters: %w", err)
 	}
-	s := &Sensor{dir: dir, freshness: f, now: time.Now, rows: [2]*metric.Series{metric.NewSeries(fresh), metric.NewSeries(generation)}}
+	s := &Sensor{dir: dir, freshness: f, now: time.Now, rows: [2]*metric.Series{metric.NewSeries(freshness), metric.NewSeries(generation)}}
 	s.generation, _ = sysfs.Open(filepath.Join(dir, "generation")) // not everywhere
 	names, _ := filepath.Glob(filepath.Join(dir, "*energy"))
 	slices.Sort(names)
@@ -100,7 +100,7 @@ func New(root string) (*Sensor, error) {
 		}
 		power, _ := sysfs.Open(filepath.Join(dir, strings.TrimSuffix(base, "energy")+"power"))
 		limit, _ := sysfs.Open(filepath.Join(dir, strings.TrimSuffix(base, "energy")+"power_cap"))
-		s.domains = append(s.domains, &domain{domain: d, zone: zone, energy: energy, power: power, cap: limit})
+		s.domains = append(s.domains, &domainFiles{domain: d, zone: zone, energy: energy, power: power, cap: limit})
 	}
 	if len(s.domains) == 0 {
 		_ = s.Close()
@@ -151,11 +151,11 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		}
 		if now := s.now(); before != s.last || s.moved.IsZero() {
 			s.last, s.moved = before, now
-		} else if now.Sub(s.moved) > Stale {
+		} else if now.Sub(s.moved) > MaxAge {
 			return dst, fmt.Errorf("read %s: the blade controller has not updated it for more than %v (freshness stands at %d)", s.dir,
-				Stale, before)
+				MaxAge, before)
 		}
-		dst, err = s.read(dst[:begin])
+		dst, err = s.readDomains(dst[:begin])
 		if after, bad := s.freshness.Int(); bad == nil && after != before && try == 0 {
 			continue // an update came in between
 		}
@@ -163,13 +163,13 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	}
 }
 
-func (s *Sensor) read(dst []sensor.Meter) ([]sensor.Meter, error) {
+func (s *Sensor) readDomains(dst []sensor.Meter) ([]sensor.Meter, error) {
 	var failed error
 	for _, d := range s.domains {
 		joules, err := d.energy.Int()
 		m := sensor.Meter{Domain: d.domain, Zone: d.zone}
 		if err == nil {
-			m.Joules, err = d.total.Add(s.now(), "energy", d.zone, float64(joules), sensor.MostWatts(d.limit()))
+			m.Joules, err = d.total.Add(s.now(), "energy", d.zone, float64(joules), sensor.MostWatts(d.powerLimit()))
 			m.HasJoules = err == nil
 		}
 		if err != nil {

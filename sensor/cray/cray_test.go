@@ -95,7 +95,7 @@ func TestMeters(t *testing.T) {
 		t.Errorf("a broken counter: %v, %v", m, err)
 	}
 	var b metric.Batch
-	now = now.Add(Stale + time.Second)
+	now = now.Add(MaxAge + time.Second)
 	if err := s.Read(&b); err == nil || !strings.Contains(err.Error(), "not updated") {
 		t.Errorf("a controller that hangs: %v", err)
 	}

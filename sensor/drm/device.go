@@ -18,11 +18,11 @@ type device struct {
 	pdev   []byte
 	series *sensor.GPUSeries
 
-	class     [engines][16]byte // classes of engines
-	used      [engines]float64  // seconds of this reading, by class
-	busy      float64           // seconds so far
-	energy    *sysfs.File       // microjoules
-	clock     *sysfs.File       // megahertz
+	class     [maxEngines][16]byte // classes of engines
+	used      [maxEngines]float64  // seconds of this reading, by class
+	busy      float64              // seconds so far
+	energy    *sysfs.File          // microjoules
+	clock     *sysfs.File          // megahertz
 	megahertz int64
 	odometer  sensor.Odometer
 	most      float64 // watts

@@ -44,7 +44,7 @@ import (
 
 // Sensor reads the devices and their clients.
 type Sensor struct {
-	proc    proc
+	proc    procDir
 	devices []*device
 	now     func() time.Time
 	at      time.Time
@@ -52,7 +52,7 @@ type Sensor struct {
 
 	forGPU, forMeters, forRead bool
 
-	found   map[key]*holder
+	found   map[clientKey]*clientHolder
 	pids    []int32 // of this reading, ascending
 	fds     []int32
 	checked map[int32]uint64 // reading at which the open files of a process were last examined
@@ -64,7 +64,7 @@ type Sensor struct {
 	denied  int    // processes of the current round with unreadable files
 	hidden  int    // the same of the last complete round
 	text    []byte
-	parsed  client
+	parsed  clientInfo
 
 	series sensor.MeterSeries
 	buffer []sensor.Meter
@@ -77,21 +77,21 @@ var (
 	_ sensor.MeterSource = (*Sensor)(nil)
 )
 
-// key identifies a client for its whole life.
-type key struct {
+// clientKey identifies a client of a device for its whole life.
+type clientKey struct {
 	device int
 	id     uint64
 }
 
 const (
-	// perSearch is the number of processes that one search examines. mostLinks is the number of open files after which
+	// maxSearched is the number of processes that one search examines. maxOpenFiles is the number of open files after which
 	// a search stops. The next search continues there.
-	perSearch = 16
-	mostLinks = 512
-	mostAsked = 64 // processes that are examined because they opened a device
+	maxSearched  = 16
+	maxOpenFiles = 512
+	maxOpeners   = 64 // processes that are examined because they opened a device
 	// searchEvery is the number of readings between two searches. Use before a process is found is not lost.
 	searchEvery = 3
-	fresh       = 200 * time.Millisecond
+	reuseFor    = 200 * time.Millisecond
 )
 
 // New finds the devices below root; "" or "/" is our own machine.
@@ -103,7 +103,7 @@ func New(root string) (*Sensor, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("list graphics devices: %w", err)
 	}
-	s := &Sensor{now: time.Now, every: searchEvery, found: make(map[key]*holder), checked: make(map[int32]uint64),
+	s := &Sensor{now: time.Now, every: searchEvery, found: make(map[clientKey]*clientHolder), checked: make(map[int32]uint64),
 		text: make([]byte, 8<<10)}
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), "card") || strings.Contains(e.Name(), "-") {
@@ -132,8 +132,8 @@ func New(root string) (*Sensor, error) {
 // refresh performs one reading for all callers in the same tick.
 func (s *Sensor) refresh(done *bool) {
 	now := s.now()
-	if !*done || now.Sub(s.at) > fresh {
-		s.trouble = s.read(now)
+	if !*done || now.Sub(s.at) > reuseFor {
+		s.trouble = s.readClients(now)
 		s.at = now
 		s.forGPU, s.forMeters, s.forRead = true, true, true
 	}
@@ -150,7 +150,7 @@ func (s *Sensor) Descs() []*metric.Desc { return append(sensor.GPUDescs(), senso
 func (s *Sensor) FindGPU(opened []sensor.Open) {
 	for _, o := range opened {
 		ours := slices.ContainsFunc(s.devices, func(d *device) bool { return o.Node != 0 && slices.Contains(d.gpu.Nodes[:], o.Node) })
-		if ours && len(s.asked) < mostAsked && !slices.Contains(s.asked, o.PID) {
+		if ours && len(s.asked) < maxOpeners && !slices.Contains(s.asked, o.PID) {
 			s.asked = append(s.asked, o.PID)
 		}
 	}
@@ -180,10 +180,10 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 // ReadMeters implements sensor.MeterSource.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	s.refresh(&s.forMeters)
-	return s.meters(dst), s.trouble
+	return s.appendMeters(dst), s.trouble
 }
 
-func (s *Sensor) meters(dst []sensor.Meter) []sensor.Meter {
+func (s *Sensor) appendMeters(dst []sensor.Meter) []sensor.Meter {
 	for _, d := range s.devices {
 		if d.hasJoules {
 			dst = append(dst, sensor.Meter{Domain: sensor.DomainGPU, Zone: d.gpu.Device, Joules: d.joules, HasJoules: true})
@@ -195,7 +195,7 @@ func (s *Sensor) meters(dst []sensor.Meter) []sensor.Meter {
 // Read implements sensor.Sensor.
 func (s *Sensor) Read(b *metric.Batch) error {
 	s.refresh(&s.forRead)
-	s.buffer = s.meters(s.buffer[:0])
+	s.buffer = s.appendMeters(s.buffer[:0])
 	s.series.Append(b, s.buffer)
 	var refused error
 	for _, d := range s.devices {

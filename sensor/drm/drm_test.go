@@ -297,7 +297,7 @@ func TestIntegratedMemory(t *testing.T) {
 		{"an old kernel", "drm-driver:\ti915\ndrm-engine-render:\t0 ns\n", 0, false},
 		{"AMD without memory of its own", "drm-driver:\tamdgpu\ndrm-memory-gtt:\t5 KiB\n", 0, false},
 	} {
-		var got client
+		var got clientInfo
 		if !got.parse([]byte(head+c.text)) || got.memory != c.want || got.hasMemory != c.has {
 			t.Errorf("%s: %d bytes, %v; want %d, %v", c.name, got.memory, got.hasMemory, c.want, c.has)
 		}
@@ -412,7 +412,7 @@ func FuzzClient(f *testing.F) {
 			"drm-driver: x\ndrm-pdev: y\ndrm-client-id: 18446744073709551615\ndrm-engine-capacity-a: 0\ndrm-total-vram0: " +
 				"18446744073709551615 MiB"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var c client
+		var c clientInfo
 		ok := c.parse(b)
 		if ok && (!c.hasID || len(c.pdev) == 0) {
 			t.Fatalf("%q: a client without a name", b)

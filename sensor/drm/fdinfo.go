@@ -7,12 +7,12 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// engines is the maximum number of engine classes of one client. Drivers have five or six.
-const engines = 8
+// maxEngines is the maximum number of engine classes of one client. Drivers have five or six.
+const maxEngines = 8
 
-// engine is the activity of one class of GPU engines for a client. Times and cycles are sums over the engines of the
+// engineUse is the activity of one class of GPU engines for a client. Times and cycles are sums over the engines of the
 // class, and capacity is the number of engines.
-type engine struct {
+type engineUse struct {
 	name          [16]byte
 	nanos         uint64 // drm-engine-NAME
 	cycles, total uint64 // drm-cycles-NAME, drm-total-cycles-NAME
@@ -21,19 +21,19 @@ type engine struct {
 	hasCycles     bool
 }
 
-// client is the content of one fdinfo file.
-type client struct {
+// clientInfo is the content of one fdinfo file.
+type clientInfo struct {
 	driver, pdev []byte // parts of the text
 	id           uint64
 	hasID        bool
-	engines      [engines]engine
+	engines      [maxEngines]engineUse
 	count        int
 	memory       uint64 // of the device, bytes; main memory if the device is integrated
 	hasMemory    bool
 }
 
-// regions sums memory by the kind of key, see below.
-type regions struct {
+// memoryRegions sums memory by the kind of key that it was read from.
+type memoryRegions struct {
 	sum  [4]uint64
 	rank int
 }
@@ -47,9 +47,9 @@ const (
 
 // parse parses b, the text of /proc/PID/fdinfo/FD, into c. It returns false if the descriptor does not belong to a DRM
 // client or has no client id.
-func (c *client) parse(b []byte) bool {
-	*c = client{}
-	var own, host regions
+func (c *clientInfo) parse(b []byte) bool {
+	*c = clientInfo{}
+	var own, host memoryRegions
 	for len(b) > 0 {
 		var line []byte
 		line, b, _ = bytes.Cut(b, newline)
@@ -66,39 +66,39 @@ func (c *client) parse(b []byte) bool {
 			c.pdev = value
 			continue
 		case "client-id":
-			c.id, _, c.hasID = number(value)
+			c.id, _, c.hasID = parseNumber(value)
 			continue
 		}
 		kind, name, _ := bytes.Cut(key, dash)
-		v, unit, ok := number(value)
+		v, unit, ok := parseNumber(value)
 		if !ok {
 			continue
 		}
 		switch string(kind) {
 		case "engine":
 			if n, found := bytes.CutPrefix(name, capacity); found {
-				if e := c.engine(n); e != nil && v > 0 && v < 1<<16 {
+				if e := c.engineByName(n); e != nil && v > 0 && v < 1<<16 {
 					e.capacity = v
 				}
-			} else if e := c.engine(name); e != nil && string(unit) == "ns" {
+			} else if e := c.engineByName(name); e != nil && string(unit) == "ns" {
 				e.nanos, e.hasNanos = v, true
 			}
 		case "cycles":
-			if e := c.engine(name); e != nil {
+			if e := c.engineByName(name); e != nil {
 				e.cycles, e.hasCycles = v, true
 			}
 		case "total":
 			if n, found := bytes.CutPrefix(name, cycles); found {
-				if e := c.engine(n); e != nil {
+				if e := c.engineByName(n); e != nil {
 					e.total = v
 				}
 				continue
 			}
-			add(&own, &host, memoryTotal, name, v, unit)
+			addMemory(&own, &host, memoryTotal, name, v, unit)
 		case "memory":
-			add(&own, &host, memoryOld, name, v, unit)
+			addMemory(&own, &host, memoryOld, name, v, unit)
 		case "resident":
-			add(&own, &host, memoryResident, name, v, unit)
+			addMemory(&own, &host, memoryResident, name, v, unit)
 		}
 	}
 	if own.rank == 0 && slices.ContainsFunc(intel, func(d []byte) bool { return bytes.Equal(c.driver, d) }) {
@@ -121,8 +121,8 @@ var (
 	shared = [][]byte{[]byte("system"), []byte("gtt"), []byte("stolen")}
 )
 
-// add counts memory of a region, which is on the device itself or in main memory.
-func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
+// addMemory adds the memory of a region to own, for memory of the device, or to host, for main memory.
+func addMemory(own, host *memoryRegions, kind int, region []byte, v uint64, unit []byte) {
 	to := own
 	switch is := func(p []byte) bool { return bytes.HasPrefix(region, p) }; {
 	case slices.ContainsFunc(local, is):
@@ -148,8 +148,8 @@ func add(own, host *regions, kind int, region []byte, v uint64, unit []byte) {
 	to.rank = max(to.rank, kind)
 }
 
-// engine returns the class of the name, created if need be, nil when there are too many.
-func (c *client) engine(name []byte) *engine {
+// engineByName returns the engine class with a name. It creates the class if needed, and returns nil if there are too many.
+func (c *clientInfo) engineByName(name []byte) *engineUse {
 	var n [16]byte
 	if len(name) == 0 || len(name) > len(n) {
 		return nil
@@ -160,16 +160,16 @@ func (c *client) engine(name []byte) *engine {
 			return &c.engines[i]
 		}
 	}
-	if c.count == engines {
+	if c.count == maxEngines {
 		return nil
 	}
 	c.count++
-	c.engines[c.count-1] = engine{name: n, capacity: 1}
+	c.engines[c.count-1] = engineUse{name: n, capacity: 1}
 	return &c.engines[c.count-1]
 }
 
-// number parses a decimal number and the unit after it.
-func number(b []byte) (v uint64, unit []byte, ok bool) {
+// parseNumber parses a decimal number and the unit after it.
+func parseNumber(b []byte) (v uint64, unit []byte, ok bool) {
 	v, unit, ok = sysfs.Uint(b)
 	return v, bytes.TrimSpace(unit), ok
 }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc reads /proc with system calls that take bytes, so that it does not allocate.
-type proc struct {
+// procDir reads /proc with system calls that take bytes, so that it does not allocate.
+type procDir struct {
 	dir  int // descriptor of /proc
 	name []byte
 	list []byte // of directory entries
 	link [64]byte
 }
 
-// path builds a NUL-terminated path of words and numbers below /proc.
-func (p *proc) path(pid int32, word string, fd int32) []byte {
+// buildPath returns a NUL-terminated path below /proc that consists of words and numbers.
+func (p *procDir) buildPath(pid int32, word string, fd int32) []byte {
 	p.name = strconv.AppendInt(p.name[:0], int64(pid), 10)
 	p.name = append(p.name, '/')
 	p.name = append(p.name, word...)
@@ -29,14 +29,14 @@ func (p *proc) path(pid int32, word string, fd int32) []byte {
 	return p.name
 }
 
-func (p *proc) open(name []byte, flags int) (int, unix.Errno) {
+func (p *procDir) openPath(name []byte, flags int) (int, unix.Errno) {
 	fd, _, errno := unix.Syscall6(unix.SYS_OPENAT, uintptr(p.dir), uintptr(unsafe.Pointer(unsafe.SliceData(name))),
 		uintptr(flags|unix.O_CLOEXEC), 0, 0, 0)
 	return int(fd), errno
 }
 
 // readlink returns the target of a link in a directory, cut at 64 bytes.
-func (p *proc) readlink(dir int, number int32) []byte {
+func (p *procDir) readlink(dir int, number int32) []byte {
 	p.name = append(strconv.AppendInt(p.name[:0], int64(number), 10), 0)
 	n, _, errno := unix.Syscall6(unix.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(unsafe.SliceData(p.name))),
 		uintptr(unsafe.Pointer(&p.link)), uintptr(len(p.link)), 0, 0)
@@ -46,8 +46,8 @@ func (p *proc) readlink(dir int, number int32) []byte {
 	return p.link[:n]
 }
 
-// numbers appends the numeric file names of a directory, which it reads from the start and then closes.
-func (p *proc) numbers(dir int, to []int32) ([]int32, error) {
+// readNumbers appends the numeric file names in a directory. It reads from the start and then closes the directory.
+func (p *procDir) readNumbers(dir int, to []int32) ([]int32, error) {
 	if len(p.list) == 0 {
 		p.list = make([]byte, 32<<10)
 	}

@@ -12,13 +12,13 @@ import (
 	"reckon/sensor"
 )
 
-// holder is a known client, and the process that holds it.
-type holder struct {
-	key    key
+// clientHolder is a known client with the process that holds it.
+type clientHolder struct {
+	key    clientKey
 	pid    int32
 	fd     int // of its fdinfo file, -1 when the process or the file is gone
 	seen   uint64
-	last   [engines]engine
+	last   [maxEngines]engineUse
 	count  int
 	primed bool
 
@@ -27,15 +27,15 @@ type holder struct {
 	have   sensor.GPUFields
 }
 
-func (h *holder) close() {
+func (h *clientHolder) close() {
 	if h.fd >= 0 {
 		_ = unix.Close(h.fd)
 		h.fd = -1
 	}
 }
 
-// read reads all known clients and searches for new ones.
-func (s *Sensor) read(now time.Time) error {
+// readClients reads all known clients and searches for new ones.
+func (s *Sensor) readClients(now time.Time) error {
 	s.reading++
 	span := 0.0
 	if d := now.Sub(s.at); !s.at.IsZero() && d > 0 && d <= sensor.Gap {
@@ -69,7 +69,7 @@ var errHidden = fmt.Errorf(
 		"CAP_DAC_READ_SEARCH")
 
 // rereadClient reads a known client. It returns false if its file has been replaced.
-func (s *Sensor) rereadClient(h *holder, span float64) bool {
+func (s *Sensor) rereadClient(h *clientHolder, span float64) bool {
 	n, err := unix.Pread(h.fd, s.text, 0)
 	if err != nil || n <= 0 || !s.parsed.parse(s.text[:n]) {
 		return false
@@ -83,7 +83,7 @@ func (s *Sensor) rereadClient(h *holder, span float64) bool {
 
 // chargeClient charges the activity of the parsed client since its last reading to the process that holds it. span is
 // the time since then in seconds. A counter that decreases is ignored until it exceeds its previous maximum.
-func (s *Sensor) chargeClient(h *holder, span float64) {
+func (s *Sensor) chargeClient(h *clientHolder, span float64) {
 	d := s.devices[h.key.device]
 	h.seen = s.sweeps
 	h.have = 0
@@ -92,7 +92,7 @@ func (s *Sensor) chargeClient(h *holder, span float64) {
 		if !d.ours && e.hasNanos && e.nanos == 0 {
 			continue // ROCm computes on queues that amdgpu does not account for here
 		}
-		l := h.engine(e.name)
+		l := h.engineByName(e.name)
 		if l == nil {
 			continue
 		}
@@ -124,17 +124,17 @@ func (s *Sensor) chargeClient(h *holder, span float64) {
 	}
 }
 
-func (h *holder) engine(name [16]byte) *engine {
+func (h *clientHolder) engineByName(name [16]byte) *engineUse {
 	for i := range h.last[:h.count] {
 		if h.last[i].name == name {
 			return &h.last[i]
 		}
 	}
-	if h.count == engines {
+	if h.count == maxEngines {
 		return nil
 	}
 	h.count++
-	h.last[h.count-1] = engine{name: name}
+	h.last[h.count-1] = engineUse{name: name}
 	return &h.last[h.count-1]
 }
 
@@ -148,16 +148,16 @@ func (s *Sensor) searchProcesses(span float64) error {
 		return fmt.Errorf("list processes: %w", err)
 	}
 	var err error
-	if s.pids, err = s.proc.numbers(s.proc.dir, s.pids[:0]); err != nil {
+	if s.pids, err = s.proc.readNumbers(s.proc.dir, s.pids[:0]); err != nil {
 		return fmt.Errorf("list processes: %w", err)
 	}
 	slices.Sort(s.pids)
-	left, links := perSearch, 0
+	left, links := maxSearched, 0
 	if s.reading == 1 {
 		left, links = len(s.pids), -1<<30 // the first reading examines all processes
 	}
 	for _, pid := range s.pids {
-		if _, known := s.checked[pid]; !known && left > 0 && links < mostLinks {
+		if _, known := s.checked[pid]; !known && left > 0 && links < maxOpenFiles {
 			links += s.scanProcess(pid, span)
 			left--
 		}
@@ -169,7 +169,7 @@ func (s *Sensor) searchProcesses(span float64) error {
 	if s.reading%s.every != 0 {
 		return nil
 	}
-	for left > 0 && links < mostLinks && len(s.pids) > 0 {
+	for left > 0 && links < maxOpenFiles && len(s.pids) > 0 {
 		if s.next >= len(s.pids) {
 			s.endRound()
 			break
@@ -198,7 +198,7 @@ var dri = []byte("/dev/dri/")
 // scanProcess examines the open files of one process and returns their number.
 func (s *Sensor) scanProcess(pid int32, span float64) int {
 	s.checked[pid] = s.reading
-	dir, errno := s.proc.open(s.proc.path(pid, "fd", -1), unix.O_RDONLY|unix.O_DIRECTORY)
+	dir, errno := s.proc.openPath(s.proc.buildPath(pid, "fd", -1), unix.O_RDONLY|unix.O_DIRECTORY)
 	if errno != 0 {
 		if errno == unix.EACCES || errno == unix.EPERM {
 			s.denied++
@@ -206,7 +206,7 @@ func (s *Sensor) scanProcess(pid int32, span float64) int {
 		return 1
 	}
 	defer unix.Close(dir)
-	s.fds, _ = s.proc.numbers(dir, s.fds[:0])
+	s.fds, _ = s.proc.readNumbers(dir, s.fds[:0])
 	for _, fd := range s.fds {
 		if bytes.HasPrefix(s.proc.readlink(dir, fd), dri) {
 			s.addFile(pid, fd, span)
@@ -217,7 +217,7 @@ func (s *Sensor) scanProcess(pid int32, span float64) int {
 
 // addFile records an open file of a device.
 func (s *Sensor) addFile(pid, fd int32, span float64) {
-	info, errno := s.proc.open(s.proc.path(pid, "fdinfo", fd), unix.O_RDONLY)
+	info, errno := s.proc.openPath(s.proc.buildPath(pid, "fdinfo", fd), unix.O_RDONLY)
 	if errno != 0 {
 		return
 	}
@@ -234,11 +234,11 @@ func (s *Sensor) addFile(pid, fd int32, span float64) {
 		_ = unix.Close(info)
 		return
 	}
-	k := key{at, s.parsed.id}
+	k := clientKey{at, s.parsed.id}
 	h := s.found[k]
 	if h == nil {
 		// A client found after the first reading started since: all of its activity counts.
-		h = &holder{key: k, fd: -1, primed: s.reading > 1}
+		h = &clientHolder{key: k, fd: -1, primed: s.reading > 1}
 		s.found[k] = h
 	} else if h.fd >= 0 {
 		h.seen = s.sweeps

@@ -22,8 +22,8 @@ const FileName = "energy.json"
 const (
 	format  = "reckon-guest-energy"
 	version = 1
-	// maxFile is the maximum size of the file, in bytes.
-	maxFile = 64 << 10
+	// maxFileSize is the maximum size of the file, in bytes.
+	maxFileSize = 64 << 10
 )
 
 // Share is the energy that a host charged to one virtual machine.
@@ -40,7 +40,7 @@ type Energy struct {
 	Joules float64 `json:"joules"`
 }
 
-type wire struct {
+type fileContent struct {
 	Format  string   `json:"format"`
 	Version int      `json:"version"`
 	Written float64  `json:"written"` // seconds since the Unix epoch, by the host's clock
@@ -65,7 +65,7 @@ func (s *Share) Write(dir, owner, name string) error {
 			return fmt.Errorf("%q is no name of a folder", part)
 		}
 	}
-	raw, err := json.Marshal(wire{format, version, float64(s.Written.UnixMilli()) / 1e3, s.Energy})
+	raw, err := json.Marshal(fileContent{format, version, float64(s.Written.UnixMilli()) / 1e3, s.Energy})
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (s *Share) Write(dir, owner, name string) error {
 	return durable.Replace(filepath.Join(own, FileName), append(raw, '\n'), 0o644)
 }
 
-// parse decodes the output of Write.
-func parse(raw []byte) (s Share, err error) {
-	var w wire
+// parseShare decodes the output of Write.
+func parseShare(raw []byte) (s Share, err error) {
+	var w fileContent
 	if err := json.Unmarshal(raw, &w); err != nil {
 		return s, err
 	}
@@ -101,14 +101,14 @@ func parse(raw []byte) (s Share, err error) {
 
 // The methods that matter here. Energy that attribution splits by a proxy is measured as well.
 const (
-	measured = "measured"
-	modelled = "modelled"
+	methodMeasured = "measured"
+	methodModelled = "modelled"
 )
 
 // energyIncrease returns the increase of the modelled energy if model is set, and otherwise of the measured energy. If the
 // sum fell, the agent of the host has restarted, and the increase counts from zero.
 func energyIncrease(before, now *Share, model bool) float64 {
-	was, is := before.sum(model), now.sum(model)
+	was, is := before.sumJoules(model), now.sumJoules(model)
 	if is < was {
 		return is
 	}
@@ -125,17 +125,17 @@ func (s *Share) energyIn(d sensor.Domain) (joules float64, ok bool) {
 	return joules, ok
 }
 
-func (s *Share) sum(model bool) (all float64) {
+func (s *Share) sumJoules(model bool) (all float64) {
 	for _, e := range s.Energy {
-		if (e.Method == modelled) == model {
+		if (e.Method == methodModelled) == model {
 			all += e.Joules
 		}
 	}
 	return all
 }
 
-// read returns the first maxFile bytes of a file.
-func read(path string, buffer []byte) ([]byte, error) {
+// readLimited returns the first maxFileSize bytes of a file.
+func readLimited(path string, buffer []byte) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -143,8 +143,8 @@ func read(path string, buffer []byte) ([]byte, error) {
 	defer f.Close()
 	if info, err := f.Stat(); err != nil {
 		return nil, err
-	} else if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("not a file of at most %d bytes", maxFile)}
+	} else if !info.Mode().IsRegular() || info.Size() > maxFileSize {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("not a file of at most %d bytes", maxFileSize)}
 	}
 	b := bytes.NewBuffer(buffer[:0])
 	_, err = b.ReadFrom(f)

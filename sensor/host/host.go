@@ -35,14 +35,14 @@ import (
 const Default = "/run/reckon-host/" + FileName
 
 const (
-	// stale is the age above which an unchanged file is ignored. It exceeds the longest usual export interval.
-	stale = 90 * time.Second
-	// zone is the zone of the meters: the file does not name the package of the host.
-	zone = "host"
+	// maxFileAge is the age above which an unchanged file is ignored. It exceeds the longest usual export interval.
+	maxFileAge = 90 * time.Second
+	// meterZone is the zone of the meters: the file does not name the package of the host.
+	meterZone = "host"
 )
 
-// narrow are the domains with a meter of their own in the guest. The others are part of its board.
-var narrow = [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
+// guestDomains are the domains that have meters in the guest. The energy of other domains counts only for the board.
+var guestDomains = [...]sensor.Domain{sensor.DomainPackage, sensor.DomainDRAM, sensor.DomainGPU}
 
 // Sensor reads the file of one guest.
 type Sensor struct {
@@ -87,7 +87,7 @@ func (s *Sensor) Descs() []*metric.Desc { return []*metric.Desc{sensor.NodeEnerg
 
 // load reads the file if it changed.
 func (s *Sensor) load() error {
-	raw, err := read(s.path, s.spare)
+	raw, err := readLimited(s.path, s.spare)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Sensor) load() error {
 		s.spare = raw
 		return nil
 	}
-	share, err := parse(raw)
+	share, err := parseShare(raw)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
@@ -125,7 +125,7 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	if err := s.load(); err != nil {
 		return dst, err
 	}
-	if age := s.now().Sub(s.changed); age > stale {
+	if age := s.now().Sub(s.changed); age > maxFileAge {
 		return dst, fmt.Errorf("%s: the host has not written for %d s", s.path, int(age.Seconds()))
 	}
 	if s.refused != nil {
@@ -134,15 +134,15 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	all, wide := 0.0, false
 	for _, e := range s.share.Energy {
 		all += e.Joules
-		wide = wide || !slices.Contains(narrow[:], sensor.Domain(e.Domain))
+		wide = wide || !slices.Contains(guestDomains[:], sensor.Domain(e.Domain))
 	}
-	for _, d := range narrow {
+	for _, d := range guestDomains {
 		if joules, ok := s.share.energyIn(d); ok {
-			dst = append(dst, sensor.Meter{Domain: d, Zone: zone, Joules: joules, HasJoules: true})
+			dst = append(dst, sensor.Meter{Domain: d, Zone: meterZone, Joules: joules, HasJoules: true})
 		}
 	}
 	if wide {
-		dst = append(dst, sensor.Meter{Domain: sensor.DomainBoard, Zone: zone, Joules: all, HasJoules: true})
+		dst = append(dst, sensor.Meter{Domain: sensor.DomainBoard, Zone: meterZone, Joules: all, HasJoules: true})
 	}
 	return dst, nil
 }
@@ -150,9 +150,9 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 // Read implements sensor.Sensor.
 func (s *Sensor) Read(b *metric.Batch) (err error) {
 	s.meters, err = s.ReadMeters(s.meters[:0])
-	method, i := measured, 0
+	method, i := methodMeasured, 0
 	if s.modelled {
-		method, i = modelled, 1
+		method, i = methodModelled, 1
 	}
 	for _, m := range s.meters {
 		rows := s.rows[m.Domain]

@@ -95,9 +95,9 @@ func TestMethod(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		method := measured
+		method := methodMeasured
 		if step.want {
-			method = modelled
+			method = methodModelled
 		}
 		if g.ModelledMeters() != step.want || b.Samples[0].Series.Label("method") != method {
 			t.Errorf("%+v: modelled is %v, %v", step, g.ModelledMeters(), b.Samples[0].Series.Values)
@@ -153,9 +153,9 @@ func TestStale(t *testing.T) {
 	s := &Share{Written: time.Unix(1790000000, 0)}
 	s.Add("package", "measured", 100)
 	g, dir, clock := guest(t, s)
-	*clock = clock.Add(stale)
+	*clock = clock.Add(maxFileAge)
 	if got := meters(t, g); got["package"] != 100 {
-		t.Errorf("after %v: %v", stale, got)
+		t.Errorf("after %v: %v", maxFileAge, got)
 	}
 	*clock = clock.Add(time.Second)
 	if list, err := g.ReadMeters(nil); len(list) > 0 || err == nil || !strings.Contains(err.Error(), "has not written for 91 s") {
@@ -179,7 +179,7 @@ func TestBadFiles(t *testing.T) {
 		"newer version": {strings.Replace(good, `"version":1`, `"version":2`, 1), "this agent reads 1: update it"},
 		"negative":      {strings.Replace(good, `"joules":1`, `"joules":-1`, 1), "has -1 J"},
 		"too much":      {strings.Replace(good, `"joules":1`, `"joules":1e300`, 1), "has 1e+300 J"},
-		"too big":       {good + strings.Repeat(" ", maxFile), "not a file of at most"},
+		"too big":       {good + strings.Repeat(" ", maxFileSize), "not a file of at most"},
 	} {
 		path := filepath.Join(t.TempDir(), FileName)
 		if err := os.WriteFile(path, []byte(tt.text), 0o644); err != nil {

@@ -18,15 +18,15 @@ type chip struct {
 	name   string // of the driver
 	label  string // chip label of node_exporter
 	meters []*meter
-	values []value
+	values []exportedValue
 	info   []*metric.Series
 	slow   bool
 	ask    chan struct{}
 	broken error
 }
 
-// value is an attribute exported under the name of node_exporter.
-type value struct {
+// exportedValue is an attribute exported under the name of node_exporter.
+type exportedValue struct {
 	file   *sysfs.File
 	series *metric.Series
 	scale  float64
@@ -57,10 +57,10 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 		attrs = filepath.Join(dir, "device")
 		c.name = sysfs.ReadWord(attrs, "name")
 	}
-	names := list(attrs)
+	names := fileNames(attrs)
 	if c.name == "power_meter" && !slices.Contains(names, "power1_average") {
 		attrs = filepath.Join(dir, "device") // with the new registration some files are still there
-		names = list(attrs)
+		names = fileNames(attrs)
 	}
 	c.label = chipLabel(dir, c.name)
 	if labels[c.label]++; labels[c.label] > 1 {
@@ -96,7 +96,7 @@ func openChip(dir string, tegra bool, labels map[string]int) *chip {
 	return c
 }
 
-func list(dir string) []string {
+func fileNames(dir string) []string {
 	entries, _ := os.ReadDir(dir) // an unreadable directory has no attributes
 	var names []string
 	for _, e := range entries {
@@ -133,7 +133,7 @@ func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element
 			return // the counter is better
 		}
 		m.kind = byPower
-	case kind == "curr" && element == "input" && have("in"+number+"_input") && !slices.ContainsFunc(names, metersPower):
+	case kind == "curr" && element == "input" && have("in"+number+"_input") && !slices.ContainsFunc(names, isPowerLabel):
 		m.kind = byProduct
 		m.other, _ = sysfs.Open(filepath.Join(attrs, "in"+number+"_input"))
 		if m.other == nil {
@@ -171,7 +171,7 @@ func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element
 	c.meters = append(c.meters, m)
 }
 
-func metersPower(n string) bool {
+func isPowerLabel(n string) bool {
 	kind, _, element, ok := splitAttribute(n)
 	return ok && (kind == "power" || kind == "energy") && (element == "input" || element == "average")
 }
@@ -202,10 +202,10 @@ func cleanLabel(s string) string {
 
 // uniquifyMeters gives different names to meters of one domain and zone, so that none is lost.
 func uniquifyMeters(chips []*chip) {
-	seen := make(map[zone]int)
+	seen := make(map[meterZone]int)
 	for _, c := range chips {
 		for _, m := range c.meters {
-			k := zone{m.domain, m.zone}
+			k := meterZone{m.domain, m.zone}
 			if seen[k]++; seen[k] > 1 {
 				m.zone += "#" + strconv.Itoa(seen[k])
 			}

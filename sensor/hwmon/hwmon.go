@@ -31,8 +31,8 @@ import (
 	"reckon/sensor"
 )
 
-// rescan is the interval of the search for a removed device.
-const rescan = 30 * time.Second
+// rescanInterval is the interval of the search for a removed device.
+const rescanInterval = 30 * time.Second
 
 // Sensor reads the chips of one machine.
 type Sensor struct {
@@ -40,13 +40,13 @@ type Sensor struct {
 	chips  []*chip
 	meters []sensor.Meter
 	series sensor.MeterSeries
-	energy map[zone]*zoneTotal
+	energy map[meterZone]*zoneTotal
 	lost   bool // a device was removed
 	looked time.Time
 	now    func() time.Time
 }
 
-type zone struct {
+type meterZone struct {
 	domain sensor.Domain
 	name   string
 }
@@ -60,8 +60,8 @@ type zoneTotal struct {
 
 // New finds the chips below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
-	s := &Sensor{root: root, energy: make(map[zone]*zoneTotal), now: time.Now}
-	s.scan()
+	s := &Sensor{root: root, energy: make(map[meterZone]*zoneTotal), now: time.Now}
+	s.openChips()
 	if !slices.ContainsFunc(s.chips, func(c *chip) bool { return len(c.meters)+len(c.values) > 0 }) {
 		for _, c := range s.chips {
 			if c.broken != nil {
@@ -74,8 +74,8 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-// scan opens every chip again.
-func (s *Sensor) scan() {
+// openChips opens all chips again.
+func (s *Sensor) openChips() {
 	_ = s.Close()
 	s.lost, s.looked = false, s.now()
 	dirs, _ := filepath.Glob(sysfs.Path(s.root, "sys/class/hwmon/hwmon*"))
@@ -91,7 +91,7 @@ func (s *Sensor) scan() {
 	uniquifyMeters(s.chips)
 	for _, c := range s.chips {
 		if c.slow {
-			c.start()
+			c.startReader()
 		}
 	}
 }
@@ -102,21 +102,21 @@ func (s *Sensor) Name() string { return "hwmon" }
 // ReadMeters implements sensor.MeterSource.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
-	if s.lost && now.Sub(s.looked) >= rescan {
-		s.scan()
+	if s.lost && now.Sub(s.looked) >= rescanInterval {
+		s.openChips()
 	}
 	var failed error
 	for _, c := range s.chips {
 		c.requestReading()
 		for _, p := range c.meters {
 			r, err := p.read(now)
-			if err == errWait {
+			if err == errNoReading {
 				continue
 			}
 			var m sensor.Meter
 			if err == nil {
 				if err = p.checkPlausible(r); err == nil {
-					m, err = s.meter(p, r)
+					m, err = s.toMeter(p, r)
 				}
 			}
 			if err != nil {
@@ -132,8 +132,8 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return dst, failed
 }
 
-func (s *Sensor) meter(p *meter, r reading) (m sensor.Meter, err error) {
-	k := zone{p.domain, p.zone}
+func (s *Sensor) toMeter(p *meter, r meterReading) (m sensor.Meter, err error) {
+	k := meterZone{p.domain, p.zone}
 	e := s.energy[k]
 	if e == nil {
 		e = new(zoneTotal)
@@ -154,7 +154,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	s.meters, err = s.ReadMeters(s.meters[:0])
 	s.series.Append(b, s.meters)
 	for _, c := range s.chips {
-		if bad := c.append(b); bad != nil {
+		if bad := c.exportTo(b); bad != nil {
 			s.lost = s.lost || sysfs.IsGone(bad)
 			err = errors.Join(err, bad)
 		}

@@ -186,7 +186,7 @@ func TestUnplug(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.lost = true // an open file of a file tree remains readable, one of the kernel returns ENODEV
-	now = now.Add(rescan)
+	now = now.Add(rescanInterval)
 	if m, err := s.ReadMeters(nil); err != nil || len(m) != 0 {
 		t.Errorf("unplugged: %v, %v", m, err)
 	}
@@ -194,7 +194,7 @@ func TestUnplug(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.lost = true
-	now = now.Add(10 * rescan)
+	now = now.Add(10 * rescanInterval)
 	if m, err := s.ReadMeters(nil); err != nil || len(m) != 2 || m[0].Joules != before {
 		t.Errorf("plugged in: %v, %v, want %v J", m, err, before)
 	}

@@ -11,10 +11,10 @@ import (
 	"reckon/sensor"
 )
 
-type method uint8
+type meterMethod uint8
 
 const (
-	byPower method = iota
+	byPower meterMethod = iota
 	byEnergy
 	byProduct
 )
@@ -22,7 +22,7 @@ const (
 // meter is one power or energy attribute of a chip.
 type meter struct {
 	path   string
-	kind   method
+	kind   meterMethod
 	file   *sysfs.File
 	other  *sysfs.File // the voltage, for a product
 	domain sensor.Domain
@@ -32,18 +32,18 @@ type meter struct {
 	most   float64 // watts
 
 	mu   sync.Mutex // for a slow chip
-	last reading
+	last meterReading
 	err  error
 }
 
-type reading struct {
+type meterReading struct {
 	watts, joules       float64
 	hasWatts, hasJoules bool
 	at                  time.Time
 }
 
-// errWait reports that a slow chip has not responded yet.
-var errWait = errors.New("no answer yet")
+// errNoReading means that a slow chip has not responded yet.
+var errNoReading = errors.New("no answer yet")
 
 // Ranks of meters of the machine's input.
 const (
@@ -114,7 +114,7 @@ func selectInputs(chips []*chip) {
 }
 
 // checkPlausible rejects blank hardware values. A machine powered by an input draws more than zero from it.
-func (m *meter) checkPlausible(r reading) error {
+func (m *meter) checkPlausible(r meterReading) error {
 	if !r.hasWatts {
 		return nil
 	}
@@ -127,51 +127,51 @@ func (m *meter) checkPlausible(r reading) error {
 }
 
 // read returns the newest reading, and triggers the next one of a slow chip.
-func (m *meter) read(now time.Time) (reading, error) {
+func (m *meter) read(now time.Time) (meterReading, error) {
 	if !m.slow {
-		return m.measure(now)
+		return m.readNow(now)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.err != nil:
-		return reading{}, m.err
+		return meterReading{}, m.err
 	case m.last.at.IsZero():
-		return reading{}, errWait
+		return meterReading{}, errNoReading
 	case now.Sub(m.last.at) > sensor.Gap:
-		return reading{}, errors.New("the device has not answered for more than " + sensor.Gap.String())
+		return meterReading{}, errors.New("the device has not answered for more than " + sensor.Gap.String())
 	}
 	return m.last, nil
 }
 
-func (m *meter) measure(now time.Time) (reading, error) {
+func (m *meter) readNow(now time.Time) (meterReading, error) {
 	v, err := m.file.Int()
 	if err != nil {
-		return reading{}, err
+		return meterReading{}, err
 	}
 	switch m.kind {
 	case byEnergy:
-		return reading{joules: float64(v) / 1e6, hasJoules: true, at: now}, nil
+		return meterReading{joules: float64(v) / 1e6, hasJoules: true, at: now}, nil
 	case byProduct:
 		mv, err := m.other.Int()
-		return reading{watts: float64(v) * float64(mv) / 1e6, hasWatts: true, at: now}, err
+		return meterReading{watts: float64(v) * float64(mv) / 1e6, hasWatts: true, at: now}, err
 	}
-	return reading{watts: float64(v) / 1e6, hasWatts: true, at: now}, nil
+	return meterReading{watts: float64(v) / 1e6, hasWatts: true, at: now}, nil
 }
 
 // Close closes the files.
 func (m *meter) Close() error { return errors.Join(m.file.Close(), m.other.Close()) }
 
-// start reads a slow chip in a separate goroutine. It does nothing while the previous reading of the chip still runs. A
-// chip is read no more often than the sensor.
-func (c *chip) start() {
+// startReader reads a slow chip in a separate goroutine. It does nothing while the previous reading of the chip still
+// runs. A chip is read no more often than the sensor.
+func (c *chip) startReader() {
 	c.ask = make(chan struct{}, 1)
 	ask := c.ask
 	meters := c.meters
 	go func() {
 		for range ask {
 			for _, m := range meters {
-				r, err := m.measure(time.Now())
+				r, err := m.readNow(time.Now())
 				m.mu.Lock()
 				m.last, m.err = r, err
 				m.mu.Unlock()

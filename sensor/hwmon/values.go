@@ -18,7 +18,7 @@ var (
 	chipNames   = gauge("node_hwmon_chip_names", "Annotation metric for human-readable chip names.", "chip_name")
 	sensorLabel = gauge("node_hwmon_sensor_label", "Label for given chip and sensor.", "sensor", "label")
 
-	shown = map[string]struct {
+	exportedAttributes = map[string]struct {
 		desc  *metric.Desc
 		scale float64
 	}{
@@ -44,7 +44,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
 	d := append(sensor.MeterDescs(), chipNames, sensorLabel, undervoltage)
-	for _, v := range shown {
+	for _, v := range exportedAttributes {
 		d = append(d, v.desc)
 	}
 	return d
@@ -54,10 +54,10 @@ func Descs() []*metric.Desc {
 func (c *chip) addValue(attrs, name, kind, number, element string) {
 	if kind == "in" && element == "lcrit_alarm" {
 		if f, err := sysfs.Open(filepath.Join(attrs, name)); err == nil {
-			c.values = append(c.values, value{f, metric.NewSeries(undervoltage, c.label, kind+number), 1})
+			c.values = append(c.values, exportedValue{f, metric.NewSeries(undervoltage, c.label, kind+number), 1})
 		}
 	}
-	v, ok := shown[kind+"_"+element]
+	v, ok := exportedAttributes[kind+"_"+element]
 	if !ok {
 		return
 	}
@@ -65,16 +65,16 @@ func (c *chip) addValue(attrs, name, kind, number, element string) {
 	if err != nil {
 		return
 	}
-	c.values = append(c.values, value{f, metric.NewSeries(v.desc, c.label, kind+number), v.scale})
+	c.values = append(c.values, exportedValue{f, metric.NewSeries(v.desc, c.label, kind+number), v.scale})
 }
 
-// coldest is below any real temperature of a machine, in millidegrees. Chips report -256 degrees or
-// less for a part that is off.
-const coldest = -200e3
+// minTemperature is below any real temperature of a machine, in millidegrees. Chips report -256 degrees or less for a
+// part that is off.
+const minTemperature = -200e3
 
-// append adds the current values of the chip to b. A part without a value (ENODATA while it sleeps) is skipped without
+// exportTo adds the current values of the chip to b. A part without a value (ENODATA while it sleeps) is skipped without
 // an error. A missing device is an error.
-func (c *chip) append(b *metric.Batch) error {
+func (c *chip) exportTo(b *metric.Batch) error {
 	for _, s := range c.info {
 		b.Add(s, 1)
 	}
@@ -84,7 +84,7 @@ func (c *chip) append(b *metric.Batch) error {
 		switch {
 		case err != nil && sysfs.IsGone(err):
 			gone = fmt.Errorf("read %s: %w; it is looked for again", v.file.Path(), err)
-		case err != nil || n <= coldest || n >= 1<<40:
+		case err != nil || n <= minTemperature || n >= 1<<40:
 		default:
 			b.Add(v.series, float64(n)*v.scale)
 		}

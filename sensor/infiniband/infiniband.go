@@ -37,8 +37,8 @@ import (
 const (
 	// maxPorts is the maximum number of ports read. Virtual functions are devices too, and a port has up to 60 files.
 	maxPorts = 64
-	// again is the interval at which devices are listed again.
-	again = time.Minute
+	// listInterval is the interval at which devices are listed again.
+	listInterval = time.Minute
 )
 
 // Sensor reads all ports of a machine.
@@ -87,7 +87,7 @@ func (s *Sensor) listDevices() error {
 		d := removeNamed(&known, e.Name())
 		if d == nil || !d.isSame(s.dir) {
 			d.close()
-			d = open(s.dir, e.Name(), maxPorts-total, &s.left)
+			d = openDevice(s.dir, e.Name(), maxPorts-total, &s.left)
 		}
 		total += len(d.ports)
 		s.devices = append(s.devices, d)
@@ -109,10 +109,10 @@ func removeNamed(list *[]*device, name string) *device {
 	return nil
 }
 
-func open(dir, name string, room int, left *int) *device {
+func openDevice(dir, name string, room int, left *int) *device {
 	path := filepath.Join(dir, name)
 	d := &device{
-		name: name, info: metric.NewSeries(info, labelText(name), sysfs.ReadWord(path, "board_id"), sysfs.ReadWord(path, "fw_ver"),
+		name: name, info: metric.NewSeries(infoDesc, labelValue(name), sysfs.ReadWord(path, "board_id"), sysfs.ReadWord(path, "fw_ver"),
 			sysfs.ReadWord(path, "hca_type"))}
 	list, _ := os.ReadDir(filepath.Join(path, "ports")) // an adapter without ports has none
 	for _, e := range list {
@@ -123,7 +123,7 @@ func open(dir, name string, room int, left *int) *device {
 			*left++
 			continue
 		}
-		if p := openPort(filepath.Join(path, "ports", e.Name()), labelText(name), e.Name()); p != nil {
+		if p := openPort(filepath.Join(path, "ports", e.Name()), labelValue(name), e.Name()); p != nil {
 			d.ports = append(d.ports, p)
 		}
 	}
@@ -159,7 +159,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 // Read appends the samples of every port. The returned error names the first port that could not be read, and reports
 // ports beyond the limit.
 func (s *Sensor) Read(b *metric.Batch) error {
-	if s.now().Sub(s.looked) >= again {
+	if s.now().Sub(s.looked) >= listInterval {
 		if err := s.listDevices(); err != nil {
 			return err
 		}

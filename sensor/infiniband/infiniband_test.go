@@ -85,7 +85,7 @@ func TestConformance(t *testing.T) {
 				}})
 		})
 	}
-	for _, d := range []*metric.Desc{layer, saturated} {
+	for _, d := range []*metric.Desc{layerDesc, saturatedDesc} {
 		for _, problem := range sensortest.Lint(d, false) {
 			t.Errorf("%s: %s", d.Name, problem)
 		}
@@ -158,7 +158,7 @@ func TestComesAndGoes(t *testing.T) {
 		"link_layer": "Unspecified\n", "hw_counters/rx_bytes": "123\n", "hw_counters/tx_bytes": "456\n"} {
 		put("sys/class/infiniband/rdmap0s6/ports/1/"+file, text)
 	}
-	now = now.Add(again)
+	now = now.Add(listInterval)
 	got := readAll(t, s)
 	if _, ok := got[`node_infiniband_state_id{device="mlx5_0",port="1"}`]; ok {
 		t.Error("an adapter that was taken out is still there")
@@ -209,7 +209,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]float64{"4: ACTIVE": 4, "1: DOWN": 1, "ACTIVE": -1, "4": -1, "-1: x": -1, "": -1} {
-		if v, ok := leadingNumber([]byte(text)); ok != (want >= 0) || ok && v != want {
+		if v, ok := parseLeadingNumber([]byte(text)); ok != (want >= 0) || ok && v != want {
 			t.Errorf("%q is %v, %t", text, v, ok)
 		}
 	}
@@ -222,7 +222,7 @@ func FuzzParse(f *testing.F) {
 		if v, ok := parseRate(b); ok && (v < 0 || v > 1.26e14) {
 			t.Fatalf("rate %q is %v", b, v)
 		}
-		if v, ok := leadingNumber(b); ok && v < 0 {
+		if v, ok := parseLeadingNumber(b); ok && v < 0 {
 			t.Fatalf("state %q is %v", b, v)
 		}
 	})

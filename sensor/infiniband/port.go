@@ -15,17 +15,17 @@ import (
 	"reckon/sensor"
 )
 
-// portReader is one port, with its files open.
+// portReader reads one port through its open files.
 type portReader struct {
 	number                 string
 	state, physical, speed *sysfs.File
 	values                 [3]*metric.Series // state, physical state, rate
 	layer                  *metric.Series
-	counters               []counter
+	counters               []portCounter
 }
 
-// counter is one file of a port.
-type counter struct {
+// portCounter is one file of a port.
+type portCounter struct {
 	file      *sysfs.File
 	series    *metric.Series
 	scale     float64
@@ -44,29 +44,29 @@ func openPort(dir, device, number string) *portReader {
 		p.close()
 		return nil
 	}
-	for i, d := range []*metric.Desc{stateID, physicalID, rate} {
+	for i, d := range []*metric.Desc{stateID, physicalID, rateDesc} {
 		p.values[i] = metric.NewSeries(d, device, number)
 	}
 	if l := sysfs.ReadWord(dir, "link_layer"); l != "" {
-		p.layer = metric.NewSeries(layer, device, number, l)
+		p.layer = metric.NewSeries(layerDesc, device, number, l)
 	}
 	data := 0
-	for _, f := range fields {
-		if p.add(dir, device, f) && (f.desc == received || f.desc == sent) {
+	for _, f := range portCounters {
+		if p.openCounter(dir, device, f) && (f.desc == receivedDesc || f.desc == sentDesc) {
 			data++
 		}
 	}
 	if data == 0 {
-		for _, f := range octets {
-			p.add(dir, device, f)
+		for _, f := range byteCounters {
+			p.openCounter(dir, device, f)
 		}
 	}
 	return p
 }
 
-// add opens the counter of field f below dir. It returns false if the adapter does not have the counter. Its file is
+// openCounter opens the counter of field f below dir. It returns false if the adapter does not have the counter. Its file is
 // then missing, unreadable, or contains "N/A (no PMA)".
-func (p *portReader) add(dir, device string, f field) bool {
+func (p *portReader) openCounter(dir, device string, f counterField) bool {
 	file, err := sysfs.Open(filepath.Join(dir, f.file))
 	if err != nil {
 		return false
@@ -76,9 +76,9 @@ func (p *portReader) add(dir, device string, f field) bool {
 		_ = file.Close()
 		return false
 	}
-	c := counter{file: file, series: metric.NewSeries(f.desc, device, p.number), scale: f.scale, top: f.top}
+	c := portCounter{file: file, series: metric.NewSeries(f.desc, device, p.number), scale: f.scale, top: f.top}
 	if f.top != 0 {
-		c.saturated = metric.NewSeries(saturated, device, p.number, filepath.Base(f.file))
+		c.saturated = metric.NewSeries(saturatedDesc, device, p.number, filepath.Base(f.file))
 	}
 	p.counters = append(p.counters, c)
 	return true
@@ -90,8 +90,8 @@ func isUnsupported(err error) bool {
 		errors.Is(err, fs.ErrPermission)
 }
 
-// maxIncrease returns the highest rise of a counter in a second: of octets twice the rate of the link.
-func (c *counter) maxIncrease(rate float64) float64 {
+// maxIncrease returns the largest possible rise of a counter per second. For octets, that is twice the rate of the link.
+func (c *portCounter) maxIncrease(rate float64) float64 {
 	if rate > 0 && c.series.Desc.Unit == metric.Bytes {
 		return 2 * rate
 	}
@@ -111,14 +111,14 @@ func (p *portReader) read(b *metric.Batch, now time.Time) error {
 			failed = err
 		}
 	}
-	if v, ok := leadingNumber(text); err == nil && ok {
+	if v, ok := parseLeadingNumber(text); err == nil && ok {
 		b.Add(p.values[0], v)
 	} else {
-		note(cmpErr(err, p.state))
+		note(readOrContentError(err, p.state))
 	}
 	if p.physical != nil {
 		if text, err := p.physical.Text(); err == nil {
-			if v, ok := leadingNumber(text); ok {
+			if v, ok := parseLeadingNumber(text); ok {
 				b.Add(p.values[1], v)
 			}
 		}
@@ -155,8 +155,8 @@ func (p *portReader) read(b *metric.Batch, now time.Time) error {
 	return sensor.JoinRefused(failed, refused)
 }
 
-// cmpErr returns the read error, or one that reports unexpected content.
-func cmpErr(err error, f *sysfs.File) error {
+// readOrContentError returns the read error, or one that reports unexpected content.
+func readOrContentError(err error, f *sysfs.File) error {
 	if err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func (p *portReader) close() {
 	}
 }
 
-// leadingNumber reads the number of "4: ACTIVE".
-func leadingNumber(text []byte) (float64, bool) {
+// parseLeadingNumber reads the number of "4: ACTIVE".
+func parseLeadingNumber(text []byte) (float64, bool) {
 	number, _, found := bytes.Cut(text, []byte{':'})
 	v, ok := sysfs.Number(number)
 	return float64(v), found && ok && v >= 0
@@ -200,5 +200,5 @@ func parseRate(text []byte) (float64, bool) {
 	return out * 1e9 / 8, true
 }
 
-// labelText makes a name of a device fit for a label.
-func labelText(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
+// labelValue makes a name of a device fit for a label.
+func labelValue(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

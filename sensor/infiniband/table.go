@@ -2,8 +2,8 @@ package infiniband
 
 import "reckon/metric"
 
-// field is a counter of a port: its file and its name.
-type field struct {
+// counterField describes a counter of a port: its file and its series.
+type counterField struct {
 	file  string // below the directory of the port
 	desc  *metric.Desc
 	scale float64
@@ -20,8 +20,8 @@ const (
 	top32 = 1<<32 - 1
 )
 
-// words is the unit of the data counters: four octets, on any number of lanes.
-const words = 4
+// bytesPerWord is the unit of the data counters: four octets, on any number of lanes.
+const bytesPerWord = 4
 
 func portDesc(name, help string, unit metric.Unit) *metric.Desc {
 	return &metric.Desc{Name: "node_infiniband_" + name, Help: help, Kind: metric.Counter, Unit: unit, Labels: portLabels}
@@ -31,28 +31,28 @@ var (
 	deviceLabels = []string{"device", "board_id", "firmware_version", "hca_type"}
 	portLabels   = []string{"device", "port"}
 
-	info = &metric.Desc{Name: "node_infiniband_info", Help: "Non-numeric data of the device; the value is always 1.",
+	infoDesc = &metric.Desc{Name: "node_infiniband_info", Help: "Non-numeric data of the device; the value is always 1.",
 		Kind: metric.Gauge, Labels: deviceLabels}
 	stateID = &metric.Desc{Name: "node_infiniband_state_id", Kind: metric.Gauge, Labels: portLabels,
 		Help: "State of the port (0: no change, 1: down, 2: init, 3: armed, 4: active, 5: act defer)."}
 	physicalID = &metric.Desc{Name: "node_infiniband_physical_state_id", Kind: metric.Gauge, Labels: portLabels,
 		Help: "Physical state of the port (0: no change, 1: sleep, 2: polling, 3: disable, 4: shift, 5: link up, 6: link error recover, " +
 			"7: phytest)."}
-	rate = &metric.Desc{Name: "node_infiniband_rate_bytes_per_second", Kind: metric.Gauge, Labels: portLabels,
+	rateDesc = &metric.Desc{Name: "node_infiniband_rate_bytes_per_second", Kind: metric.Gauge, Labels: portLabels,
 		Help: "Rate of the link as it was trained, in each direction."}
-	layer = &metric.Desc{Name: "reckon_infiniband_port_info", Kind: metric.Gauge, Labels: []string{"device", "port", "link_layer"},
+	layerDesc = &metric.Desc{Name: "reckon_infiniband_port_info", Kind: metric.Gauge, Labels: []string{"device", "port", "link_layer"},
 		Help: "Link layer of the port: InfiniBand (Omni-Path too), or Ethernet where it is RoCE or iWARP; the value is always 1."}
-	saturated = &metric.Desc{Name: "reckon_infiniband_saturated", Kind: metric.Gauge, Labels: []string{"device", "port", "counter"},
+	saturatedDesc = &metric.Desc{Name: "reckon_infiniband_saturated", Kind: metric.Gauge, Labels: []string{"device", "port", "counter"},
 		Help: "1 for a saturated counter of the port, until it is cleared. Its own series is absent meanwhile."}
 
-	received = portDesc("port_data_received_bytes_total", "Octets of data received by the port.", metric.Bytes)
-	sent     = portDesc("port_data_transmitted_bytes_total", "Octets of data sent by the port.", metric.Bytes)
+	receivedDesc = portDesc("port_data_received_bytes_total", "Octets of data received by the port.", metric.Bytes)
+	sentDesc     = portDesc("port_data_transmitted_bytes_total", "Octets of data sent by the port.", metric.Bytes)
 )
 
-// fields are the counters, under the names of node_exporter.
-var fields = []field{
-	{"counters/port_rcv_data", received, words, top32},
-	{"counters/port_xmit_data", sent, words, top32},
+// portCounters are the counters, under the names of node_exporter.
+var portCounters = []counterField{
+	{"counters/port_rcv_data", receivedDesc, bytesPerWord, top32},
+	{"counters/port_xmit_data", sentDesc, bytesPerWord, top32},
 	{"counters/port_rcv_packets", portDesc("port_packets_received_total", "Packets received by the port, those with errors included.", ""),
 		1,
 		top32},
@@ -103,11 +103,11 @@ var fields = []field{
 		top16},
 
 	{"counters_ext/port_rcv_data_64",
-		portDesc("legacy_data_received_bytes_total", "Octets of data received on all links, of kernels before 4.5.", metric.Bytes), words,
-		0},
+		portDesc("legacy_data_received_bytes_total", "Octets of data received on all links, of kernels before 4.5.", metric.Bytes),
+		bytesPerWord, 0},
 	{"counters_ext/port_xmit_data_64",
-		portDesc("legacy_data_transmitted_bytes_total", "Octets of data sent on all links, of kernels before 4.5.", metric.Bytes), words,
-		0},
+		portDesc("legacy_data_transmitted_bytes_total", "Octets of data sent on all links, of kernels before 4.5.", metric.Bytes),
+		bytesPerWord, 0},
 	{"counters_ext/port_rcv_packets_64", portDesc("legacy_packets_received_total", "Packets received on all links, of kernels before 4.5.",
 		""),
 		1, 0},
@@ -182,18 +182,18 @@ var fields = []field{
 	{"hw_counters/rx_write_requests", portDesc("rx_write_requests_total", "Requests of WRITE received.", ""), 1, 0},
 }
 
-// octets are the data counters of adapters that count bytes among their hardware counters, such as Elastic Fabric
-// Adapters and some RoCE adapters.
-var octets = []field{
-	{"hw_counters/rx_bytes", received, 1, 0},
-	{"hw_counters/tx_bytes", sent, 1, 0},
+// byteCounters are the data counters of adapters that count bytes among their hardware counters, such as Elastic
+// Fabric Adapters and some RoCE adapters.
+var byteCounters = []counterField{
+	{"hw_counters/rx_bytes", receivedDesc, 1, 0},
+	{"hw_counters/tx_bytes", sentDesc, 1, 0},
 }
 
 // Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc {
-	out := []*metric.Desc{info, stateID, physicalID, rate, layer, saturated}
-	for i := range fields {
-		out = append(out, fields[i].desc)
+	out := []*metric.Desc{infoDesc, stateID, physicalID, rateDesc, layerDesc, saturatedDesc}
+	for i := range portCounters {
+		out = append(out, portCounters[i].desc)
 	}
 	return out
 }

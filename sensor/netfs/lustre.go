@@ -18,8 +18,8 @@ type lustre struct {
 	dirs []string
 	next time.Time // time of the next search, if there was none
 	buf  []byte
-	now  [figures]uint64
-	has  [figures]bool
+	now  [countFields]uint64
+	has  [countFields]bool
 }
 
 func newLustre(root string) *lustre {
@@ -50,12 +50,12 @@ func (l *lustre) eachMount(now time.Time, take mountFunc) error {
 			return nil // older releases have both
 		}
 	}
-	l.next = now.Add(again)
+	l.next = now.Add(searchInterval)
 	return nil
 }
 
-// again is the interval at which Lustre is looked for if it is not mounted.
-const again = time.Minute
+// searchInterval is the interval at which Lustre is looked for while it is not mounted.
+const searchInterval = time.Minute
 
 // readMount reads the statistics of a mount. The name of a mount is that of the file system and a number of the kernel.
 func (l *lustre) readMount(path, name string, take mountFunc) error {
@@ -75,8 +75,8 @@ func (l *lustre) readMount(path, name string, take mountFunc) error {
 			break
 		}
 	}
-	l.now, l.has = [figures]uint64{}, [figures]bool{}
-	if !l.parse(l.buf[:n]) {
+	l.now, l.has = [countFields]uint64{}, [countFields]bool{}
+	if !l.parseStats(l.buf[:n]) {
 		return nil
 	}
 	take([]byte(name), "lustre", func() string {
@@ -88,34 +88,34 @@ func (l *lustre) readMount(path, name string, take mountFunc) error {
 	return nil
 }
 
-// parse parses lines with the number of samples and their minimum, maximum and sum:
+// parseStats parses lines with the number of samples and their minimum, maximum and sum:
 //
 //	write_bytes   89467810 samples [bytes] 4096 1048576 93813797294080
 //	write         89467810 samples [usecs] 12 40961 5273910284
 //	open          136 samples [regs]
-func (l *lustre) parse(text []byte) bool {
+func (l *lustre) parseStats(text []byte) bool {
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
 		name, rest := sysfs.Field(line)
 		var count, sum [1]uint64
-		if numbers(rest, count[:]) != 1 {
+		if parseNumbers(rest, count[:]) != 1 {
 			continue
 		}
 		_, rest = sysfs.Field(rest)
 		samples, rest := sysfs.Field(rest)
 		unit, rest := sysfs.Field(rest)
-		if string(samples) != "samples" || count[0] >= sane {
+		if string(samples) != "samples" || count[0] >= maxPlausible {
 			continue
 		}
 		_, rest = sysfs.Field(rest)
 		_, rest = sysfs.Field(rest)
-		summed := numbers(rest, sum[:]) == 1 && sum[0] < 1<<63
+		summed := parseNumbers(rest, sum[:]) == 1 && sum[0] < 1<<63
 		switch string(name) {
 		case "read_bytes", "write_bytes":
-			direction := reading
+			direction := opRead
 			if name[0] == 'w' {
-				direction = writing
+				direction = opWrite
 			}
 			// Also where there is a line of times, which counts the same calls.
 			l.now[readOperations+direction], l.has[readOperations+direction] = count[0], true
@@ -123,9 +123,9 @@ func (l *lustre) parse(text []byte) bool {
 				l.now[readBytes+direction], l.has[readBytes+direction] = sum[0], true
 			}
 		case "read", "write":
-			direction := reading
+			direction := opRead
 			if name[0] == 'w' {
-				direction = writing
+				direction = opWrite
 			}
 			if summed && isMicroseconds(unit) {
 				l.now[readMicros+direction], l.has[readMicros+direction] = sum[0], true
@@ -134,15 +134,15 @@ func (l *lustre) parse(text []byte) bool {
 			if !metadataCalls[string(name)] {
 				continue
 			}
-			l.now[readOperations+metadata] += count[0]
-			l.has[readOperations+metadata] = true
+			l.now[readOperations+opMetadata] += count[0]
+			l.has[readOperations+opMetadata] = true
 			if summed && isMicroseconds(unit) {
-				l.now[readMicros+metadata] += sum[0]
-				l.has[readMicros+metadata] = true
+				l.now[readMicros+opMetadata] += sum[0]
+				l.has[readMicros+opMetadata] = true
 			}
 		}
 	}
-	return l.has[readOperations+reading] || l.has[readOperations+writing] || l.has[readOperations+metadata]
+	return l.has[readOperations+opRead] || l.has[readOperations+opWrite] || l.has[readOperations+opMetadata]
 }
 
 func isMicroseconds(unit []byte) bool { return string(unit) == "[usecs]" || string(unit) == "[usec]" }

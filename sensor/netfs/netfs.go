@@ -27,10 +27,10 @@ const (
 	maxSources = 64
 	// maxMounts limits the number of remembered mounts.
 	maxMounts = 20_000
-	// pause is the wait before the next pass in multiples of the length of this one.
-	pause = 500
-	// other is the source that stands for all sources beyond maxSources.
-	other = "other"
+	// pauseFactor is the wait before the next pass in multiples of the length of this one.
+	pauseFactor = 500
+	// otherSource is the source that stands for all sources beyond maxSources.
+	otherSource = "other"
 )
 
 // Counts of a mount in the order of series.
@@ -48,20 +48,20 @@ const (
 	_
 	retransmissions
 	timeouts
-	figures
+	countFields
 )
 
 // The kinds of operations.
 const (
-	reading = iota
-	writing
-	metadata
-	kinds
+	opRead = iota
+	opWrite
+	opMetadata
+	opKinds
 )
 
 var (
 	directions = [...]string{"read", "write"}
-	operations = [kinds]string{"read", "write", "metadata"}
+	operations = [opKinds]string{"read", "write", "metadata"}
 )
 
 func desc(name, help string, unit metric.Unit, labels ...string) *metric.Desc {
@@ -93,9 +93,9 @@ func Descs() []*metric.Desc {
 type Sensor struct {
 	nfs     *nfs
 	lustre  *lustre
-	mounts  map[string]*mount
-	sources map[name]*source
-	order   []*source
+	mounts  map[string]*mountCounts
+	sources map[sourceName]*sourceSeries
+	order   []*sourceSeries
 	round   uint64
 	left    int // mounts beyond maxMounts
 	err     error
@@ -103,28 +103,28 @@ type Sensor struct {
 	now     func() time.Time
 }
 
-// name names a file system.
-type name struct{ kind, source string }
+// sourceName identifies a file system.
+type sourceName struct{ kind, source string }
 
-// mount is the record of one mount.
-type mount struct {
-	last  [figures]uint64
-	to    *source
+// mountCounts holds the last counts of one mount.
+type mountCounts struct {
+	last  [countFields]uint64
+	to    *sourceSeries
 	round uint64
 }
 
-// source has the series of one file system, or of all others.
-type source struct {
-	name
-	total  [figures]uint64
-	has    [figures]bool
-	series [figures]*metric.Series
+// sourceSeries holds the series of one file system, or of all others together.
+type sourceSeries struct {
+	sourceName
+	total  [countFields]uint64
+	has    [countFields]bool
+	series [countFields]*metric.Series
 	mounts int
 }
 
 // New looks for network file systems below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
-	s := &Sensor{mounts: make(map[string]*mount), sources: make(map[name]*source), now: time.Now}
+	s := &Sensor{mounts: make(map[string]*mountCounts), sources: make(map[sourceName]*sourceSeries), now: time.Now}
 	var err error
 	if s.nfs, err = openNFS(root); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 func (s *Sensor) Read(b *metric.Batch) error {
 	if begin := s.now(); !begin.Before(s.next) {
 		s.err = s.readAll()
-		s.next = begin.Add(pause * s.now().Sub(begin))
+		s.next = begin.Add(pauseFactor * s.now().Sub(begin))
 	}
 	for _, x := range s.order {
 		for i, v := range x.total {
@@ -182,8 +182,8 @@ func (s *Sensor) readAll() error {
 			continue
 		}
 		delete(s.mounts, key)
-		if m.to.mounts--; m.to.mounts == 0 && m.to.source != other {
-			s.forget(m.to)
+		if m.to.mounts--; m.to.mounts == 0 && m.to.source != otherSource {
+			s.endSource(m.to)
 		}
 	}
 	if s.left > 0 {
@@ -193,14 +193,14 @@ func (s *Sensor) readAll() error {
 }
 
 // addCounts adds the counts of a mount since the previous pass. Statistics restart when it is mounted again or they are cleared.
-func (s *Sensor) addCounts(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool) {
+func (s *Sensor) addCounts(key []byte, kind string, from func() string, now *[countFields]uint64, has *[countFields]bool) {
 	m := s.mounts[string(key)]
 	if m == nil {
 		if len(s.mounts) >= maxMounts {
 			s.left++
 			return
 		}
-		m = &mount{to: s.sourceOf(name{kind, from()})}
+		m = &mountCounts{to: s.sourceFor(sourceName{kind, from()})}
 		m.to.mounts++
 		s.mounts[string(key)] = m
 	}
@@ -219,18 +219,18 @@ func (s *Sensor) addCounts(key []byte, kind string, from func() string, now *[fi
 	}
 }
 
-// sourceOf returns the series of a file system, or those of the remaining ones of its kind.
-func (s *Sensor) sourceOf(n name) *source {
+// sourceFor returns the series of a file system. If there are too many, it returns the common series of the remaining ones of its kind.
+func (s *Sensor) sourceFor(n sourceName) *sourceSeries {
 	if x := s.sources[n]; x != nil {
 		return x
 	}
 	if len(s.sources) >= maxSources {
-		n.source = other
+		n.source = otherSource
 		if x := s.sources[n]; x != nil {
 			return x
 		}
 	}
-	x := &source{name: n}
+	x := &sourceSeries{sourceName: n}
 	for i, d := range directions {
 		x.series[readBytes+i] = metric.NewSeries(bytesDesc, n.kind, n.source, d)
 	}
@@ -246,8 +246,8 @@ func (s *Sensor) sourceOf(n name) *source {
 	return x
 }
 
-func (s *Sensor) forget(x *source) {
-	delete(s.sources, x.name)
+func (s *Sensor) endSource(x *sourceSeries) {
+	delete(s.sources, x.sourceName)
 	for i := range s.order {
 		if s.order[i] == x {
 			s.order = append(s.order[:i], s.order[i+1:]...)

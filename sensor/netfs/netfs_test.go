@@ -241,7 +241,7 @@ func TestPause(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  float64
-	}{{pause*60*time.Millisecond - 1, 5}, {pause * 60 * time.Millisecond, 6}} {
+	}{{pauseFactor*60*time.Millisecond - 1, 5}, {pauseFactor * 60 * time.Millisecond, 6}} {
 		now = begin.Add(c.after)
 		if got := reads(); got != c.want {
 			t.Errorf("after %v: %v reads, want %v", c.after, got, c.want)
@@ -271,14 +271,14 @@ func FuzzParse(f *testing.F) {
 		defer file.Close()
 		n := newNFS()
 		n.path, n.file = path, file
-		if err := n.eachMount(func(key []byte, _ string, from func() string, _ *[figures]uint64, _ *[figures]bool) {
+		if err := n.eachMount(func(key []byte, _ string, from func() string, _ *[countFields]uint64, _ *[countFields]bool) {
 			if len(key) < 3 || strings.ToValidUTF8(from(), "") != from() {
 				t.Fatalf("key %q of %q", key, from())
 			}
 		}); err != nil {
 			t.Fatal(err)
 		}
-		newLustre("/nonexistent").parse(text)
+		newLustre("/nonexistent").parseStats(text)
 	})
 }
 

@@ -27,8 +27,8 @@ type nfs struct {
 	server      int // length of the name of the server in device
 	inside      bool
 	hash        maphash.Hash
-	now         [figures]uint64
-	has, broken [figures]bool
+	now         [countFields]uint64
+	has, broken [countFields]bool
 	source      func() string
 }
 
@@ -78,7 +78,7 @@ func (n *nfs) close() error {
 // mountFunc is called with the statistics of one mount. key identifies the mount while it is mounted, kind is the type
 // of the file system, and from returns the mounted source. now holds the counts, and has tells which are valid. The
 // arguments must not be kept after the call.
-type mountFunc func(key []byte, kind string, from func() string, now *[figures]uint64, has *[figures]bool)
+type mountFunc func(key []byte, kind string, from func() string, now *[countFields]uint64, has *[countFields]bool)
 
 // eachMount calls the function once for every NFS file system, even if it is mounted several times.
 func (n *nfs) eachMount(take mountFunc) error {
@@ -107,7 +107,7 @@ func (n *nfs) eachMount(take mountFunc) error {
 		}
 		kept = copy(n.buf, text)
 		if err == io.EOF || err == nil && m == 0 {
-			n.end(take)
+			n.endMount(take)
 			return nil
 		}
 		if err != nil {
@@ -119,8 +119,8 @@ func (n *nfs) eachMount(take mountFunc) error {
 // parseLine reads one line: "device 10.0.0.1:/home mounted on /home with fstype nfs4 statvers=1.1" begins a mount.
 func (n *nfs) parseLine(l []byte, take mountFunc) {
 	if rest, ok := bytes.CutPrefix(l, []byte("device ")); ok {
-		n.end(take)
-		n.begin(rest)
+		n.endMount(take)
+		n.beginMount(rest)
 		return
 	}
 	if !n.inside {
@@ -140,7 +140,7 @@ func (n *nfs) parseLine(l []byte, take mountFunc) {
 	}
 }
 
-func (n *nfs) begin(rest []byte) {
+func (n *nfs) beginMount(rest []byte) {
 	device, after, ok := bytes.Cut(rest, []byte(" mounted on "))
 	if !ok {
 		return
@@ -154,11 +154,11 @@ func (n *nfs) begin(rest []byte) {
 	n.server = max(bytes.Index(n.device, []byte(":/")), 0)
 	n.hash.Reset()
 	_, _ = n.hash.Write(n.device[:n.server])
-	n.now, n.has, n.broken = [figures]uint64{}, [figures]bool{}, [figures]bool{}
+	n.now, n.has, n.broken = [countFields]uint64{}, [countFields]bool{}, [countFields]bool{}
 }
 
-// end passes on the mount that was read, unless its file system was passed on before.
-func (n *nfs) end(take mountFunc) {
+// endMount passes the current mount to take, unless its file system was passed before.
+func (n *nfs) endMount(take mountFunc) {
 	if !n.inside {
 		return
 	}
@@ -182,46 +182,46 @@ func (n *nfs) end(take mountFunc) {
 // parseBytes reads the octets that reads and writes took: by calls, by direct calls, from and to the server (fifth and sixth), by pages.
 func (n *nfs) parseBytes(rest []byte) {
 	var f [8]uint64
-	if numbers(rest, f[:]) < 6 {
+	if parseNumbers(rest, f[:]) < 6 {
 		return
 	}
-	n.add(readBytes, f[4], 1)
-	n.add(writeBytes, f[5], 1)
+	n.setCount(readBytes, f[4], 1)
+	n.setCount(writeBytes, f[5], 1)
 }
 
 // parseOperation parses a line such as "READ: 1298 1298 0 207680 1210292152 6 79386 79407": requests, transmissions,
 // time-outs, bytes sent and received, and milliseconds in the queue, at the server and in total.
 func (n *nfs) parseOperation(name, rest []byte) {
 	var f [8]uint64
-	if numbers(rest, f[:]) < 8 {
+	if parseNumbers(rest, f[:]) < 8 {
 		return
 	}
-	kind := metadata
+	kind := opMetadata
 	switch string(name) {
 	case "NULL":
 		return
 	case "READ", "READ_PLUS": // READ_PLUS is used by clients of NFS 4.2 if the server offers it (Linux 6.12)
-		kind = reading
+		kind = opRead
 	case "WRITE", "COMMIT":
-		kind = writing
+		kind = opWrite
 	}
 	again := uint64(0)
 	if f[1] > f[0] {
 		again = f[1] - f[0]
 	}
-	n.add(readOperations+kind, f[0], 1)
-	n.add(readMicros+kind, f[7], 1000)
-	n.add(readServerMicros+kind, f[6], 1000)
-	n.add(retransmissions, again, 1)
-	n.add(timeouts, f[2], 1)
+	n.setCount(readOperations+kind, f[0], 1)
+	n.setCount(readMicros+kind, f[7], 1000)
+	n.setCount(readServerMicros+kind, f[6], 1000)
+	n.setCount(retransmissions, again, 1)
+	n.setCount(timeouts, f[2], 1)
 }
 
-// sane exceeds any real counter of a mount. The kernel sums time differences, and a negative one makes the sum wrap to
-// nearly 2^64. Such a figure is omitted until it is valid again.
-const sane = 1 << 53
+// maxPlausible exceeds any real counter of a mount. The kernel sums time differences, and a negative one makes the
+// sum wrap to nearly 2^64. Such a figure is omitted until it is valid again.
+const maxPlausible = 1 << 53
 
-func (n *nfs) add(i int, v, scale uint64) {
-	if v >= sane {
+func (n *nfs) setCount(i int, v, scale uint64) {
+	if v >= maxPlausible {
 		n.broken[i] = true
 		return
 	}
@@ -229,8 +229,8 @@ func (n *nfs) add(i int, v, scale uint64) {
 	n.has[i] = true
 }
 
-// numbers parses numbers of up to 64 bits into f and returns how many there are.
-func numbers(b []byte, f []uint64) int {
+// parseNumbers parses numbers of up to 64 bits into f and returns how many there are.
+func parseNumbers(b []byte, f []uint64) int {
 	for i := range f {
 		var w []byte
 		var ok bool

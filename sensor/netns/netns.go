@@ -72,14 +72,14 @@ func (r *Reader) Read(pid int32) ([]Device, error) {
 			r.buf = append(r.buf, make([]byte, n)...)
 		}
 	}
-	if !r.parse(r.buf[:n]) {
+	if !r.parseDevices(r.buf[:n]) {
 		return nil, fmt.Errorf("read network devices of process %d: %w", pid, errFormat)
 	}
 	return r.list, nil
 }
 
-// parse reads the lines "NAME: RECEIVED... TRANSMITTED..." of eight numbers each, below two of headings.
-func (r *Reader) parse(text []byte) (ok bool) {
+// parseDevices reads the lines "NAME: RECEIVED... TRANSMITTED..." of eight numbers each, below two of headings.
+func (r *Reader) parseDevices(text []byte) (ok bool) {
 	r.list = r.list[:0]
 	for n := 0; len(text) > 0; n++ {
 		var line []byte
@@ -89,21 +89,21 @@ func (r *Reader) parse(text []byte) (ok bool) {
 		}
 		name, rest, found := bytes.Cut(line, []byte{':'})
 		var v [16]uint64
-		if !found || !numbers(rest, &v) {
+		if !found || !parseNumbers(rest, &v) {
 			return false
 		}
 		ok = true
 		if name = bytes.TrimSpace(name); string(name) != "lo" {
-			r.add(name, &v)
+			r.addDevice(name, &v)
 		}
 	}
 	return ok
 }
 
-// add keeps a device.
-func (r *Reader) add(name []byte, v *[16]uint64) {
+// addDevice adds a device to the list, or to the common entry if there are too many.
+func (r *Reader) addDevice(name []byte, v *[16]uint64) {
 	if len(r.list) < maxDevices {
-		r.list = append(r.list, Device{Name: r.name(name)})
+		r.list = append(r.list, Device{Name: r.deviceName(name)})
 	} else {
 		r.list[maxDevices-1].Name = Others
 	}
@@ -113,8 +113,8 @@ func (r *Reader) add(name []byte, v *[16]uint64) {
 	}
 }
 
-// name returns the text of a name.
-func (r *Reader) name(b []byte) string {
+// deviceName returns a device name as a string. It reuses strings to avoid allocations.
+func (r *Reader) deviceName(b []byte) string {
 	if s, ok := r.names[string(b)]; ok {
 		return s
 	}
@@ -126,7 +126,7 @@ func (r *Reader) name(b []byte) string {
 	return s
 }
 
-func numbers(text []byte, v *[16]uint64) bool {
+func parseNumbers(text []byte, v *[16]uint64) bool {
 	i := 0
 	for field := range bytes.FieldsSeq(text) {
 		n, ok := sysfs.Unsigned(field)

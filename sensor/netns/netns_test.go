@@ -37,7 +37,7 @@ func TestParse(t *testing.T) {
 		"no space behind": {head + "eth0:7 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n", []Device{{"eth0", Counters{7, 1, 0, 0}, Counters{1, 1, 0, 0}}}, true},
 	} {
 		r := New("")
-		if ok := r.parse([]byte(tt.text)); ok != tt.ok || ok && !slices.Equal(r.list, tt.want) {
+		if ok := r.parseDevices([]byte(tt.text)); ok != tt.ok || ok && !slices.Equal(r.list, tt.want) {
 			t.Errorf("%s: %+v, %v", what, r.list, ok)
 		}
 	}
@@ -80,7 +80,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(recorded))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := New("")
-		if r.parse(text); len(r.list) > maxDevices {
+		if r.parseDevices(text); len(r.list) > maxDevices {
 			t.Errorf("%+v", r.list)
 		}
 	})

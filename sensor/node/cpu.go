@@ -21,7 +21,7 @@ const userHZ = 100
 
 // CPU is the time of each processor by mode.
 type CPU struct {
-	text *text
+	text *kernelFile
 	cpus []processor // by number
 }
 
@@ -32,7 +32,7 @@ type processor struct {
 
 // NewCPU opens /proc/stat.
 func NewCPU(root string) (*CPU, error) {
-	t, err := openText(root, "proc/stat")
+	t, err := openFile(root, "proc/stat")
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (c *CPU) Read(b *metric.Batch) error {
 		}
 		p := &c.cpus[n]
 		if p.series[0] == nil {
-			p.begin(n)
+			p.createSeries(n)
 		}
 		for i, v := range f {
 			p.last[i] = monotonic(p.last[i], v)
@@ -84,7 +84,7 @@ func (c *CPU) Read(b *metric.Batch) error {
 	return nil
 }
 
-func (p *processor) begin(n int) {
+func (p *processor) createSeries(n int) {
 	name := strconv.Itoa(n)
 	for i, mode := range modes {
 		d := cpuSeconds

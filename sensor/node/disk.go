@@ -48,7 +48,7 @@ var diskColumns = []struct {
 
 // Disk is the traffic of each block device.
 type Disk struct {
-	text    *text
+	text    *kernelFile
 	descs   []*metric.Desc
 	devices map[string]*device
 	round   uint64
@@ -56,7 +56,7 @@ type Disk struct {
 
 // NewDisk opens /proc/diskstats.
 func NewDisk(root string) (*Disk, error) {
-	t, err := openText(root, "proc/diskstats")
+	t, err := openFile(root, "proc/diskstats")
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (d *Disk) Read(b *metric.Batch) error {
 			dev = &device{}
 			if !ignoredDisks().Match(name) {
 				for _, desc := range d.descs {
-					dev.series = append(dev.series, metric.NewSeries(desc, labelText(name)))
+					dev.series = append(dev.series, metric.NewSeries(desc, labelValue(name)))
 				}
 			}
 			d.devices[string(name)] = dev

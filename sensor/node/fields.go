@@ -7,11 +7,11 @@ import (
 	"reckon/metric"
 )
 
-// fields is a file with many figures that the kernel names. Each line or pair of words becomes a series without labels.
-// The set of series is fixed when the file is opened, because a running kernel does not change it.
-type fields struct {
+// namedFigures reads a file with many figures that the kernel names. Each line or pair of words becomes a series
+// without labels. The set of series is fixed when the file is opened, because a running kernel does not change it.
+type namedFigures struct {
 	name   string
-	texts  []*text
+	texts  []*kernelFile
 	parse  func(t []byte, emit func(key, sub []byte, value uint64))
 	desc   func(key, sub []byte) *metric.Desc // nil skips the figure
 	value  func(key, sub []byte, v uint64) float64
@@ -24,9 +24,9 @@ type fields struct {
 }
 
 // discoverFigures reads the files once to determine the figures.
-func (f *fields) discoverFigures() error {
+func (f *namedFigures) discoverFigures() error {
 	f.series = make(map[string]*metric.Series)
-	f.emit = f.add
+	f.emit = f.addFigure
 	for _, t := range f.texts {
 		b, err := t.read()
 		if err != nil {
@@ -51,11 +51,11 @@ func (f *fields) discoverFigures() error {
 	return nil
 }
 
-func (f *fields) joinKey(key, sub []byte) {
+func (f *namedFigures) joinKey(key, sub []byte) {
 	f.key = append(append(append(f.key[:0], key...), 0), sub...)
 }
 
-func (f *fields) add(key, sub []byte, v uint64) {
+func (f *namedFigures) addFigure(key, sub []byte, v uint64) {
 	f.joinKey(key, sub)
 	s := f.series[string(f.key)]
 	if s == nil {
@@ -70,13 +70,13 @@ func (f *fields) add(key, sub []byte, v uint64) {
 }
 
 // Name returns the name of the sensor.
-func (f *fields) Name() string { return f.name }
+func (f *namedFigures) Name() string { return f.name }
 
 // Descs lists the figures that this kernel has.
-func (f *fields) Descs() []*metric.Desc { return f.descs }
+func (f *namedFigures) Descs() []*metric.Desc { return f.descs }
 
 // Read appends them.
-func (f *fields) Read(b *metric.Batch) error {
+func (f *namedFigures) Read(b *metric.Batch) error {
 	f.batch, f.found = b, false
 	var errs error
 	for _, t := range f.texts {
@@ -95,7 +95,7 @@ func (f *fields) Read(b *metric.Batch) error {
 }
 
 // Close closes the files.
-func (f *fields) Close() error {
+func (f *namedFigures) Close() error {
 	var errs error
 	for _, t := range f.texts {
 		errs = errors.Join(errs, t.Close())

@@ -39,8 +39,8 @@ var remoteTypes = sync.OnceValue(func() *regexp.Regexp {
 		`^(nfs.*|cifs|smb.*|ncp.*|9p|afs|ceph|lustre|gpfs|beegfs.*|glusterfs|orangefs|pvfs2|gfs2|ocfs2|wekafs|virtiofs|fuse.*)$`)
 })
 
-// patience is the time that one reading waits for all distant file systems together.
-const patience = 500 * time.Millisecond
+// maxRemoteWait is the time that one reading waits for all network file systems together.
+const maxRemoteWait = 500 * time.Millisecond
 
 var fsLabels = []string{"device", "mountpoint", "fstype"}
 
@@ -64,7 +64,7 @@ var mountsLeft = gauge("reckon_node_filesystems_left_out",
 // Filesystem is the capacity and use of each mounted file system.
 type Filesystem struct {
 	root   string
-	text   *text
+	text   *kernelFile
 	last   []byte // the text of the parsed mounts
 	mounts []*mount
 	rest   []*mount // without series, since there are too many; none is distant
@@ -82,25 +82,25 @@ type mount struct {
 	readonly              bool
 	path                  []byte // ends in NUL
 	series                [7]*metric.Series
-	worker                *worker // for a distant one
+	worker                *statfsWorker // for a distant one
 }
 
 // NewFilesystem opens the list of mounts below root, preferably that of the first process. Each network file system has
 // its own goroutine. If it does not respond within half a second, it gets node_filesystem_device_error 1 and no
 // figures. Later readings do not wait for it until it responds, so that it does not delay the other file systems.
 func NewFilesystem(root string) (*Filesystem, error) {
-	t, err := openText(root, "proc/1/mounts")
+	t, err := openFile(root, "proc/1/mounts")
 	if err == nil {
 		if _, unreadable := t.read(); unreadable != nil {
 			err = errors.Join(unreadable, t.Close())
 		}
 	}
 	if err != nil {
-		if t, err = openText(root, "proc/self/mounts"); err != nil {
+		if t, err = openFile(root, "proc/self/mounts"); err != nil {
 			return nil, err
 		}
 	}
-	return &Filesystem{root: strings.TrimSuffix(root, "/"), text: t, statfs: statfs, wait: patience}, nil
+	return &Filesystem{root: strings.TrimSuffix(root, "/"), text: t, statfs: statfs, wait: maxRemoteWait}, nil
 }
 
 // Name returns "filesystem".
@@ -111,7 +111,7 @@ func (f *Filesystem) Descs() []*metric.Desc { return append(slices.Clone(fsDescs
 
 // Close ends the goroutines that are not blocked and closes the file.
 func (f *Filesystem) Close() error {
-	f.replace(nil)
+	f.setMounts(nil)
 	return f.text.Close()
 }
 
@@ -123,7 +123,7 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 	}
 	if !bytes.Equal(t, f.last) || f.mounts == nil {
 		f.last = append(f.last[:0], t...)
-		f.replace(parseMounts(t))
+		f.setMounts(parseMounts(t))
 	}
 	for _, m := range f.mounts {
 		if m.worker != nil {
@@ -138,7 +138,7 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 		} else {
 			ok = f.statfs(m.path, &f.answer) == nil
 		}
-		m.add(b, &f.answer, ok)
+		m.export(b, &f.answer, ok)
 	}
 	if f.left > 0 {
 		if f.others == nil {
@@ -152,46 +152,46 @@ func (f *Filesystem) Read(b *metric.Batch) error {
 // A node can have thousands of mounts, and their series would use up the server's limit. Mounts of root come first,
 // local ones before network file systems, and then a few of each user.
 const (
-	mountsOfRoot = 256
-	mountsOfUser = 16
-	mountsFull   = 64  // of the others, those that are nearly full
-	nearlyFull   = 0.1 // of the size is available
+	maxRootMounts = 256
+	maxUserMounts = 16
+	maxFullMounts = 64  // of the others, those that are nearly full
+	fullThreshold = 0.1 // of the size is available
 )
 
 // addFull appends nearly full file systems without their own series, which alerts need, and returns their number.
 func (f *Filesystem) addFull(b *metric.Batch) (n int) {
 	for _, m := range f.rest {
-		if n < mountsFull && f.statfs(m.path, &f.answer) == nil && f.answer.Blocks > 0 &&
-			float64(f.answer.Bavail) < nearlyFull*float64(f.answer.Blocks) {
-			m.open()
-			m.add(b, &f.answer, true)
+		if n < maxFullMounts && f.statfs(m.path, &f.answer) == nil && f.answer.Blocks > 0 &&
+			float64(f.answer.Bavail) < fullThreshold*float64(f.answer.Blocks) {
+			m.createSeries()
+			m.export(b, &f.answer, true)
 			n++
 		}
 	}
 	return n
 }
 
-// open makes the series of a mount.
-func (m *mount) open() {
+// createSeries creates the series of a mount.
+func (m *mount) createSeries() {
 	if m.series[0] != nil {
 		return
 	}
 	for k, d := range fsDescs {
-		m.series[k] = metric.NewSeries(d, labelText([]byte(m.device)), labelText([]byte(m.point)), labelText([]byte(m.fstype)))
+		m.series[k] = metric.NewSeries(d, labelValue([]byte(m.device)), labelValue([]byte(m.point)), labelValue([]byte(m.fstype)))
 	}
 }
 
 // limitMounts returns the mounts that have series, and the remaining local ones.
 func limitMounts(list []*mount) (kept, rest []*mount, left int) {
-	if len(list) <= mountsOfUser {
+	if len(list) <= maxUserMounts {
 		return list, nil, 0
 	}
 	slices.SortStableFunc(list, func(a, b *mount) int { return cmp.Compare(a.rank(), b.rank()) })
 	of := map[string]int{}
 	for _, m := range list {
-		most := mountsOfUser
+		most := maxUserMounts
 		if m.user == "" {
-			most = mountsOfRoot
+			most = maxRootMounts
 		}
 		if of[m.user]++; of[m.user] <= most {
 			kept = append(kept, m)
@@ -218,7 +218,7 @@ func (m *mount) rank() int {
 	return 1 // a file system of many in one pool, or in memory
 }
 
-func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
+func (m *mount) export(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 	if !ok {
 		b.Add(m.series[0], 1)
 		return
@@ -229,15 +229,14 @@ func (m *mount) add(b *metric.Batch, s *unix.Statfs_t, ok bool) {
 	}
 	size := float64(s.Bsize)
 	for i, v := range [7]float64{
-		0, readonly, float64(s.Blocks) * size, float64(s.Bfree) * size, float64(s.Bavail) * size,
-		float64(s.Files), float64(s.Ffree),
+		0, readonly, float64(s.Blocks) * size, float64(s.Bfree) * size, float64(s.Bavail) * size, float64(s.Files), float64(s.Ffree),
 	} {
 		b.Add(m.series[i], v)
 	}
 }
 
-// replace sets a new list of mounts. Mounts in both lists keep their series.
-func (f *Filesystem) replace(list []*mount) {
+// setMounts sets a new list of mounts. Mounts in both lists keep their series.
+func (f *Filesystem) setMounts(list []*mount) {
 	kept, seen := list[:0], make(map[[3]string]bool, len(list))
 	for _, m := range list {
 		if !seen[m.key()] && !ignoredMounts().MatchString(m.point) && !ignoredTypes().MatchString(m.fstype) {
@@ -264,7 +263,7 @@ func (f *Filesystem) replace(list []*mount) {
 			continue
 		}
 		m.path = append([]byte(f.root+m.point), 0)
-		m.open()
+		m.createSeries()
 		if remoteTypes().MatchString(m.fstype) {
 			m.worker = newWorker(f.statfs, m.path)
 		}
@@ -280,8 +279,8 @@ func (f *Filesystem) replace(list []*mount) {
 // key identifies one mount among lines of the list.
 func (m *mount) key() [3]string { return [3]string{m.device, m.point, m.fstype} }
 
-// worker queries one distant file system. It may stay blocked in the kernel for ever.
-type worker struct {
+// statfsWorker queries one network file system in a goroutine that may stay blocked in the kernel forever.
+type statfsWorker struct {
 	question chan struct{}
 	done     chan struct{}
 	pending  bool // queried, and no result taken yet
@@ -291,8 +290,8 @@ type worker struct {
 	timer    *time.Timer
 }
 
-func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
-	w := &worker{question: make(chan struct{}, 1), done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *statfsWorker {
+	w := &statfsWorker{question: make(chan struct{}, 1), done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	go func() {
 		for range w.question {
 			w.err = statfs(path, &w.s)
@@ -303,7 +302,7 @@ func newWorker(statfs func([]byte, *unix.Statfs_t) error, path []byte) *worker {
 }
 
 // start starts a query unless one is still running.
-func (w *worker) start() {
+func (w *statfsWorker) start() {
 	if w.pending {
 		select {
 		case <-w.done: // too late for the reading that started it
@@ -317,7 +316,7 @@ func (w *worker) start() {
 
 // awaitResult waits until deadline for the result of the query and stores it in s. If an earlier reading has already waited
 // in vain, it returns false at once.
-func (w *worker) awaitResult(s *unix.Statfs_t, deadline time.Time) bool {
+func (w *statfsWorker) awaitResult(s *unix.Statfs_t, deadline time.Time) bool {
 	if w.late {
 		return false
 	}
@@ -334,7 +333,7 @@ func (w *worker) awaitResult(s *unix.Statfs_t, deadline time.Time) bool {
 }
 
 // close ends the goroutine, at once or after its query.
-func (w *worker) close() {
+func (w *statfsWorker) close() {
 	close(w.question)
 	w.timer.Stop()
 }

@@ -11,17 +11,17 @@ import (
 
 // Machine reads the machine totals that workloads are compared with. It implements [sensor.MachineReader].
 type Machine struct {
-	stat, meminfo *text
+	stat, meminfo *kernelFile
 	last          [8]uint64 // ticks, so that no mode decreases
 }
 
 // NewMachine opens /proc/stat and /proc/meminfo below root, "" for "/".
 func NewMachine(root string) (*Machine, error) {
-	stat, err := openText(root, "proc/stat")
+	stat, err := openFile(root, "proc/stat")
 	if err != nil {
 		return nil, err
 	}
-	meminfo, err := openText(root, "proc/meminfo")
+	meminfo, err := openFile(root, "proc/meminfo")
 	if err != nil {
 		return nil, errors.Join(err, stat.Close())
 	}

@@ -12,11 +12,11 @@ import (
 // NewMemory opens /proc/meminfo. Each line becomes a metric node_memory_KEY_bytes. The suffix _bytes is missing if the
 // kernel writes no unit.
 func NewMemory(root string) (sensor.Sensor, error) {
-	t, err := openText(root, "proc/meminfo")
+	t, err := openFile(root, "proc/meminfo")
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{name: "memory", texts: []*text{t}, parse: parseMeminfo, desc: memoryDesc}
+	f := &namedFigures{name: "memory", texts: []*kernelFile{t}, parse: parseMeminfo, desc: memoryDesc}
 	if err := f.discoverFigures(); err != nil {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (n *Netclass) readDevices() {
 		}
 		var d netDevice
 		for i, desc := range n.descs {
-			d.series[i] = metric.NewSeries(desc, labelText([]byte(e.Name())))
+			d.series[i] = metric.NewSeries(desc, labelValue([]byte(e.Name())))
 		}
 		if state, err := os.ReadFile(filepath.Join(dir, "operstate")); err == nil {
 			d.has[0] = true

@@ -16,7 +16,7 @@ func NewNetstat(root string) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{name: "netstat", texts: []*text{t}, parse: parseNetstat, desc: netstatDesc}
+	f := &namedFigures{name: "netstat", texts: []*kernelFile{t}, parse: parseNetstat, desc: netstatDesc}
 	for _, name := range []string{"netstat", "snmp6"} { // the latter is absent without IPv6
 		if t, err := openNet(root, name); err == nil {
 			f.texts = append(f.texts, t)
@@ -92,7 +92,7 @@ func parseNetstat(t []byte, emit func(protocol, field []byte, v uint64)) {
 
 // Conntrack is the fill level of the firewall's connection tracking table.
 type Conntrack struct {
-	texts  [2]*text
+	texts  [2]*kernelFile
 	descs  []*metric.Desc
 	series []*metric.Series
 }
@@ -104,14 +104,14 @@ func NewConntrack(root string) (*Conntrack, error) {
 		gauge("node_nf_conntrack_entries_limit", "Maximum size of connection tracking table.", metric.None),
 	}}
 	for i, name := range []string{"nf_conntrack_count", "nf_conntrack_max"} {
-		t, err := openText(root, "proc/sys/net/netfilter/"+name)
+		t, err := openFile(root, "proc/sys/net/netfilter/"+name)
 		if err != nil {
 			_ = c.Close()
 			return nil, err
 		}
 		c.texts[i] = t
 	}
-	c.series = series(c.descs)
+	c.series = newSeries(c.descs)
 	return c, nil
 }
 

@@ -22,16 +22,16 @@ var netColumns = [16]string{
 	"transmit_drop", "transmit_fifo", "transmit_colls", "transmit_carrier", "transmit_compressed",
 }
 
-// ends matches the host side of container network devices. They are named by bridge, Flannel, Docker and Weave (veth),
-// Calico, Cilium and LXC, Amazon, Google, and OVN. They are omitted because each would have 16 series. Their traffic is
-// counted for the pods (sensor/netns) and at the physical devices.
-var ends = sync.OnceValue(func() *regexp.Regexp {
+// containerDevices matches the host side of container network devices. They are named by bridge, Flannel, Docker and
+// Weave (veth), Calico, Cilium and LXC, Amazon, Google, and OVN. They are omitted because each would have 16 series.
+// Their traffic is counted for the pods (sensor/netns) and at the physical devices.
+var containerDevices = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(veth.*|cali[0-9a-f]+|lxc[0-9a-f]+|lxc_health|eni[0-9a-f]{8,}|gke[0-9a-f]{8,}|[0-9a-f]{15})$`)
 })
 
-// Network is the traffic of each network device of the machine, but for its ends of the devices of containers.
+// Network reads the traffic of each network device of the machine, except the host side of container devices.
 type Network struct {
-	text    *text
+	text    *kernelFile
 	descs   []*metric.Desc
 	devices map[string]*device
 	round   uint64
@@ -91,10 +91,10 @@ func (n *Network) Read(b *metric.Batch) error {
 		d := n.devices[string(name)]
 		if d == nil {
 			d = &device{}
-			if !ends().Match(name) {
-				d.most = n.linkMost(name)
+			if !containerDevices().Match(name) {
+				d.most = n.maxLinkRate(name)
 				for _, desc := range n.descs {
-					d.series = append(d.series, metric.NewSeries(desc, labelText(name)))
+					d.series = append(d.series, metric.NewSeries(desc, labelValue(name)))
 				}
 			}
 			n.devices[string(name)] = d
@@ -121,7 +121,7 @@ func (n *Network) checkTraffic(d *device, direction int, name []byte, v float64)
 	now, g := n.now(), d.gates[direction]
 	what := [...]string{"bytes received", "bytes sent"}[direction]
 	if _, err := g.Add(now, what, string(name), v, d.most); err != nil {
-		if d.most = n.linkMost(name); d.most == 0 {
+		if d.most = n.maxLinkRate(name); d.most == 0 {
 			return nil
 		}
 	}
@@ -129,9 +129,9 @@ func (n *Network) checkTraffic(d *device, direction int, name []byte, v float64)
 	return err
 }
 
-// linkMost returns the maximum number of bytes per second that a device can report, or 0 if its link has no speed. It
+// maxLinkRate returns the maximum number of bytes per second that a device can report, or 0 if its link has no speed. It
 // is twice the speed of the link, because the device may count both directions and may count late.
-func (n *Network) linkMost(name []byte) float64 {
+func (n *Network) maxLinkRate(name []byte) float64 {
 	b, err := os.ReadFile(filepath.Join(n.root, "sys/class/net", string(name), "speed"))
 	if err != nil {
 		return 0

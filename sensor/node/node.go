@@ -28,15 +28,15 @@ import (
 	"reckon/sensor"
 )
 
-// text is a kernel file that is read repeatedly from its beginning.
-type text struct {
+// kernelFile is a kernel file that is read repeatedly from its beginning.
+type kernelFile struct {
 	file *os.File
 	buf  []byte
 }
 
-// openText opens a file below root. It returns [sensor.ErrUnavailable] if the file does not exist
+// openFile opens a file below root. It returns [sensor.ErrUnavailable] if the file does not exist
 // or is not readable.
-func openText(root, name string) (*text, error) {
+func openFile(root, name string) (*kernelFile, error) {
 	if root == "" {
 		root = "/"
 	}
@@ -49,22 +49,22 @@ func openText(root, name string) (*text, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &text{file: f, buf: make([]byte, 4096)}, nil
+	return &kernelFile{file: f, buf: make([]byte, 4096)}, nil
 }
 
 // openNet opens a file in /proc/net of the machine. /proc/net shows the network of the reader. If root is the tree of
 // another machine or host, openNet therefore reads /proc/1/net.
-func openNet(root, name string) (*text, error) {
+func openNet(root, name string) (*kernelFile, error) {
 	if root != "" && root != "/" {
-		if t, err := openText(root, "proc/1/net/"+name); err == nil {
+		if t, err := openFile(root, "proc/1/net/"+name); err == nil {
 			return t, nil
 		}
 	}
-	return openText(root, "proc/net/"+name)
+	return openFile(root, "proc/net/"+name)
 }
 
 // read returns the content, which is valid until the next call.
-func (t *text) read() ([]byte, error) {
+func (t *kernelFile) read() ([]byte, error) {
 	for n := 0; ; {
 		m, err := t.file.ReadAt(t.buf[n:], int64(n))
 		n += m
@@ -79,7 +79,7 @@ func (t *text) read() ([]byte, error) {
 }
 
 // Close closes the file. Calling it again does nothing.
-func (t *text) Close() error {
+func (t *kernelFile) Close() error {
 	if t == nil || t.file == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (t *text) Close() error {
 }
 
 // malformedError returns an error for unexpected content of a kernel file.
-func (t *text) malformedError(what string) error {
+func (t *kernelFile) malformedError(what string) error {
 	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), what)
 }
 
@@ -101,8 +101,8 @@ func counter(name, help string, unit metric.Unit, labels ...string) *metric.Desc
 	return &metric.Desc{Name: name, Help: help, Kind: metric.Counter, Unit: unit, Labels: labels}
 }
 
-// series makes one series without labels for each description.
-func series(descs []*metric.Desc) []*metric.Series {
+// newSeries makes one series without labels for each description.
+func newSeries(descs []*metric.Desc) []*metric.Series {
 	out := make([]*metric.Series, len(descs))
 	for i, d := range descs {
 		out[i] = metric.NewSeries(d)
@@ -124,5 +124,5 @@ func parseNumbers(l []byte, f []uint64) int {
 	return len(f)
 }
 
-// labelText makes a name fit for a label.
-func labelText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+// labelValue makes a name fit for a label.
+func labelValue(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

@@ -14,12 +14,12 @@ import (
 
 // Pressure is the time for which processes waited for a resource (PSI, Documentation/accounting/psi.rst).
 type Pressure struct {
-	parts []pressurePart
+	parts []pressureFile
 	descs []*metric.Desc
 }
 
-type pressurePart struct {
-	text          *text
+type pressureFile struct {
+	text          *kernelFile
 	waiting       *metric.Series // some
 	stalled       *metric.Series // full; nil if it is undefined
 	lastW, lastSt float64
@@ -52,7 +52,7 @@ var pressureDescs = []struct {
 func NewPressure(root string) (*Pressure, error) {
 	p := &Pressure{}
 	for _, d := range pressureDescs {
-		t, err := openText(root, "proc/pressure/"+d.file)
+		t, err := openFile(root, "proc/pressure/"+d.file)
 		if d.file == "irq" && err != nil {
 			continue // since 6.1, with CONFIG_IRQ_TIME_ACCOUNTING
 		}
@@ -73,7 +73,7 @@ func NewPressure(root string) (*Pressure, error) {
 		case err != nil:
 			return nil, errors.Join(err, t.Close(), p.Close())
 		}
-		part := pressurePart{text: t}
+		part := pressureFile{text: t}
 		if d.waiting != nil {
 			part.waiting = metric.NewSeries(d.waiting)
 			p.descs = append(p.descs, d.waiting)

@@ -21,23 +21,22 @@ var pageSize = uint64(os.Getpagesize())
 
 // Load is the load average.
 type Load struct {
-	text   *text
+	text   *kernelFile
 	descs  []*metric.Desc
 	series []*metric.Series
 }
 
 // NewLoad opens /proc/loadavg.
 func NewLoad(root string) (*Load, error) {
-	t, err := openText(root, "proc/loadavg")
+	t, err := openFile(root, "proc/loadavg")
 	if err != nil {
 		return nil, err
 	}
 	l := &Load{text: t, descs: []*metric.Desc{
-		gauge("node_load1", "1m load average.", metric.None),
-		gauge("node_load5", "5m load average.", metric.None),
+		gauge("node_load1", "1m load average.", metric.None), gauge("node_load5", "5m load average.", metric.None),
 		gauge("node_load15", "15m load average.", metric.None),
 	}}
-	l.series = series(l.descs)
+	l.series = newSeries(l.descs)
 	return l, nil
 }
 
@@ -111,14 +110,14 @@ func (c *Clock) Read(b *metric.Batch) error {
 
 // FileFD is the number of open files of the machine.
 type FileFD struct {
-	text   *text
+	text   *kernelFile
 	descs  []*metric.Desc
 	series []*metric.Series
 }
 
 // NewFileFD opens /proc/sys/fs/file-nr.
 func NewFileFD(root string) (*FileFD, error) {
-	t, err := openText(root, "proc/sys/fs/file-nr")
+	t, err := openFile(root, "proc/sys/fs/file-nr")
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func NewFileFD(root string) (*FileFD, error) {
 		gauge("node_filefd_allocated", "File descriptor statistics: allocated.", metric.None),
 		gauge("node_filefd_maximum", "File descriptor statistics: maximum.", metric.None),
 	}}
-	f.series = series(f.descs)
+	f.series = newSeries(f.descs)
 	return f, nil
 }
 
@@ -179,7 +178,7 @@ func (i *Info) Read(b *metric.Batch) error {
 	return nil
 }
 
-func (i *Info) add(d *metric.Desc, v float64, values ...string) {
+func (i *Info) addFact(d *metric.Desc, v float64, values ...string) {
 	i.descs = append(i.descs, d)
 	i.series = append(i.series, metric.NewSeries(d, values...))
 	i.values = append(i.values, v)
@@ -193,15 +192,15 @@ func NewUname(root string) (*Info, error) {
 	}
 	read := func(name string, own []byte) (string, error) {
 		if root == "" || root == "/" {
-			return labelText(bytes.TrimRight(own, "\x00")), nil
+			return labelValue(bytes.TrimRight(own, "\x00")), nil
 		}
-		t, err := openText(root, "proc/sys/kernel/"+name)
+		t, err := openFile(root, "proc/sys/kernel/"+name)
 		if err != nil {
 			return "", err
 		}
 		defer t.Close()
 		b, err := t.read()
-		return labelText(bytes.TrimSpace(b)), err
+		return labelValue(bytes.TrimSpace(b)), err
 	}
 	var v [5]string
 	var errs error
@@ -220,9 +219,9 @@ func NewUname(root string) (*Info, error) {
 		return nil, errs
 	}
 	i := &Info{name: "uname"}
-	i.add(gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None,
+	i.addFact(gauge("node_uname_info", "Labeled system information as provided by the uname system call.", metric.None,
 		"sysname", "release", "version", "machine", "nodename", "domainname"),
-		1, v[0], v[1], v[2], labelText(bytes.TrimRight(u.Machine[:], "\x00")), v[3], v[4])
+		1, v[0], v[1], v[2], labelValue(bytes.TrimRight(u.Machine[:], "\x00")), v[3], v[4])
 	return i, nil
 }
 
@@ -252,11 +251,11 @@ func NewOS(root string) (*Info, error) {
 		values[i] = facts[strings.ToUpper(l)]
 	}
 	i := &Info{name: "os"}
-	i.add(gauge("node_os_info", "A metric with a constant '1' value labeled by the fields of os-release.", metric.None, osLabels...), 1,
+	i.addFact(gauge("node_os_info", "A metric with a constant '1' value labeled by the fields of os-release.", metric.None, osLabels...), 1,
 		values...)
 	if v, ok := majorMinor(facts["VERSION_ID"]); ok {
-		i.add(gauge("node_os_version", "Metric containing the major.minor part of the OS version.", metric.None, "id", "id_like", "name"),
-			v, facts["ID"], facts["ID_LIKE"], facts["NAME"])
+		i.addFact(gauge("node_os_version", "Metric containing the major.minor part of the OS version.", metric.None, "id", "id_like",
+			"name"), v, facts["ID"], facts["ID_LIKE"], facts["NAME"])
 	}
 	return i, nil
 }
@@ -265,7 +264,7 @@ func NewOS(root string) (*Info, error) {
 func parseOSRelease(t []byte) map[string]string {
 	facts := make(map[string]string)
 	for l := range bytes.Lines(t) {
-		key, value, ok := strings.Cut(strings.TrimSpace(labelText(l)), "=")
+		key, value, ok := strings.Cut(strings.TrimSpace(labelValue(l)), "=")
 		if !ok || strings.HasPrefix(key, "#") {
 			continue
 		}

@@ -20,14 +20,14 @@ var statDescs = []struct {
 
 // Stat is the counters of /proc/stat for the whole machine, except CPU time.
 type Stat struct {
-	text   *text
+	text   *kernelFile
 	descs  []*metric.Desc
 	series []*metric.Series
 }
 
 // NewStat opens /proc/stat.
 func NewStat(root string) (*Stat, error) {
-	t, err := openText(root, "proc/stat")
+	t, err := openFile(root, "proc/stat")
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func NewStat(root string) (*Stat, error) {
 	for _, d := range statDescs {
 		s.descs = append(s.descs, d.desc)
 	}
-	s.series = series(s.descs)
+	s.series = newSeries(s.descs)
 	return s, nil
 }
 

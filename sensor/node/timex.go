@@ -51,7 +51,7 @@ func NewTimex(root string) (*Timex, error) {
 			"allow adjtimex(2), which some containers forbid", err)
 	}
 	t := &Timex{descs: timexDescs}
-	t.series = series(t.descs)
+	t.series = newSeries(t.descs)
 	return t, nil
 }
 

@@ -12,13 +12,13 @@ import (
 // NewVMStat opens /proc/vmstat, which counts paging, swapping, faults and OOM kills. It exports the default fields of
 // node_exporter. On machines with several NUMA nodes it also exports NUMA balancing.
 func NewVMStat(root string) (sensor.Sensor, error) {
-	t, err := openText(root, "proc/vmstat")
+	t, err := openFile(root, "proc/vmstat")
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{name: "vmstat", texts: []*text{t}, parse: parsePairs, desc: vmstatDesc}
+	f := &namedFigures{name: "vmstat", texts: []*kernelFile{t}, parse: parsePairs, desc: vmstatDesc}
 	if len(sysfs.Numbers(sysfs.ReadWord(sysfs.Path(root, "sys/devices/system/node/online")))) > 1 {
-		f.desc = balancingDesc
+		f.desc = numaDesc
 	}
 	if err := f.discoverFigures(); err != nil {
 		return nil, err
@@ -36,8 +36,9 @@ func vmstatDesc(key, _ []byte) *metric.Desc {
 	return counter("node_vmstat_"+metricName(key), "Field "+metricName(key)+" of /proc/vmstat.", metric.None)
 }
 
-// balancingDesc accepts also the pages that NUMA balancing unmapped and saw used, from their own node or another, and those that it moved.
-func balancingDesc(key, sub []byte) *metric.Desc {
+// numaDesc also accepts the pages that NUMA balancing unmapped, found in use from their own or another node, or
+// moved.
+func numaDesc(key, sub []byte) *metric.Desc {
 	switch k := string(key); k {
 	case "numa_hint_faults", "numa_hint_faults_local", "numa_pages_migrated":
 		return counter("node_vmstat_"+k, "Field "+k+" of /proc/vmstat.", metric.None)
@@ -64,7 +65,7 @@ func NewSockstat(root string) (sensor.Sensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{name: "sockstat", texts: []*text{t}, parse: parseSockstat, desc: sockstatDesc}
+	f := &namedFigures{name: "sockstat", texts: []*kernelFile{t}, parse: parseSockstat, desc: sockstatDesc}
 	if six, err := openNet(root, "sockstat6"); err == nil { // absent without IPv6
 		f.texts = append(f.texts, six)
 	}

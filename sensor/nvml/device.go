@@ -26,10 +26,10 @@ type device struct {
 
 	busy, engineMemory       float64 // seconds
 	hasBusy, hasEngineMemory bool
-	sampledGPU               sampled
-	sampledMemory            sampled
-	sampledCoder             [2]sampled // encoder, decoder
-	coder                    [2]float64 // seconds
+	sampledGPU               samplePosition
+	sampledMemory            samplePosition
+	sampledCoder             [2]samplePosition // encoder, decoder
+	coder                    [2]float64        // seconds
 	hasCoder                 [2]bool
 	reserved                 uint64 // bytes
 	hasReserved              bool
@@ -54,11 +54,11 @@ type device struct {
 	pids    []int32 // users of the device in this reading, and in the previous one
 	before  []int32
 	clients [2]bool // some of its users are clients of MPS; they were at the reading before
-	noList  [processKinds]bool
+	noList  [processLists]bool
 	shown   [figures]exportedFigure
 	series  *sensor.GPUSeries
 
-	gpm            gpm
+	gpm            gpmState
 	noLinks        bool               // it has no NVLink
 	linksCounted   bool               // it has byte counters of its links
 	linkMeter      [2]sensor.Odometer // sent, received
@@ -114,7 +114,7 @@ const (
 	figures
 )
 
-var figureOf = [figures]sensor.GPUFigure{
+var gpuFigures = [figures]sensor.GPUFigure{
 	figPowerLimit: sensor.GPUPowerLimitWatts, figGraphics: sensor.GPUClockGraphics, figSM: sensor.GPUClockCompute,
 	figMemoryClock: sensor.GPUClockMemory, figVideo: sensor.GPUClockVideo, figTemperature: sensor.GPUTemperatureCore,
 	figMemoryTemperature: sensor.GPUTemperatureMemory, figFan: sensor.GPUFanRatio,
@@ -212,7 +212,7 @@ func (d *device) export(b *metric.Batch) {
 	}
 	for i := range d.shown {
 		if d.shown[i].has {
-			d.series.Add(b, figureOf[i], d.shown[i].value)
+			d.series.Add(b, gpuFigures[i], d.shown[i].value)
 		}
 	}
 	if d.gpu.Parent != "" {

@@ -21,12 +21,12 @@ func TestCalls(t *testing.T) {
 	if _, err := os.Stat(path); err != nil {
 		t.Skip("needs testdata/libfakenvml.so, which make test-nvml builds")
 	}
-	l, err := load(path)
+	l, err := loadLibrary(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sensortest.Run(t, func(t *testing.T) sensor.Sensor {
-		s, err := open(l, "/")
+		s, err := openSensor(l, "/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +43,12 @@ func BenchmarkCall(b *testing.B) {
 	if _, err := os.Stat(path); err != nil {
 		b.Skip("needs testdata/libfakenvml.so, which make test-nvml builds")
 	}
-	l, err := load(path)
+	l, err := loadLibrary(path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	h, c := l.Device(0)
-	if c != success {
+	if c != codeSuccess {
 		b.Fatal(c)
 	}
 	b.ReportAllocs()

@@ -28,7 +28,7 @@ type gpmMetric struct {
 func (d *dynamic) GPM(h handle) (bool, code) {
 	d.out[0] = 1 // NVML_GPM_SUPPORT_VERSION; the result follows it
 	d.args[0], d.args[1] = uintptr(h), d.outAddress(0)
-	c := d.call(fnGPMSupport, 2)
+	c := d.callFunction(fnGPMSupport, 2)
 	return d.out[0]>>32 != 0, c
 }
 
@@ -36,24 +36,24 @@ func (d *dynamic) GPM(h handle) (bool, code) {
 func (d *dynamic) NewGPMSample() (gpmSample, code) {
 	d.out[0] = 0
 	d.args[0] = d.outAddress(0)
-	c := d.call(fnGPMAlloc, 1)
+	c := d.callFunction(fnGPMAlloc, 1)
 	return gpmSample(d.out[0]), c
 }
 
 // FreeGPMSample implements library.
 func (d *dynamic) FreeGPMSample(s gpmSample) {
 	d.args[0] = uintptr(s)
-	d.call(fnGPMFree, 1)
+	d.callFunction(fnGPMFree, 1)
 }
 
 // SampleGPM implements library.
 func (d *dynamic) SampleGPM(h handle, instance uint32, s gpmSample) code {
 	if instance != wholeDevice {
 		d.args[0], d.args[1], d.args[2] = uintptr(h), uintptr(instance), uintptr(s)
-		return d.call(fnGPMPart, 3)
+		return d.callFunction(fnGPMPart, 3)
 	}
 	d.args[0], d.args[1] = uintptr(h), uintptr(s)
-	return d.call(fnGPMSample, 2)
+	return d.callFunction(fnGPMSample, 2)
 }
 
 // GPMMetrics implements library.
@@ -67,10 +67,10 @@ func (d *dynamic) GPMMetrics(before, after gpmSample, ids []uint32, values []flo
 		m.metrics[i].id = id
 	}
 	d.args[0] = uintptr(unsafe.Pointer(m))
-	c := d.call(fnGPMMetrics, 1)
+	c := d.callFunction(fnGPMMetrics, 1)
 	for i := range ids {
 		values[i] = math.NaN()
-		if c == success && m.metrics[i].code == success {
+		if c == codeSuccess && m.metrics[i].code == codeSuccess {
 			values[i] = m.metrics[i].value
 		}
 	}
@@ -82,45 +82,45 @@ func (d *dynamic) Watch(h handle) code {
 	if d.events == 0 {
 		d.out[0] = 0
 		d.args[0] = d.outAddress(0)
-		if c := d.call(fnEventSet, 1); c != success {
+		if c := d.callFunction(fnEventSet, 1); c != codeSuccess {
 			return c
 		}
 		d.events = uintptr(d.out[0])
 	}
 	d.args[0], d.args[1], d.args[2] = uintptr(h), eventXid, d.events
-	return d.call(fnWatch, 3)
+	return d.callFunction(fnWatch, 3)
 }
 
 // Event implements library.
-func (d *dynamic) Event() (event, code) {
+func (d *dynamic) Event() (xidEvent, code) {
 	if d.events == 0 {
-		return event{}, timeout
+		return xidEvent{}, codeTimeout
 	}
 	clear(d.out[:])
 	d.args[0], d.args[1], d.args[2] = d.events, d.outAddress(0), 0 // milliseconds to wait
-	c := d.call(fnEvent, 3)
-	return *(*event)(unsafe.Pointer(&d.out)), c
+	c := d.callFunction(fnEvent, 3)
+	return *(*xidEvent)(unsafe.Pointer(&d.out)), c
 }
 
 // Shutdown implements library.
 func (d *dynamic) Shutdown() code {
 	if d.events != 0 {
 		d.args[0] = d.events
-		d.call(fnEventFree, 1)
+		d.callFunction(fnEventFree, 1)
 		d.events = 0
 	}
-	return d.call(fnShutdown, 0)
+	return d.callFunction(fnShutdown, 0)
 }
 
 // PCI implements library.
 func (d *dynamic) PCI(h handle) (string, code) {
 	clear(d.text[:])
 	d.args[0], d.args[1] = uintptr(h), uintptr(unsafe.Pointer(&d.text))
-	if c := d.call(fnPCI, 2); c != success {
+	if c := d.callFunction(fnPCI, 2); c != codeSuccess {
 		return "", c
 	}
 	s, _, _ := strings.Cut(string(d.text[busIDOffset:busIDOffset+32]), "\x00")
-	return strings.ToValidUTF8(s, ""), success
+	return strings.ToValidUTF8(s, ""), codeSuccess
 }
 
 // Coder implements library.
@@ -131,6 +131,6 @@ func (d *dynamic) Coder(h handle, decoder bool) (uint32, code) {
 	}
 	d.out[0], d.out[1] = 0, 0
 	d.args[0], d.args[1], d.args[2] = uintptr(h), d.outAddress(0), d.outAddress(1) // percent, microseconds of the sample
-	c := d.call(fn, 3)
+	c := d.callFunction(fn, 3)
 	return uint32(d.out[0]), c
 }

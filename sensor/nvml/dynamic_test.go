@@ -18,7 +18,7 @@ import (
 // program.
 func TestABI(t *testing.T) {
 	l := fakeLibrary(t)
-	s, err := open(l, "/")
+	s, err := openSensor(l, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,30 +59,30 @@ func TestABI(t *testing.T) {
 	}
 	// Figures that a partitioned device lacks, straight from the calls.
 	h, c := l.Device(0)
-	if c != success {
+	if c != codeSuccess {
 		t.Fatal(c)
 	}
-	samples := make([]sample, 4)
-	if n, c := l.Samples(h, sampleGPU, 1000, samples); n != 2 || c != success || samples[1].time != 3000 || samples[1].value[0] != 42 {
+	samples := make([]utilizationSample, 4)
+	if n, c := l.Samples(h, sampleGPU, 1000, samples); n != 2 || c != codeSuccess || samples[1].time != 3000 || samples[1].value[0] != 42 {
 		t.Errorf("samples: %d, %v, %+v", n, c, samples)
 	}
 	use := make([]processSample, 2)
-	if n, c := l.ProcessUse(h, 1000, use); n != 1 || c != success || use[0] != (processSample{pid: 4711, time: 2000, sm: 30}) {
+	if n, c := l.ProcessUse(h, 1000, use); n != 1 || c != codeSuccess || use[0] != (processSample{pid: 4711, time: 2000, sm: 30}) {
 		t.Errorf("use: %d, %v, %+v", n, c, use)
 	}
-	if _, c := l.ProcessUse(h, 0, use[:0]); c != insufficientSize {
+	if _, c := l.ProcessUse(h, 0, use[:0]); c != codeInsufficientSize {
 		t.Errorf("a list that is too small: %v", c)
 	}
-	if gpu, memory, c := l.Utilization(h); gpu != 37 || memory != 11 || c != success {
+	if gpu, memory, c := l.Utilization(h); gpu != 37 || memory != 11 || c != codeSuccess {
 		t.Errorf("utilisation %d, %d, %v", gpu, memory, c)
 	}
-	if mj, c := l.Energy(h); mj != 9_000_000_000 || c != success {
+	if mj, c := l.Energy(h); mj != 9_000_000_000 || c != codeSuccess {
 		t.Errorf("energy %d, %v", mj, c)
 	}
-	if bits, c := l.Reasons(h); bits != reasonPowerCap|1<<40 || c != success {
+	if bits, c := l.Reasons(h); bits != reasonPowerCap|1<<40 || c != codeSuccess {
 		t.Errorf("reasons %#x, %v", bits, c)
 	}
-	if _, c := l.Fan(h); c != noFunction {
+	if _, c := l.Fan(h); c != codeNoFunction {
 		t.Errorf("a function that the library does not have: %v", c)
 	}
 	if _, c := l.Device(9); c != 2 {
@@ -94,29 +94,29 @@ func TestABI(t *testing.T) {
 func TestABIGPM(t *testing.T) {
 	l := fakeLibrary(t)
 	h, c := l.Device(0)
-	if c != success {
+	if c != codeSuccess {
 		t.Fatal(c)
 	}
-	if ok, c := l.GPM(h); !ok || c != success {
+	if ok, c := l.GPM(h); !ok || c != codeSuccess {
 		t.Fatalf("supported: %v, %v", ok, c)
 	}
 	var s [2]gpmSample
 	for _, instance := range []uint32{wholeDevice, 1} {
 		for i := range s {
-			if s[i], c = l.NewGPMSample(); c != success {
+			if s[i], c = l.NewGPMSample(); c != codeSuccess {
 				t.Fatal(c)
 			}
-			if c := l.SampleGPM(h, instance, s[i]); c != success {
+			if c := l.SampleGPM(h, instance, s[i]); c != codeSuccess {
 				t.Fatalf("instance %d: %v", instance, c)
 			}
 		}
 		v := make([]float64, 3)
-		if c := l.GPMMetrics(s[0], s[1], []uint32{gpmTensor, gpmFP64, gpmPCIeSent}, v); c != success || v[0] != 62.5 || !math.IsNaN(v[1]) || v[2] != 3 {
+		if c := l.GPMMetrics(s[0], s[1], []uint32{gpmTensor, gpmFP64, gpmPCIeSent}, v); c != codeSuccess || v[0] != 62.5 || !math.IsNaN(v[1]) || v[2] != 3 {
 			t.Errorf("instance %d: %v, %v", instance, v, c)
 		}
 	}
 	for i, want := range []uint32{12, 34} {
-		if v, c := l.Coder(h, i == 1); v != want || c != success {
+		if v, c := l.Coder(h, i == 1); v != want || c != codeSuccess {
 			t.Errorf("coder %d: %d, %v", i, v, c)
 		}
 	}
@@ -133,18 +133,18 @@ func fakeLibrary(t *testing.T) library {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := load(path)
+	l, err := loadLibrary(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := l.Init(); c != success {
+	if c := l.Init(); c != codeSuccess {
 		t.Fatal(c)
 	}
 	return l
 }
 
 func TestNoLibrary(t *testing.T) {
-	if _, err := load("libnosuchthing.so.1"); !errors.Is(err, sensor.ErrUnavailable) {
+	if _, err := loadLibrary("libnosuchthing.so.1"); !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("got %v, want it unavailable", err)
 	}
 }

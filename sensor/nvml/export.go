@@ -16,7 +16,7 @@ func (r *reader) readExported() error {
 			return err
 		}
 	}
-	if r.changed() {
+	if r.hasDeviceListChanged() {
 		if err := r.enumerate(); err != nil && r.trouble == nil {
 			r.trouble = err
 		}
@@ -48,16 +48,16 @@ func (r *reader) reopen() error {
 		d.watched = false
 	}
 	r.lib.Shutdown()
-	if c := r.lib.Init(); c != success {
+	if c := r.lib.Init(); c != codeSuccess {
 		return fmt.Errorf("start the management library of NVIDIA again: %w", c)
 	}
 	return nil
 }
 
-// changed reports whether the list of devices has changed.
-func (r *reader) changed() bool {
+// hasDeviceListChanged reports whether devices or MIG instances were added or removed.
+func (r *reader) hasDeviceListChanged() bool {
 	n, c := r.lib.Count()
-	if c != success {
+	if c != codeSuccess {
 		return false
 	}
 	wholes := 0
@@ -73,49 +73,49 @@ func (r *reader) changed() bool {
 			continue
 		}
 		on, c := r.lib.MIG(d.handle)
-		if c == success && (on != d.mig || on && r.count(d) != d.instances) {
+		if c == codeSuccess && (on != d.mig || on && r.countInstances(d) != d.instances) {
 			return true
 		}
 	}
 	return wholes != n
 }
 
-// count returns the present number of MIG instances of d.
-func (r *reader) count(d *device) (n int) {
+// countInstances returns the current number of MIG instances of d.
+func (r *reader) countInstances(d *device) (n int) {
 	most, _ := r.lib.MIGCount(d.handle)
 	for i := range min(most, 64) {
-		if _, c := r.lib.MIGDevice(d.handle, i); c == success {
+		if _, c := r.lib.MIGDevice(d.handle, i); c == codeSuccess {
 			n++
 		}
 	}
 	return n
 }
 
-func (d *device) set32(f int, v uint32, c code, unit float64) {
-	d.shown[f] = exportedFigure{float64(v) * unit, c == success && valid32(v)}
+func (d *device) setFigure32(f int, v uint32, c code, unit float64) {
+	d.shown[f] = exportedFigure{float64(v) * unit, c == codeSuccess && isValid32(v)}
 }
 
 // readExportOnly reads the export-only figures of one device.
 func (r *reader) readExportOnly(d *device) {
 	v, c := r.lib.PowerLimit(d.handle)
-	d.set32(figPowerLimit, v, c, 1e-3)
+	d.setFigure32(figPowerLimit, v, c, 1e-3)
 	for i, clock := range [...]uint32{clockGraphics, clockSM, clockMemory, clockVideo} {
 		v, c = r.lib.Clock(d.handle, clock)
-		d.set32(figGraphics+i, v, c, 1e6)
+		d.setFigure32(figGraphics+i, v, c, 1e6)
 	}
 	v, c = r.lib.Temperature(d.handle)
-	d.set32(figTemperature, v, c, 1)
+	d.setFigure32(figTemperature, v, c, 1)
 	v, c = r.lib.Fan(d.handle)
-	d.set32(figFan, v, c, 0.01)
+	d.setFigure32(figFan, v, c, 0.01)
 	for i, bad := range [...]bool{false, true} {
 		n, c := r.lib.Errors(d.handle, bad)
-		d.shown[figCorrected+i] = exportedFigure{float64(n), c == success && valid64(n)}
+		d.shown[figCorrected+i] = exportedFigure{float64(n), c == codeSuccess && isValid64(n)}
 	}
 	r.readFields(d)
 }
 
-// numbered lists the figures that the library identifies by number and that are exported unchanged.
-var numbered = [...]struct {
+// numberedFields lists the figures that the library identifies by number and that are exported unchanged.
+var numberedFields = [...]struct {
 	field  uint32
 	figure int
 }{
@@ -128,67 +128,67 @@ var numbered = [...]struct {
 // readFields reads the figures that the library identifies by number.
 func (r *reader) readFields(d *device) {
 	f := r.fields[:0]
-	for _, n := range numbered {
-		f = append(f, field{id: n.field})
+	for _, n := range numberedFields {
+		f = append(f, fieldValue{id: n.field})
 		d.shown[n.figure].has = false
 	}
 	for i := range throttles {
 		if throttles[i].field != 0 {
-			f = append(f, field{id: throttles[i].field})
+			f = append(f, fieldValue{id: throttles[i].field})
 		}
 	}
-	f = append(f, field{id: fieldNVLinkSent, scope: allLinks}, field{id: fieldNVLinkGot, scope: allLinks})
-	if r.lib.Fields(d.handle, f) != success {
+	f = append(f, fieldValue{id: fieldNVLinkSent, scope: allLinks}, fieldValue{id: fieldNVLinkGot, scope: allLinks})
+	if r.lib.Fields(d.handle, f) != codeSuccess {
 		return
 	}
 	for i := range f {
-		v, ok := f[i].number()
+		v, ok := f[i].toFloat()
 		switch {
 		case !ok:
-		case i < len(numbered):
+		case i < len(numberedFields):
 			if f[i].id == fieldMemoryTemp && (v <= 0 || v >= 200) {
 				continue
 			}
-			d.shown[numbered[i].figure] = exportedFigure{v, true}
+			d.shown[numberedFields[i].figure] = exportedFigure{v, true}
 		case f[i].id == fieldNVLinkSent:
-			r.linkBytes(d, figNVLinkSent, 0, v)
+			r.addLinkBytes(d, figNVLinkSent, 0, v)
 		case f[i].id == fieldNVLinkGot:
-			r.linkBytes(d, figNVLinkReceived, 1, v)
+			r.addLinkBytes(d, figNVLinkReceived, 1, v)
 		default:
-			r.throttleTime(d, f[i].id, v)
+			r.addThrottleTime(d, f[i].id, v)
 		}
 	}
 	if !d.shown[figLinkReplays].has && d.linksCounted {
-		r.linkErrors(d)
+		r.sumLinkErrors(d)
 	}
 }
 
-// linkBytes records a counter of KiB since the driver was loaded.
-func (r *reader) linkBytes(d *device, figure, i int, kib float64) {
+// addLinkBytes records a counter that the driver keeps in KiB since it was loaded.
+func (r *reader) addLinkBytes(d *device, figure, i int, kib float64) {
 	d.linksCounted = true
 	v, err := d.linkMeter[i].Add(r.now(), "NVLink", d.gpu.Device, kib*1024, math.Inf(1))
 	d.shown[figure] = exportedFigure{v, err == nil}
 	r.addRefusal(err)
 }
 
-// linkErrors sums the errors of the links of a device without a total (Hopper).
-func (r *reader) linkErrors(d *device) {
+// sumLinkErrors sums the errors of all links of a device that reports no total (Hopper).
+func (r *reader) sumLinkErrors(d *device) {
 	if d.noLinks {
 		return
 	}
-	for i := range mostLinks {
+	for i := range maxLinks {
 		for j, id := range [...]uint32{fieldLinkReplay, fieldLinkRecovery, fieldLinkCRC} {
-			r.links[3*i+j] = field{id: id, scope: uint32(i)}
+			r.links[3*i+j] = fieldValue{id: id, scope: uint32(i)}
 		}
 	}
-	if r.lib.Fields(d.handle, r.links[:]) != success {
+	if r.lib.Fields(d.handle, r.links[:]) != codeSuccess {
 		return
 	}
 	d.noLinks = true
 	for j, figure := range [...]int{figLinkReplays, figLinkRecoveries, figCRCFlit} {
 		sum, has := 0.0, false
-		for i := range mostLinks {
-			if v, ok := r.links[3*i+j].number(); ok {
+		for i := range maxLinks {
+			if v, ok := r.links[3*i+j].toFloat(); ok {
 				sum, has = sum+v, true
 			}
 		}
@@ -198,8 +198,8 @@ func (r *reader) linkErrors(d *device) {
 	}
 }
 
-// throttleTime records a counter of nanoseconds.
-func (r *reader) throttleTime(d *device, id uint32, nanos float64) {
+// addThrottleTime records a counter of nanoseconds.
+func (r *reader) addThrottleTime(d *device, id uint32, nanos float64) {
 	for i := range throttles {
 		if throttles[i].field != id {
 			continue
@@ -214,9 +214,9 @@ func (r *reader) throttleTime(d *device, id uint32, nanos float64) {
 	}
 }
 
-// number returns the value of a field, by its type (nvmlValueType_t).
-func (f *field) number() (float64, bool) {
-	if f.code != success {
+// toFloat returns the value of a field, by its type (nvmlValueType_t).
+func (f *fieldValue) toFloat() (float64, bool) {
+	if f.code != codeSuccess {
 		return 0, false
 	}
 	word := binary.NativeEndian.Uint64(f.value[:])
@@ -224,11 +224,11 @@ func (f *field) number() (float64, bool) {
 	case 1, 4: // unsigned int, and signed long long, for which negative values are blank
 		if f.kind == 1 {
 			v := uint32(word)
-			return float64(v), valid32(v)
+			return float64(v), isValid32(v)
 		}
-		return float64(word), valid64(word)
+		return float64(word), isValid64(word)
 	case 2, 3: // unsigned long, unsigned long long
-		return float64(word), valid64(word)
+		return float64(word), isValid64(word)
 	case 5: // signed int
 		v := int32(uint32(word))
 		return float64(v), v >= 0 && uint32(v) < blank32

@@ -38,7 +38,7 @@ func (v *vendor) Device(i int) (handle, code) {
 		return 0, code(r)
 	}
 	v.devices = append(v.devices, d)
-	return handle(len(v.devices)), success
+	return handle(len(v.devices)), codeSuccess
 }
 func (v *vendor) dev(h handle) upstream.Device { return v.devices[h-1] }
 func (v *vendor) UUID(h handle) (string, code) {
@@ -53,10 +53,12 @@ func (v *vendor) Utilization(h handle) (uint32, uint32, code) {
 	u, r := v.dev(h).GetUtilizationRates()
 	return u.Gpu, u.Memory, code(r)
 }
-func (v *vendor) Samples(handle, uint32, uint64, []sample) (int, code) { return 0, notSupported }
-func (v *vendor) Memory(h handle) (memory, code) {
+func (v *vendor) Samples(handle, uint32, uint64, []utilizationSample) (int, code) {
+	return 0, codeNotSupported
+}
+func (v *vendor) Memory(h handle) (memoryInfo, code) {
 	m, r := v.dev(h).GetMemoryInfo()
-	return memory{m.Used, m.Total, noValue64}, code(r)
+	return memoryInfo{m.Used, m.Total, noValue64}, code(r)
 }
 func (v *vendor) PCI(h handle) (string, code) {
 	info, r := v.dev(h).GetPciInfo()
@@ -69,14 +71,16 @@ func (v *vendor) PCI(h handle) (string, code) {
 	}
 	return string(b), code(r)
 }
-func (v *vendor) Coder(handle, bool) (uint32, code)                         { return 0, notSupported }
-func (v *vendor) GPM(handle) (bool, code)                                   { return false, success } // Ampere
-func (v *vendor) NewGPMSample() (gpmSample, code)                           { return 0, notSupported }
-func (v *vendor) FreeGPMSample(gpmSample)                                   {}
-func (v *vendor) SampleGPM(handle, uint32, gpmSample) code                  { return notSupported }
-func (v *vendor) GPMMetrics(gpmSample, gpmSample, []uint32, []float64) code { return notSupported }
-func (v *vendor) Watch(handle) code                                         { return notSupported }
-func (v *vendor) Event() (event, code)                                      { return event{}, timeout }
+func (v *vendor) Coder(handle, bool) (uint32, code)        { return 0, codeNotSupported }
+func (v *vendor) GPM(handle) (bool, code)                  { return false, codeSuccess } // Ampere
+func (v *vendor) NewGPMSample() (gpmSample, code)          { return 0, codeNotSupported }
+func (v *vendor) FreeGPMSample(gpmSample)                  {}
+func (v *vendor) SampleGPM(handle, uint32, gpmSample) code { return codeNotSupported }
+func (v *vendor) GPMMetrics(gpmSample, gpmSample, []uint32, []float64) code {
+	return codeNotSupported
+}
+func (v *vendor) Watch(handle) code       { return codeNotSupported }
+func (v *vendor) Event() (xidEvent, code) { return xidEvent{}, codeTimeout }
 func (v *vendor) Energy(h handle) (uint64, code) {
 	mj, r := v.dev(h).GetTotalEnergyConsumption()
 	return mj, code(r)
@@ -115,7 +119,7 @@ func (v *vendor) Errors(h handle, uncorrected bool) (uint64, code) {
 }
 
 // Fields uses NVIDIA's struct, so that numbers and layout are theirs.
-func (v *vendor) Fields(h handle, f []field) code {
+func (v *vendor) Fields(h handle, f []fieldValue) code {
 	theirs := make([]upstream.FieldValue, len(f))
 	for i := range f {
 		theirs[i].FieldId = f[i].id
@@ -126,17 +130,17 @@ func (v *vendor) Fields(h handle, f []field) code {
 	}
 	return code(r)
 }
-func (v *vendor) Processes(h handle, kind int, dst []process) (int, code) {
+func (v *vendor) Processes(h handle, kind int, dst []processInfo) (int, code) {
 	get := v.dev(h).GetComputeRunningProcesses
 	switch kind {
-	case graphics:
+	case listGraphics:
 		get = v.dev(h).GetGraphicsRunningProcesses
-	case mps:
-		return 0, notSupported
+	case listMPS:
+		return 0, codeNotSupported
 	}
 	list, r := get()
 	for i := range min(len(list), len(dst)) {
-		dst[i] = process{pid: list[i].Pid, memory: list[i].UsedGpuMemory, gpuInstance: list[i].GpuInstanceId, instance: list[i].ComputeInstanceId}
+		dst[i] = processInfo{pid: list[i].Pid, memory: list[i].UsedGpuMemory, gpuInstance: list[i].GpuInstanceId, instance: list[i].ComputeInstanceId}
 	}
 	return len(list), code(r)
 }
@@ -151,13 +155,13 @@ func (v *vendor) MIG(h handle) (bool, code) {
 	now, _, r := v.dev(h).GetMigMode()
 	return now == upstream.DEVICE_MIG_ENABLE, code(r)
 }
-func (v *vendor) MIGCount(h handle) (int, code)        { return 0, success }
-func (v *vendor) MIGDevice(handle, int) (handle, code) { return 0, notFound }
+func (v *vendor) MIGCount(h handle) (int, code)        { return 0, codeSuccess }
+func (v *vendor) MIGDevice(handle, int) (handle, code) { return 0, codeNotFound }
 func (v *vendor) Minor(h handle) (uint32, code) {
 	n, r := v.dev(h).GetMinorNumber()
 	return uint32(n), code(r)
 }
-func (v *vendor) GPUInstance(handle) (uint32, code) { return 0, notSupported }
+func (v *vendor) GPUInstance(handle) (uint32, code) { return 0, codeNotSupported }
 
 // dgx is NVIDIA's mock with its missing parts filled in: figures of a busy machine.
 func dgx() *dgxa100.Server {
@@ -213,7 +217,7 @@ func dgx() *dgxa100.Server {
 // TestVendorMock reads NVIDIA's mock of a DGX A100 through the sensor.
 func TestVendorMock(t *testing.T) {
 	server := dgx()
-	s, err := open(&vendor{lib: server}, "/")
+	s, err := openSensor(&vendor{lib: server}, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,15 +264,15 @@ func TestVendorMock(t *testing.T) {
 // TestVendorConstants compares our numbers with NVIDIA's.
 func TestVendorConstants(t *testing.T) {
 	for name, c := range map[string][2]uint64{
-		"not supported":     {uint64(notSupported), uint64(upstream.ERROR_NOT_SUPPORTED)},
-		"no permission":     {uint64(noPermission), uint64(upstream.ERROR_NO_PERMISSION)},
-		"not found":         {uint64(notFound), uint64(upstream.ERROR_NOT_FOUND)},
-		"insufficient size": {uint64(insufficientSize), uint64(upstream.ERROR_INSUFFICIENT_SIZE)},
-		"driver not loaded": {uint64(driverNotLoaded), uint64(upstream.ERROR_DRIVER_NOT_LOADED)},
-		"no function":       {uint64(noFunction), uint64(upstream.ERROR_FUNCTION_NOT_FOUND)},
-		"GPU lost":          {uint64(gpuLost), uint64(upstream.ERROR_GPU_IS_LOST)},
-		"reset required":    {uint64(resetRequired), uint64(upstream.ERROR_RESET_REQUIRED)},
-		"version mismatch":  {uint64(versionMismatch), uint64(upstream.ERROR_LIB_RM_VERSION_MISMATCH)},
+		"not supported":     {uint64(codeNotSupported), uint64(upstream.ERROR_NOT_SUPPORTED)},
+		"no permission":     {uint64(codeNoPermission), uint64(upstream.ERROR_NO_PERMISSION)},
+		"not found":         {uint64(codeNotFound), uint64(upstream.ERROR_NOT_FOUND)},
+		"insufficient size": {uint64(codeInsufficientSize), uint64(upstream.ERROR_INSUFFICIENT_SIZE)},
+		"driver not loaded": {uint64(codeDriverNotLoaded), uint64(upstream.ERROR_DRIVER_NOT_LOADED)},
+		"no function":       {uint64(codeNoFunction), uint64(upstream.ERROR_FUNCTION_NOT_FOUND)},
+		"GPU lost":          {uint64(codeGPULost), uint64(upstream.ERROR_GPU_IS_LOST)},
+		"reset required":    {uint64(codeResetRequired), uint64(upstream.ERROR_RESET_REQUIRED)},
+		"version mismatch":  {uint64(codeVersionMismatch), uint64(upstream.ERROR_LIB_RM_VERSION_MISMATCH)},
 		"graphics clock":    {clockGraphics, uint64(upstream.CLOCK_GRAPHICS)},
 		"SM clock":          {clockSM, uint64(upstream.CLOCK_SM)},
 		"memory clock":      {clockMemory, uint64(upstream.CLOCK_MEM)},
@@ -297,7 +301,7 @@ func TestVendorConstants(t *testing.T) {
 		"replay of a link":  {fieldLinkReplay, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_REPLAY)},
 		"recovery of one":   {fieldLinkRecovery, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_RECOVERY)},
 		"CRC of one":        {fieldLinkCRC, uint64(upstream.FI_DEV_NVLINK_ERROR_DL_CRC)},
-		"links":             {mostLinks, uint64(upstream.NVLINK_MAX_LINKS)},
+		"links":             {maxLinks, uint64(upstream.NVLINK_MAX_LINKS)},
 		"GPM graphics":      {gpmGraphics, uint64(upstream.GPM_METRIC_GRAPHICS_UTIL)},
 		"GPM SM":            {gpmSM, uint64(upstream.GPM_METRIC_SM_UTIL)},
 		"GPM tensor":        {gpmTensor, uint64(upstream.GPM_METRIC_ANY_TENSOR_UTIL)},

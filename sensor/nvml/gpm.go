@@ -21,12 +21,12 @@ var gpmFigures = [...]struct {
 	{gpmNVLinkSent, figNVLinkSent, 1 << 20}, {gpmNVLinkGot, figNVLinkReceived, 1 << 20},
 }
 
-// gpmLeast is the minimum time between two GPM samples, because the device updates its counters
-// every 100 ms (nvmlGpmMetricsGet).
-const gpmLeast = 100 * time.Millisecond
+// minGPMInterval is the minimum time between two GPM samples, because the device updates its counters every 100 ms
+// (nvmlGpmMetricsGet).
+const minGPMInterval = 100 * time.Millisecond
 
-// gpm is the state of the performance counters of one device or MIG instance.
-type gpm struct {
+// gpmState is the state of the performance counters of one device or MIG instance.
+type gpmState struct {
 	no       bool // the device does not have them, or denies access
 	busy     bool // the last reading of the busy time is from them
 	why      code
@@ -57,13 +57,13 @@ func (r *reader) readGPM(d *device, now time.Time) (busy float64, ok bool) {
 		return 0, false
 	}
 	before := g.at[g.last]
-	if !before.IsZero() && now.Sub(before) < gpmLeast {
+	if !before.IsZero() && now.Sub(before) < minGPMInterval {
 		return 0, g.busy
 	}
 	next := 1 - g.last
-	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != success { // a profiler may hold the counters
+	if c := r.lib.SampleGPM(owner.handle, instance, g.samples[next]); c != codeSuccess { // a profiler may hold the counters
 		g.at = [2]time.Time{} // unknown until the next sample
-		g.no, g.why = c == notSupported || c == noFunction || c == noPermission, c
+		g.no, g.why = c == codeNotSupported || c == codeNoFunction || c == codeNoPermission, c
 		return 0, false
 	}
 	now = r.now() // calls before this one may have taken long
@@ -76,7 +76,7 @@ func (r *reader) readGPM(d *device, now time.Time) (busy float64, ok bool) {
 	for i := range gpmFigures {
 		g.ids[i] = gpmFigures[i].id
 	}
-	if r.lib.GPMMetrics(g.samples[1-next], g.samples[next], g.ids[:], g.values[:]) != success {
+	if r.lib.GPMMetrics(g.samples[1-next], g.samples[next], g.ids[:], g.values[:]) != codeSuccess {
 		return 0, false
 	}
 	fp64 := math.NaN()
@@ -108,34 +108,34 @@ func (d *device) hasCounter(figure int) bool {
 }
 
 // beginGPM allocates two samples, or records that the device has no such counters.
-func (r *reader) beginGPM(owner *device, g *gpm) bool {
+func (r *reader) beginGPM(owner *device, g *gpmState) bool {
 	ok, c := r.lib.GPM(owner.handle)
-	if c == success && !ok {
-		c = notSupported
+	if c == codeSuccess && !ok {
+		c = codeNotSupported
 	}
 	for i := range g.samples {
-		if c == success {
+		if c == codeSuccess {
 			g.samples[i], c = r.lib.NewGPMSample()
 		}
 	}
-	if c != success {
+	if c != codeSuccess {
 		r.endGPM(g)
 		g.no, g.why = true, c
 	}
-	return c == success
+	return c == codeSuccess
 }
 
 // endGPM frees the samples.
-func (r *reader) endGPM(g *gpm) {
+func (r *reader) endGPM(g *gpmState) {
 	for i := range g.samples {
 		if g.samples[i] != 0 {
 			r.lib.FreeGPMSample(g.samples[i])
 		}
 	}
-	*g = gpm{previous: g.previous}
+	*g = gpmState{previous: g.previous}
 }
 
-// parent returns the device that a MIG instance is a part of, nil if it is not available.
+// parent returns the device that contains a MIG instance, or nil if it is not available.
 func (r *reader) parent(d *device) *device {
 	for _, p := range r.devices {
 		if p.gpu.Device == d.gpu.Parent && !p.lost {

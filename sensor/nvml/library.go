@@ -10,18 +10,18 @@ type code uint32
 
 // The codes that are handled here.
 const (
-	success          code = 0
-	notSupported     code = 3
-	noPermission     code = 4
-	notFound         code = 6
-	insufficientSize code = 7
-	driverNotLoaded  code = 9
-	timeout          code = 10
-	noFunction       code = 13 // also: missing in this version of the library
-	gpuLost          code = 15
-	resetRequired    code = 16
-	versionMismatch  code = 18
-	unknown          code = 999
+	codeSuccess          code = 0
+	codeNotSupported     code = 3
+	codeNoPermission     code = 4
+	codeNotFound         code = 6
+	codeInsufficientSize code = 7
+	codeDriverNotLoaded  code = 9
+	codeTimeout          code = 10
+	codeNoFunction       code = 13 // also: missing in this version of the library
+	codeGPULost          code = 15
+	codeResetRequired    code = 16
+	codeVersionMismatch  code = 18
+	codeUnknown          code = 999
 )
 
 // Error returns the meaning of a code, in the words of the manual.
@@ -31,31 +31,31 @@ func (c code) Error() string {
 		return "the library was not initialised"
 	case 2:
 		return "invalid argument"
-	case notSupported:
+	case codeNotSupported:
 		return "the device does not support it"
-	case noPermission:
+	case codeNoPermission:
 		return "no permission"
-	case notFound:
+	case codeNotFound:
 		return "not found"
-	case insufficientSize:
+	case codeInsufficientSize:
 		return "the buffer is too small"
-	case driverNotLoaded:
+	case codeDriverNotLoaded:
 		return "the driver is not loaded"
-	case timeout:
+	case codeTimeout:
 		return "the driver did not answer in time"
-	case noFunction:
+	case codeNoFunction:
 		return "this version of the library does not have the function"
-	case gpuLost:
+	case codeGPULost:
 		return "the GPU is lost: it has fallen off the bus"
-	case resetRequired:
+	case codeResetRequired:
 		return "the GPU needs a reset before it can be used again"
 	case 17:
 		return "the operating system or a device cgroup blocks the GPU"
-	case versionMismatch:
+	case codeVersionMismatch:
 		return "driver and library have different versions: reboot after the update"
 	case 21:
 		return "no data"
-	case unknown:
+	case codeUnknown:
 		return "unknown error of the driver"
 	}
 	return "error " + strconv.Itoa(int(c)) + " of the library"
@@ -63,18 +63,18 @@ func (c code) Error() string {
 
 // isDeviceLost reports whether the whole device is gone instead of a single figure.
 func (c code) isDeviceLost() bool {
-	return c == gpuLost || c == resetRequired || c == driverNotLoaded || c == 2 || c == 1 || c == notFound
+	return c == codeGPULost || c == codeResetRequired || c == codeDriverNotLoaded || c == 2 || c == 1 || c == codeNotFound
 }
 
-// failed reports whether the driver failed to respond. A single figure may fail; if all fail, the device is lost.
-func (c code) failed() bool { return c == unknown || c == timeout }
+// hasFailed reports whether the driver failed to respond. A single figure may fail. If all fail, the device is lost.
+func (c code) hasFailed() bool { return c == codeUnknown || c == codeTimeout }
 
 // Kinds of lists of processes.
 const (
-	compute = iota
-	graphics
-	mps
-	processKinds
+	listCompute = iota
+	listGraphics
+	listMPS
+	processLists
 )
 
 // majorNVIDIA is the major number of /dev/nvidia0 and up.
@@ -119,7 +119,7 @@ const (
 	fieldLinkRecovery = 162
 	fieldLinkCRC      = 163
 	allLinks          = ^uint32(0)
-	mostLinks         = 18
+	maxLinks          = 18
 	noValue32         = ^uint32(0) // NVML_VALUE_NOT_AVAILABLE
 	noValue64         = ^uint64(0) // the same
 	blank64           = 1 << 62    // no real counter gets there; the blanks of the driver and of DCGM (9223372036854775794 ...) are beyond
@@ -133,8 +133,8 @@ const (
 	reasonPowerBrake  = 1 << 7
 )
 
-// field is nvmlFieldValue_t.
-type field struct {
+// fieldValue is nvmlFieldValue_t.
+type fieldValue struct {
 	id    uint32
 	scope uint32
 	_     [2]int64 // time stamp and latency
@@ -143,8 +143,8 @@ type field struct {
 	value [8]byte
 }
 
-// process is nvmlProcessInfo_v2_t.
-type process struct {
+// processInfo is nvmlProcessInfo_v2_t.
+type processInfo struct {
 	pid         uint32
 	_           uint32
 	memory      uint64
@@ -161,8 +161,8 @@ type processSample struct {
 	_    [3]uint32 // memory interface, encoder, decoder
 }
 
-// sample is nvmlSample_t; the value is an unsigned int in percent.
-type sample struct {
+// utilizationSample is nvmlSample_t; the value is an unsigned int in percent.
+type utilizationSample struct {
 	time  uint64 // microseconds
 	value [8]byte
 }
@@ -189,8 +189,8 @@ const (
 	busIDOffset   = 36 // of busId in nvmlPciInfo_t
 )
 
-// event is nvmlEventData_t.
-type event struct {
+// xidEvent is nvmlEventData_t.
+type xidEvent struct {
 	device handle
 	kind   uint64
 	data   uint64    // the number of the Xid
@@ -213,8 +213,8 @@ type library interface {
 	Model(h handle) (string, code)
 
 	Utilization(h handle) (gpu, memory uint32, c code) // percent
-	Samples(h handle, kind uint32, since uint64, dst []sample) (int, code)
-	Memory(h handle) (m memory, c code)
+	Samples(h handle, kind uint32, since uint64, dst []utilizationSample) (int, code)
+	Memory(h handle) (m memoryInfo, c code)
 	PCI(h handle) (string, code)
 	Coder(h handle, decoder bool) (uint32, code)      // percent
 	Energy(h handle) (uint64, code)                   // millijoules since the driver was loaded
@@ -225,8 +225,8 @@ type library interface {
 	Fan(h handle) (uint32, code)                      // percent
 	Reasons(h handle) (uint64, code)                  // reasons for throttled clocks, a bit each
 	Errors(h handle, uncorrected bool) (uint64, code) // over the life of the device
-	Fields(h handle, f []field) code
-	Processes(h handle, kind int, dst []process) (int, code)
+	Fields(h handle, f []fieldValue) code
+	Processes(h handle, kind int, dst []processInfo) (int, code)
 	ProcessUse(h handle, since uint64, dst []processSample) (int, code)
 
 	MIG(h handle) (on bool, c code)
@@ -246,8 +246,8 @@ type library interface {
 	// Watch enables error reports of a device until Shutdown. Event returns one report, or timeout
 	// if there is none.
 	Watch(h handle) code
-	Event() (event, code)
+	Event() (xidEvent, code)
 }
 
-// memory is the memory of a device, in bytes. reserved is a blank value if the library is too old to report it.
-type memory struct{ used, size, reserved uint64 }
+// memoryInfo is the memory of a device, in bytes. reserved is a blank value if the library is too old to report it.
+type memoryInfo struct{ used, size, reserved uint64 }

@@ -35,19 +35,19 @@ import (
 // Name is the file name of the driver's library.
 const Name = "libnvidia-ml.so.1"
 
-// patience is the time that a reading waits for the driver if the reading was not started earlier. A reading of eight
-// devices takes a few milliseconds.
-const patience = 250 * time.Millisecond
+// maxReadWait is the time that a reading waits for the driver if the reading was not started earlier. A reading of
+// eight devices takes a few milliseconds.
+const maxReadWait = 250 * time.Millisecond
 
-// moment is the time that ReadGPU waits for a reading that was started at the beginning of the tick. It is short, because
-// ReadGPU delays the reading of processes.
-const moment = time.Millisecond / 2
+// startedReadWait is the time that ReadGPU waits for a reading that was started at the beginning of the tick. It is
+// short, because ReadGPU delays the reading of processes.
+const startedReadWait = time.Millisecond / 2
 
-// silence is the time that the driver may take for one call before the sensor counts as down.
-const silence = time.Minute
+// maxCallTime is the time that the driver may take for one call before the sensor counts as down.
+const maxCallTime = time.Minute
 
-// fresh is the time for which a reading is reused within its tick.
-const fresh = 200 * time.Millisecond
+// reuseFor is the time for which a reading is reused within its tick.
+const reuseFor = 200 * time.Millisecond
 
 // Sensor reads the NVIDIA devices of one machine. A single goroutine calls the driver, one request at a time, because a
 // call into C cannot be cancelled. The result of a slow call is used at a later tick, with the time of its reading.
@@ -66,8 +66,8 @@ type Sensor struct {
 	show     bool      // an export follows, and the figures for it are to be read
 	current  bool      // taken is of this tick
 	overdue  bool      // the reading that is taken was started a tick ago
-	taken    *reading
-	spare    *reading
+	taken    *tickReading
+	spare    *tickReading
 	figures  *metric.Batch
 	pending  *metric.Batch
 	hasShown bool
@@ -80,8 +80,8 @@ type Sensor struct {
 	closed                     bool
 }
 
-// reading is the result of a quick job.
-type reading struct {
+// tickReading is the result of a job for a tick.
+type tickReading struct {
 	pass   sensor.GPUPass
 	meters []sensor.Meter
 	err    error
@@ -91,10 +91,10 @@ type reading struct {
 type job uint8
 
 const (
-	quick  job = 1 + iota // figures for every tick
-	border                // the same, with the counter of energy
-	whole                 // figures that are only exported
-	quit
+	jobTick       job = 1 + iota // figures for every tick
+	jobTickEnergy                // the same, with the counter of energy
+	jobExport                    // figures that are only exported
+	jobQuit
 )
 
 var (
@@ -112,11 +112,11 @@ func New(root string) (*Sensor, error) {
 	if !isDriverLoaded(root) {
 		return nil, sensor.Unavailable("no NVIDIA driver", "", fmt.Errorf("none of %v exists", driverFiles(root)))
 	}
-	l, err := find(root)
+	l, err := findLibrary(root)
 	if err != nil {
 		return nil, err
 	}
-	return open(l, root)
+	return openSensor(l, root)
 }
 
 // driverFiles returns files that exist if the driver is loaded.
@@ -137,10 +137,10 @@ func isDriverLoaded(root string) bool {
 	return false
 }
 
-// find opens the library in the loader's search path. If it is not there, find tries the directories of Linux
+// findLibrary opens the library in the loader's search path. If it is not there, find tries the directories of Linux
 // distributions and of NVIDIA's GPU operator below root.
-func find(root string) (library, error) {
-	l, first := load(Name)
+func findLibrary(root string) (library, error) {
+	l, first := loadLibrary(Name)
 	if first == nil {
 		return l, nil
 	}
@@ -150,22 +150,22 @@ func find(root string) (library, error) {
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
-		if l, err := load(path); err == nil {
+		if l, err := loadLibrary(path); err == nil {
 			return l, nil
 		}
 	}
 	return nil, first
 }
 
-// open initializes the library and searches for devices.
-func open(l library, root string) (*Sensor, error) {
+// openSensor initializes the library and searches for devices.
+func openSensor(l library, root string) (*Sensor, error) {
 	switch c := l.Init(); c {
-	case success:
-	case driverNotLoaded:
+	case codeSuccess:
+	case codeDriverNotLoaded:
 		return nil, sensor.Unavailable("the NVIDIA driver is not loaded", "modprobe nvidia", c)
-	case noPermission, 17:
+	case codeNoPermission, 17:
 		return nil, sensor.Unavailable("no permission to ask the NVIDIA driver", "let the agent open /dev/nvidiactl and /dev/nvidia*", c)
-	case versionMismatch:
+	case codeVersionMismatch:
 		return nil, sensor.Unavailable("driver and library of NVIDIA do not match", "reboot, or reload the driver", c)
 	default:
 		return nil, fmt.Errorf("start the management library of NVIDIA: %w", c)
@@ -180,8 +180,8 @@ func open(l library, root string) (*Sensor, error) {
 		return nil, sensor.Unavailable("the NVIDIA driver shows no GPU", "", nil)
 	}
 	s := &Sensor{
-		reader: r, work: make(chan job, 1), done: make(chan error, 1), timer: time.NewTimer(time.Hour), wait: patience, moment: moment,
-		taken: new(reading), spare: new(reading), figures: new(metric.Batch), pending: new(metric.Batch),
+		reader: r, work: make(chan job, 1), done: make(chan error, 1), timer: time.NewTimer(time.Hour), wait: maxReadWait,
+		moment: startedReadWait, taken: new(tickReading), spare: new(tickReading), figures: new(metric.Batch), pending: new(metric.Batch),
 	}
 	s.timer.Stop()
 	go s.serve()
@@ -193,14 +193,14 @@ func open(l library, root string) (*Sensor, error) {
 func (s *Sensor) serve() {
 	for j := range s.work {
 		switch j {
-		case quick, border:
+		case jobTick, jobTickEnergy:
 			r := s.spare
-			r.err = s.reader.readTick(j == border)
+			r.err = s.reader.readTick(j == jobTickEnergy)
 			r.pass.Reset()
 			s.reader.appendTo(&r.pass)
-			r.meters = s.reader.meters(r.meters[:0])
+			r.meters = s.reader.appendMeters(r.meters[:0])
 			s.done <- r.err
-		case whole:
+		case jobExport:
 			err := s.reader.readExported()
 			s.pending.Samples = s.pending.Samples[:0]
 			for _, d := range s.reader.devices {
@@ -208,7 +208,7 @@ func (s *Sensor) serve() {
 				err = sensor.JoinRefused(err, d.series.Refused())
 			}
 			s.done <- err
-		case quit:
+		case jobQuit:
 			s.reader.lib.Shutdown()
 			s.done <- nil
 			return
@@ -245,10 +245,10 @@ func (s *Sensor) awaitAnswer(wait time.Duration) bool {
 		}
 	}
 	switch s.flying {
-	case quick, border:
+	case jobTick, jobTickEnergy:
 		s.taken, s.spare = s.spare, s.taken
 		s.current = true
-	case whole:
+	case jobExport:
 		s.figures, s.pending, s.hasShown, s.refused = s.pending, s.figures, true, err
 	}
 	s.flying = 0
@@ -271,14 +271,14 @@ func (s *Sensor) StartGPU(soon, now bool) {
 	}
 	s.started, s.ahead, s.current = true, true, false
 	s.show = s.show || soon || now
-	if s.flying == whole {
+	if s.flying == jobExport {
 		s.awaitAnswer(0)
 	}
-	s.overdue = s.flying == quick || s.flying == border
+	s.overdue = s.flying == jobTick || s.flying == jobTickEnergy
 	if now {
-		s.sendJob(border)
+		s.sendJob(jobTickEnergy)
 	} else {
-		s.sendJob(quick)
+		s.sendJob(jobTick)
 	}
 }
 
@@ -288,19 +288,19 @@ func (s *Sensor) startNext() error {
 	for s.awaitAnswer(s.moment) && s.flying == 0 {
 		switch {
 		case !s.current:
-			s.sendJob(quick) // figures for an export came late
+			s.sendJob(jobTick) // figures for an export came late
 		case s.show:
 			s.show = false
-			s.sendJob(whole)
+			s.sendJob(jobExport)
 			return nil
 		case s.overdue:
-			s.sendJob(quick) // taken in the next tick
+			s.sendJob(jobTick) // taken in the next tick
 			return nil
 		default:
 			return nil
 		}
 	}
-	if s.flying != 0 && time.Since(s.asked) > silence {
+	if s.flying != 0 && time.Since(s.asked) > maxCallTime {
 		return errStalled
 	}
 	return nil
@@ -317,14 +317,14 @@ func (s *Sensor) refresh(done *bool) error {
 		}
 		s.forGPU, s.forMeters, s.forRead = true, true, true
 	case s.ahead:
-		if s.flying != 0 && time.Since(s.asked) > silence {
+		if s.flying != 0 && time.Since(s.asked) > maxCallTime {
 			return errStalled
 		}
-	case s.flying != 0 || !*done || s.reader.now().Sub(s.at) > fresh:
+	case s.flying != 0 || !*done || s.reader.now().Sub(s.at) > reuseFor:
 		if s.flying != 0 && !s.awaitAnswer(0) {
 			return errStalled
 		}
-		s.sendJob(border)
+		s.sendJob(jobTickEnergy)
 		if !s.awaitAnswer(s.wait) {
 			return errStalled
 		}
@@ -372,7 +372,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			return errStalled
 		}
 		if !s.ahead || !s.hasShown {
-			if s.sendJob(whole); !s.awaitAnswer(s.wait) {
+			if s.sendJob(jobExport); !s.awaitAnswer(s.wait) {
 				return errStalled
 			}
 		}
@@ -389,7 +389,7 @@ func (s *Sensor) Close() error {
 	}
 	s.closed = true
 	if s.awaitAnswer(s.moment) {
-		s.sendJob(quit)
+		s.sendJob(jobQuit)
 		s.awaitAnswer(s.wait)
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 // start opens a sensor over f; next advances its clock.
 func start(t testing.TB, f *fake) (s *Sensor, next func()) {
 	t.Helper()
-	s, err := open(f, "/")
+	s, err := openSensor(f, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,9 +120,9 @@ func TestThrottleCounter(t *testing.T) {
 func TestUses(t *testing.T) {
 	f := farm(1, 0)
 	g := f.gpus[0]
-	g.lists[compute] = []process{{pid: 7, memory: 1 << 30}, {pid: 8, memory: noValue64}, {pid: 0, memory: 5}}
-	g.lists[graphics] = []process{{pid: 7, memory: 2 << 30}}
-	g.lists[mps] = []process{{pid: 9, memory: 3 << 30}}
+	g.lists[listCompute] = []processInfo{{pid: 7, memory: 1 << 30}, {pid: 8, memory: noValue64}, {pid: 0, memory: 5}}
+	g.lists[listGraphics] = []processInfo{{pid: 7, memory: 2 << 30}}
+	g.lists[listMPS] = []processInfo{{pid: 9, memory: 3 << 30}}
 	g.uses = []processSample{{pid: 7, sm: 50}, {pid: 9, sm: 25}, {pid: 11, sm: 101}, {pid: 1 << 31, sm: 5}}
 	s, next := start(t, f)
 	var p sensor.GPUPass
@@ -201,7 +201,7 @@ func TestMIG(t *testing.T) {
 	g := f.gpus[0]
 	g.canMIG = true
 	g.mig = []*fakeGPU{{uuid: "MIG-a", model: "H100 MIG 3g.40gb", used: 1 << 30, size: 40 << 30, instance: 1,
-		lists: [processKinds][]process{{{pid: 5, memory: 1 << 30, gpuInstance: 1}}}},
+		lists: [processLists][]processInfo{{{pid: 5, memory: 1 << 30, gpuInstance: 1}}}},
 		{uuid: "MIG-b", model: "H100 MIG 4g.40gb", used: 0, size: 40 << 30, instance: 2}}
 	s, next := start(t, f)
 	read(t, s)
@@ -233,7 +233,7 @@ func TestLostAndBack(t *testing.T) {
 	f := farm(3, 3)
 	s, next := start(t, f)
 	read(t, s)
-	f.gpus[1].lost = gpuLost
+	f.gpus[1].lost = codeGPULost
 	for range 3 {
 		next()
 		var p sensor.GPUPass
@@ -269,7 +269,7 @@ func TestUnknownError(t *testing.T) {
 	read(t, s)
 	next()
 	before := read(t, s)["gpu_busy_seconds_total|"+first]
-	f.gpus[0].fails = unknown
+	f.gpus[0].fails = codeUnknown
 	for range 3 {
 		next()
 		got := read(t, s)
@@ -279,7 +279,7 @@ func TestUnknownError(t *testing.T) {
 			t.Fatalf("got %v, want the device named", s.taken.err)
 		}
 	}
-	f.gpus[0].fails = success
+	f.gpus[0].fails = codeSuccess
 	next()
 	read(t, s)
 	next()
@@ -296,7 +296,7 @@ func TestDriverReloaded(t *testing.T) {
 	f := farm(1, 1)
 	s, next := start(t, f)
 	read(t, s)
-	f.gone, f.down = true, driverNotLoaded
+	f.gone, f.down = true, codeDriverNotLoaded
 	for range 3 {
 		next()
 		absent(t, read(t, s), "gpu_")
@@ -307,7 +307,7 @@ func TestDriverReloaded(t *testing.T) {
 	if f.gone = true; !strings.Contains(s.reader.trouble.Error(), "not loaded") {
 		t.Errorf("got %v, want that the driver is not loaded", s.reader.trouble)
 	}
-	f.down = success
+	f.down = codeSuccess
 	for range 2 {
 		next()
 		read(t, s)
@@ -389,7 +389,7 @@ func TestLate(t *testing.T) {
 		t.Errorf("one pass in a hundred is delayed by %v", took[990])
 	}
 	s.awaitAnswer(time.Minute)
-	s.flying, s.asked = quick, time.Now().Add(-silence-time.Second)
+	s.flying, s.asked = jobTick, time.Now().Add(-maxCallTime-time.Second)
 	s.StartGPU(false, false)
 	if err := s.ReadGPU(new(sensor.GPUPass)); !errors.Is(err, errStalled) {
 		t.Errorf("after a minute without an answer: %v", err)
@@ -398,14 +398,14 @@ func TestLate(t *testing.T) {
 }
 
 func TestNotHere(t *testing.T) {
-	for c, part := range map[code]string{driverNotLoaded: "modprobe", noPermission: "/dev/nvidiactl", versionMismatch: "reboot"} {
+	for c, part := range map[code]string{codeDriverNotLoaded: "modprobe", codeNoPermission: "/dev/nvidiactl", codeVersionMismatch: "reboot"} {
 		f := farm(1, 0)
 		f.down = c
-		if _, err := open(f, "/"); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), part) {
+		if _, err := openSensor(f, "/"); !errors.Is(err, sensor.ErrUnavailable) || !strings.Contains(err.Error(), part) {
 			t.Errorf("code %d: got %v, want it unavailable with %q", c, err, part)
 		}
 	}
-	if _, err := open(&fake{}, "/"); !errors.Is(err, sensor.ErrUnavailable) {
+	if _, err := openSensor(&fake{}, "/"); !errors.Is(err, sensor.ErrUnavailable) {
 		t.Errorf("no device: got %v", err)
 	}
 	// A machine with a driver, but without a library that this build can open.
@@ -500,11 +500,11 @@ func FuzzField(f *testing.F) {
 	f.Add(uint32(3), uint64(9223372036854775794))
 	f.Add(uint32(5), uint64(0xffffffff))
 	f.Fuzz(func(t *testing.T, kind uint32, v uint64) {
-		l := field{kind: kind}
+		l := fieldValue{kind: kind}
 		for i := range l.value {
 			l.value[i] = byte(v >> (8 * i))
 		}
-		if n, ok := l.number(); ok && (n < 0 || n >= 1<<62) {
+		if n, ok := l.toFloat(); ok && (n < 0 || n >= 1<<62) {
 			t.Fatalf("kind %d, %#x: %v is taken for a value", kind, v, n)
 		}
 	})

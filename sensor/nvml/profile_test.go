@@ -40,7 +40,7 @@ func TestProfileTooSoon(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  float64
-	}{{gpmLeast - time.Millisecond, 0}, {gpmLeast, 0.05}} {
+	}{{minGPMInterval - time.Millisecond, 0}, {minGPMInterval, 0.05}} {
 		s, _ := start(t, hopper())
 		now := time.Now()
 		s.reader.now = func() time.Time { return now }
@@ -64,7 +64,7 @@ func TestProfileAbsent(t *testing.T) {
 	s, next := start(t, f)
 	read(t, s)
 	next()
-	f.gpus[0].lost = gpuLost
+	f.gpus[0].lost = codeGPULost
 	absent(t, read(t, s), "tensor")
 	next()
 	f.gpus[0].lost = 0
@@ -76,7 +76,7 @@ func TestProfileAbsent(t *testing.T) {
 
 	for name, f := range map[string]*fake{"older than Hopper": farm(1, 2), "no permission": hopper()} {
 		if name == "no permission" {
-			f.gpus[0].noGPM = noPermission
+			f.gpus[0].noGPM = codeNoPermission
 		}
 		s, next := start(t, f)
 		read(t, s)
@@ -124,22 +124,22 @@ func TestXid(t *testing.T) {
 	f := farm(2, 0)
 	s, next := start(t, f)
 	want(t, read(t, s), "gpu_xid_last|"+first, 0)
-	f.pending = []event{{device: 100, kind: eventXid, data: 31}, {device: 200, kind: eventXid, data: 79}, {device: 100, kind: 2},
+	f.pending = []xidEvent{{device: 100, kind: eventXid, data: 31}, {device: 200, kind: eventXid, data: 79}, {device: 100, kind: 2},
 		{device: 100, kind: eventXid, data: 31}}
 	next()
 	got := read(t, s)
-	want(t, got, "gpu_xid_errors_total|"+first+"|31|"+meanings[31], 2)
+	want(t, got, "gpu_xid_errors_total|"+first+"|31|"+xidMeanings[31], 2)
 	want(t, got, "gpu_xid_last|"+first, 31)
 	second := "nvidia|GPU-00000001-0000-0000-0000-000000000000|1"
 	want(t, got, "gpu_xid_last|"+second, 79)
-	want(t, got, "gpu_xid_errors_total|"+second+"|79|"+meanings[79], 1)
+	want(t, got, "gpu_xid_errors_total|"+second+"|79|"+xidMeanings[79], 1)
 	// A reloaded driver is watched again.
 	f.gone = true
 	next()
 	read(t, s)
 	next()
 	read(t, s)
-	f.pending = []event{{device: 100, kind: eventXid, data: 9999}}
+	f.pending = []xidEvent{{device: 100, kind: eventXid, data: 9999}}
 	next()
 	next()
 	read(t, s)
@@ -205,7 +205,7 @@ func TestMPS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			for pid, comm := range map[string]string{"50": server, "51": "train", "52": "infer"} {
+			for pid, comm := range map[string]string{"50": mpsServer, "51": "train", "52": "infer"} {
 				if err := os.MkdirAll(filepath.Join(root, "proc", pid), 0o755); err != nil {
 					t.Fatal(err)
 				}
@@ -215,10 +215,10 @@ func TestMPS(t *testing.T) {
 			}
 			f := farm(1, 0)
 			g := f.gpus[0]
-			g.lists[compute] = []process{{pid: 50, memory: 30 << 20}}
-			g.lists[mps] = []process{{pid: 51, memory: 3 << 30}, {pid: 52, memory: 1 << 30}}
+			g.lists[listCompute] = []processInfo{{pid: 50, memory: 30 << 20}}
+			g.lists[listMPS] = []processInfo{{pid: 51, memory: 3 << 30}, {pid: 52, memory: 1 << 30}}
 			g.uses = c.uses
-			s, err := open(f, root)
+			s, err := openSensor(f, root)
 			if err != nil {
 				t.Fatal(err)
 			}

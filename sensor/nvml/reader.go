@@ -21,17 +21,17 @@ type reader struct {
 	driver  string
 	trouble error // error of some of the devices, nil if there is none
 
-	samples   []sample
-	processes []process
+	samples   []utilizationSample
+	processes []processInfo
 	uses      []processSample
-	fields    [2 + len(throttles) + 10]field
-	links     [3 * mostLinks]field
+	fields    [2 + len(throttles) + 10]fieldValue
+	links     [3 * maxLinks]fieldValue
 }
 
 // enumerate finds the devices, and keeps the state of known ones.
 func (r *reader) enumerate() error {
 	n, c := r.lib.Count()
-	if c != success {
+	if c != codeSuccess {
 		return fmt.Errorf("count the GPUs: %w", c)
 	}
 	r.driver, _ = r.lib.Driver()
@@ -44,7 +44,7 @@ func (r *reader) enumerate() error {
 	var failed error
 	for i := range n {
 		h, c := r.lib.Device(i)
-		if c != success {
+		if c != codeSuccess {
 			failed = errors.Join(failed, fmt.Errorf("GPU %d: %w", i, c))
 			continue
 		}
@@ -55,7 +55,7 @@ func (r *reader) enumerate() error {
 		}
 		r.devices = append(r.devices, d)
 		r.watchXids(d)
-		r.partitions(d, known)
+		r.addPartitions(d, known)
 	}
 	for _, d := range old { // devices that are no longer listed: they may return, and are reported meanwhile
 		switch {
@@ -73,7 +73,7 @@ func (r *reader) enumerate() error {
 // deviceOf returns the known device behind a handle, or a new one.
 func (r *reader) deviceOf(h handle, index int, parent string, known map[string]*device) (*device, error) {
 	uuid, c := r.lib.UUID(h)
-	if c != success {
+	if c != codeSuccess {
 		return nil, fmt.Errorf("read its UUID: %w", c)
 	}
 	if uuid = strings.TrimSpace(uuid); uuid == "" {
@@ -85,7 +85,7 @@ func (r *reader) deviceOf(h handle, index int, parent string, known map[string]*
 		g := sensor.GPU{Vendor: "nvidia", Device: uuid, Parent: parent, Model: model, Driver: r.driver, Index: index}
 		if parent == "" {
 			g.PCI, _ = r.lib.PCI(h)
-			if minor, c := r.lib.Minor(h); c == success {
+			if minor, c := r.lib.Minor(h); c == codeSuccess {
 				g.Nodes[0] = sensor.Node(majorNVIDIA, minor)
 			}
 		}
@@ -95,29 +95,29 @@ func (r *reader) deviceOf(h handle, index int, parent string, known map[string]*
 	return d, nil
 }
 
-// partitions finds the MIG instances of d and appends them.
-func (r *reader) partitions(d *device, known map[string]*device) {
+// addPartitions finds the MIG instances of d and appends them.
+func (r *reader) addPartitions(d *device, known map[string]*device) {
 	d.mig, d.instances = false, 0
 	on, c := r.lib.MIG(d.handle)
-	if c != success {
-		d.noMIG = c == notSupported || c == noFunction
+	if c != codeSuccess {
+		d.noMIG = c == codeNotSupported || c == codeNoFunction
 		return
 	}
 	if d.mig = on; !on {
 		return
 	}
 	most, c := r.lib.MIGCount(d.handle)
-	if c != success {
+	if c != codeSuccess {
 		return
 	}
 	for i := range min(most, 64) {
 		h, c := r.lib.MIGDevice(d.handle, i)
-		if c != success {
+		if c != codeSuccess {
 			continue // not in use
 		}
 		if m, err := r.deviceOf(h, d.gpu.Index, d.gpu.Device, known); err == nil {
 			m.gpu.Nodes = d.gpu.Nodes
-			if m.gpuInstance, c = r.lib.GPUInstance(h); c == success && m.gpu.Partition == "" {
+			if m.gpuInstance, c = r.lib.GPUInstance(h); c == codeSuccess && m.gpu.Partition == "" {
 				m.gpu.Partition = strconv.FormatUint(uint64(m.gpuInstance), 10)
 				m.series = sensor.NewGPUSeries(&m.gpu)
 			}
@@ -133,11 +133,11 @@ func (r *reader) readTick(counter bool) error {
 	now := r.now()
 	for _, d := range r.devices {
 		if d.lost && !d.found {
-			r.noteTrouble(d, gpuLost)
+			r.noteTrouble(d, codeGPULost)
 			continue
 		}
 		d.found = false
-		if c := r.tick(d, now, counter); c != success {
+		if c := r.readDevice(d, now, counter); c != codeSuccess {
 			d.uses = d.uses[:0]
 			d.markLost()
 			r.noteTrouble(d, c)
@@ -159,21 +159,21 @@ func (r *reader) noteTrouble(d *device, c code) {
 
 // Intervals of readings that are too expensive for every tick. The driver keeps samples for about 14 s.
 const (
-	restEvery    = 5 * time.Second  // busy time, while no process has the device open
-	slowEvery    = 10 * time.Second // samples of engines
-	counterEvery = time.Minute      // the counter of energy, between two borders
+	idleInterval   = 5 * time.Second  // busy time, while no process has the device open
+	engineInterval = 10 * time.Second // samples of engines
+	energyInterval = time.Minute      // the counter of energy, between two borders
 )
 
-// tick reads one device. A code other than success means that the device is lost.
-func (r *reader) tick(d *device, now time.Time, counter bool) code {
+// readDevice reads one device for a tick. A code other than success means that the device is lost.
+func (r *reader) readDevice(d *device, now time.Time, counter bool) code {
 	m, c := r.lib.Memory(d.handle)
-	if c.isDeviceLost() || c.failed() && r.returnsNothing(d) {
+	if c.isDeviceLost() || c.hasFailed() && r.returnsNothing(d) {
 		return c
 	}
 	d.gpu.Have &^= sensor.GPUMemory | sensor.GPUSize | sensor.GPUBusy
-	d.hasReserved = c == success && valid64(m.reserved)
+	d.hasReserved = c == codeSuccess && isValid64(m.reserved)
 	d.reserved = m.reserved
-	if c == success && valid64(m.used) && valid64(m.size) {
+	if c == codeSuccess && isValid64(m.used) && isValid64(m.size) {
 		r.addRefusal(d.gpu.SetMemory(m.used, m.size))
 	}
 	d.gpu.Span = d.secondsSince(now)
@@ -186,26 +186,26 @@ func (r *reader) tick(d *device, now time.Time, counter bool) code {
 		r.addBusy(d, now, holders > 0)
 	}
 	if d.gpu.Parent != "" {
-		return success
+		return codeSuccess
 	}
 	if !d.mig && !d.noUse && (holders > 1 || holders == 0 && d.gpu.Busy > 0) {
 		r.sampleUses(d, now)
 	}
 	r.shareServer(d)
-	if !d.mig && (now.Sub(d.slowAt) >= slowEvery || holders == 0 && d.worked) {
+	if !d.mig && (now.Sub(d.slowAt) >= engineInterval || holders == 0 && d.worked) {
 		r.addEngines(d, now)
 	}
 	d.worked = holders > 0
-	r.updateEnergy(d, now, counter || changed || now.Sub(d.counted) >= counterEvery)
+	r.updateEnergy(d, now, counter || changed || now.Sub(d.counted) >= energyInterval)
 	r.addThrottling(d)
-	return success
+	return codeSuccess
 }
 
 // returnsNothing reports whether the driver returns neither the power nor the use of a device.
 func (r *reader) returnsNothing(d *device) bool {
 	_, power := r.lib.Power(d.handle)
 	_, _, use := r.lib.Utilization(d.handle)
-	return power != success && use != success
+	return power != codeSuccess && use != codeSuccess
 }
 
 // addBusy adds the time since the last reading to the busy time of the device. It uses GPM counters if available, or else
@@ -216,15 +216,15 @@ func (r *reader) addBusy(d *device, now time.Time, open bool) {
 	if s := now.Sub(d.looked); !d.looked.IsZero() && s > 0 && s <= sensor.Gap {
 		window = s.Seconds()
 	}
-	gpu, memory, c := uint32(0), uint32(0), notSupported
+	gpu, memory, c := uint32(0), uint32(0), codeNotSupported
 	if d.gpu.Parent == "" {
 		gpu, memory, c = r.lib.Utilization(d.handle)
 	}
-	if open || !d.hasBusy || c == success && gpu > 0 || r.drawsPower(d) || now.Sub(d.looked) >= restEvery || window == 0 {
+	if open || !d.hasBusy || c == codeSuccess && gpu > 0 || r.drawsPower(d) || now.Sub(d.looked) >= idleInterval || window == 0 {
 		busy, ok := r.readGPM(d, now)
 		if d.gpm.busy = ok; !ok && d.gpu.Parent == "" {
 			var share float64
-			if share, ok = r.sampleMean(d, sampleGPU, &d.sampledGPU, window); !ok && c == success && gpu <= 100 {
+			if share, ok = r.sampleMean(d, sampleGPU, &d.sampledGPU, window); !ok && c == codeSuccess && gpu <= 100 {
 				share, ok = float64(gpu)/100, true
 				if memory <= 100 && d.sampledMemory.no {
 					d.engineMemory += float64(memory) / 100 * window
@@ -272,7 +272,7 @@ func (r *reader) addEngines(d *device, now time.Time) {
 		share, ok := r.sampleMean(d, kind, &d.sampledCoder[i], window)
 		if !ok {
 			percent, c := r.lib.Coder(d.handle, i == 1)
-			if d.hasCoder[i] = c == success && percent <= 100; !d.hasCoder[i] {
+			if d.hasCoder[i] = c == codeSuccess && percent <= 100; !d.hasCoder[i] {
 				continue
 			}
 			share = float64(percent) / 100
@@ -287,8 +287,8 @@ func (r *reader) addEngines(d *device, now time.Time) {
 	d.busyBefore = d.busy
 }
 
-// sampled is the read position in the samples of one kind.
-type sampled struct {
+// samplePosition is the read position in the driver's samples of one kind.
+type samplePosition struct {
 	last  uint64 // microseconds
 	share float64
 	known bool
@@ -297,27 +297,27 @@ type sampled struct {
 
 // sampleMean returns the mean of the driver's samples of one kind since the last reading. window is the time since then in
 // seconds. Without a new sample, it returns the last value.
-func (r *reader) sampleMean(d *device, kind uint32, s *sampled, window float64) (float64, bool) {
+func (r *reader) sampleMean(d *device, kind uint32, s *samplePosition, window float64) (float64, bool) {
 	if s.no {
 		return 0, false
 	}
 	if len(r.samples) == 0 {
-		r.samples = make([]sample, 256)
+		r.samples = make([]utilizationSample, 256)
 	}
 	n, c := r.lib.Samples(d.handle, kind, s.last, r.samples)
-	if c == insufficientSize && n > len(r.samples) && n < 1<<16 {
-		r.samples = make([]sample, n+n/4)
+	if c == codeInsufficientSize && n > len(r.samples) && n < 1<<16 {
+		r.samples = make([]utilizationSample, n+n/4)
 		n, c = r.lib.Samples(d.handle, kind, s.last, r.samples)
 	}
-	if c == notSupported || c == noFunction {
+	if c == codeNotSupported || c == codeNoFunction {
 		s.no = true
 		return 0, false
 	}
-	if c != success && c != notFound { // not found: none since then
+	if c != codeSuccess && c != codeNotFound { // not found: none since then
 		return 0, false
 	}
 	sum, count := 0.0, 0
-	if c == success {
+	if c == codeSuccess {
 		list := r.samples[:min(max(n, 0), len(r.samples))]
 		newest := s.last
 		for _, v := range list {
@@ -342,7 +342,7 @@ func (r *reader) sampleMean(d *device, kind uint32, s *sampled, window float64) 
 
 func (r *reader) readPower(d *device) {
 	mw, c := r.lib.Power(d.handle)
-	if d.hasWatts = c == success && valid32(mw); d.hasWatts {
+	if d.hasWatts = c == codeSuccess && isValid32(mw); d.hasWatts {
 		d.watts = float64(mw) / 1e3
 		err := sensor.CheckRange("power", d.gpu.Device, d.watts, 0, d.mostWatts())
 		d.hasWatts = err == nil
@@ -362,7 +362,7 @@ func (r *reader) updateEnergy(d *device, now time.Time, counter bool) {
 	if !d.noCounter && (counter || !d.counter || !d.hasWatts) {
 		mj, c := r.lib.Energy(d.handle)
 		switch {
-		case c == success && valid64(mj):
+		case c == codeSuccess && isValid64(mj):
 			total, err := d.odometer.Add(now, "energy", d.gpu.Device, float64(mj)/1e3, d.mostWatts())
 			r.addRefusal(err)
 			if d.hasJoules, d.counter, d.counted = err == nil, true, now; err == nil {
@@ -370,7 +370,7 @@ func (r *reader) updateEnergy(d *device, now time.Time, counter bool) {
 				d.joules = max(d.joules, total)
 			}
 			return
-		case c == notSupported || c == noFunction:
+		case c == codeNotSupported || c == codeNoFunction:
 			d.noCounter = true
 		}
 		if d.counter && !d.hasWatts {
@@ -387,7 +387,7 @@ func (r *reader) updateEnergy(d *device, now time.Time, counter bool) {
 // addThrottling integrates the reasons for throttling.
 func (r *reader) addThrottling(d *device) {
 	bits, c := r.lib.Reasons(d.handle)
-	if d.hasReasons = c == success && valid64(bits); !d.hasReasons {
+	if d.hasReasons = c == codeSuccess && isValid64(bits); !d.hasReasons {
 		return
 	}
 	for i := range throttles {
@@ -397,8 +397,8 @@ func (r *reader) addThrottling(d *device) {
 	}
 }
 
-// meters appends the meters of the available devices.
-func (r *reader) meters(dst []sensor.Meter) []sensor.Meter {
+// appendMeters appends the meters of the available devices.
+func (r *reader) appendMeters(dst []sensor.Meter) []sensor.Meter {
 	for _, d := range r.devices {
 		if d.lost || d.gpu.Parent != "" || !d.hasJoules && !d.hasWatts {
 			continue
@@ -426,6 +426,6 @@ func (r *reader) appendTo(p *sensor.GPUPass) {
 	}
 }
 
-// valid64 and valid32 reject the driver's blank values.
-func valid64(v uint64) bool { return v < blank64 }
-func valid32(v uint32) bool { return v < blank32 }
+// isValid64 and valid32 reject the driver's blank values.
+func isValid64(v uint64) bool { return v < blank64 }
+func isValid32(v uint32) bool { return v < blank32 }

@@ -40,14 +40,14 @@ const monitor = 4_000_000 // process group
 
 func newReplay(t testing.TB, tr *trace, phase int, lastOfEach bool, shift float64) *replay {
 	p := newPlayer(tr, phase, lastOfEach)
-	s, err := open(p, "/")
+	s, err := openSensor(p, "/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.reader.now = p.time
 	s.reader.comm = func(pid int32) string {
 		if l := tr.alive[pid]; l != nil && l.server {
-			return server
+			return mpsServer
 		}
 		return "gload"
 	}

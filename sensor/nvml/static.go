@@ -4,9 +4,9 @@ package nvml
 
 import "reckon/sensor"
 
-// load always returns an error. This program is statically linked so that it runs on any machine. It therefore has no
+// loadLibrary always returns an error. This program is statically linked so that it runs on any machine. It therefore has no
 // dynamic loader, which the library requires (doc/decisions/0410-nvml.md).
-func load(path string) (library, error) {
+func loadLibrary(path string) (library, error) {
 	return nil, sensor.Unavailable("this build can not open "+path,
 		"use the build for NVIDIA machines: `make build-nvml`, or go build -tags nvml", nil)
 }

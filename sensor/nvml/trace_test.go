@@ -30,7 +30,7 @@ type traceLine struct {
 	Span     float64         `json:"gpm_span"`
 	gpm      map[string]float64
 	uses     []processSample
-	samples  []sample
+	samples  []utilizationSample
 }
 
 type traceProcess struct {
@@ -102,7 +102,7 @@ func readTrace(t testing.TB, suffix string) *trace {
 		var samples [][2]uint64
 		_ = json.Unmarshal(l.Samples, &samples)
 		for _, s := range samples {
-			v := sample{time: s[0]}
+			v := utilizationSample{time: s[0]}
 			binary.NativeEndian.PutUint64(v.value[:], s[1])
 			l.samples = append(l.samples, v)
 		}
@@ -203,13 +203,13 @@ func (p *player) call(name string) { p.calls[name]++ }
 
 func (p *player) Utilization(handle) (uint32, uint32, code) {
 	p.call("Utilization")
-	return p.now().Util[0], p.now().Util[1], success
+	return p.now().Util[0], p.now().Util[1], codeSuccess
 }
 
-func (p *player) Samples(_ handle, kind uint32, since uint64, dst []sample) (int, code) {
+func (p *player) Samples(_ handle, kind uint32, since uint64, dst []utilizationSample) (int, code) {
 	p.call("Samples_GPU")
 	if kind != sampleGPU {
-		return 0, notSupported
+		return 0, codeNotSupported
 	}
 	n := 0
 	for i := max(p.at-60, 0); i <= p.at; i++ { // the driver keeps many seconds
@@ -221,23 +221,23 @@ func (p *player) Samples(_ handle, kind uint32, since uint64, dst []sample) (int
 		}
 	}
 	if n == 0 {
-		return 0, notFound
+		return 0, codeNotFound
 	}
-	return n, success
+	return n, codeSuccess
 }
 
-func (p *player) Memory(handle) (memory, code) {
+func (p *player) Memory(handle) (memoryInfo, code) {
 	p.call("Memory2")
 	if p.gate != nil {
 		<-p.gate
 	}
 	m := p.now().Mem
-	return memory{used: m.Used, size: m.Total, reserved: m.Reserved}, success
+	return memoryInfo{used: m.Used, size: m.Total, reserved: m.Reserved}, codeSuccess
 }
 
 func (p *player) Energy(handle) (uint64, code) {
 	p.call("Energy")
-	return p.now().Energy, success
+	return p.now().Energy, codeSuccess
 }
 
 // Power is the mean over a second, as of this generation.
@@ -245,22 +245,22 @@ func (p *player) Power(handle) (uint32, code) {
 	p.call("Power")
 	a, b := &p.tr.lines[max(p.at-4, 0)], p.now()
 	if b.T <= a.T {
-		return 70_000, success
+		return 70_000, codeSuccess
 	}
-	return uint32(float64(b.Energy-a.Energy) / (b.T - a.T)), success
+	return uint32(float64(b.Energy-a.Energy) / (b.T - a.T)), codeSuccess
 }
 
-func (p *player) Processes(_ handle, kind int, dst []process) (int, code) {
+func (p *player) Processes(_ handle, kind int, dst []processInfo) (int, code) {
 	p.call([...]string{"Processes_compute", "Processes_graphics", "Processes_mps"}[kind])
 	list := [...][]traceProcess{p.now().Compute, p.now().Graphics, p.now().MPS}[kind]
 	list = slices.DeleteFunc(slices.Clone(list), func(q traceProcess) bool { return p.hidden(q.PID) })
 	if len(list) > len(dst) {
-		return len(list), insufficientSize
+		return len(list), codeInsufficientSize
 	}
 	for i, q := range list {
-		dst[i] = process{pid: q.PID, memory: q.Memory, gpuInstance: instanceNone, instance: instanceNone}
+		dst[i] = processInfo{pid: q.PID, memory: q.Memory, gpuInstance: instanceNone, instance: instanceNone}
 	}
-	return len(list), success
+	return len(list), codeSuccess
 }
 
 func (p *player) ProcessUse(_ handle, since uint64, dst []processSample) (int, code) {
@@ -280,12 +280,12 @@ func (p *player) ProcessUse(_ handle, since uint64, dst []processSample) (int, c
 		out = slices.CompactFunc(out, func(a, b processSample) bool { return a.pid == b.pid })
 	}
 	if len(out) == 0 {
-		return 0, notFound
+		return 0, codeNotFound
 	}
 	if len(out) > len(dst) {
-		return len(out), insufficientSize
+		return len(out), codeInsufficientSize
 	}
-	return copy(dst, out), success
+	return copy(dst, out), codeSuccess
 }
 
 func (p *player) hidden(pid uint32) bool {
@@ -293,12 +293,12 @@ func (p *player) hidden(pid uint32) bool {
 	return p.blind && l != nil && l.last-l.first < 1
 }
 
-func (p *player) GPM(handle) (bool, code) { return true, success }
+func (p *player) GPM(handle) (bool, code) { return true, codeSuccess }
 
 func (p *player) NewGPMSample() (gpmSample, code) {
 	s := gpmSample(len(p.gpms) + 1)
 	p.gpms[s] = -1
-	return s, success
+	return s, codeSuccess
 }
 
 func (p *player) SampleGPM(_ handle, _ uint32, s gpmSample) code {
@@ -308,7 +308,7 @@ func (p *player) SampleGPM(_ handle, _ uint32, s gpmSample) code {
 		p.late += l.Span
 	}
 	p.late = max(p.late-(p.now().T-p.tr.lines[0].T), 0)
-	return success
+	return codeSuccess
 }
 
 // gpmNames are the metrics of a trace by the library's numbers.
@@ -338,5 +338,5 @@ func (p *player) GPMMetrics(before, after gpmSample, ids []uint32, values []floa
 			values[i] = sum / span
 		}
 	}
-	return success
+	return codeSuccess
 }

@@ -22,9 +22,9 @@ import (
 func (r *reader) listUses(d *device) (holders int, changed bool) {
 	d.uses = d.uses[:0]
 	d.clients = [2]bool{false, d.clients[0]}
-	for kind := range processKinds {
+	for kind := range processLists {
 		if !d.noList[kind] {
-			r.list(d, kind)
+			r.readProcessList(d, kind)
 		}
 	}
 	d.pids, d.before = d.before[:0], d.pids
@@ -40,8 +40,8 @@ func (r *reader) listUses(d *device) (holders int, changed bool) {
 	return holders, holders != len(d.pids) || holders != len(d.before)
 }
 
-// server is the name, as truncated by the kernel, of the process that computes for the clients of MPS.
-const server = "nvidia-cuda-mps"
+// mpsServer is the name, as truncated by the kernel, of the process that computes for the clients of MPS.
+const mpsServer = "nvidia-cuda-mps"
 
 // shareServer removes the MPS server from the uses of the device, because it computes only for its clients. If the
 // driver reports the server's computing time instead of the clients', that of the clients is unknown. The agent then
@@ -52,7 +52,7 @@ func (r *reader) shareServer(d *device) {
 	}
 	served := false
 	d.uses = slices.DeleteFunc(d.uses, func(u sensor.GPUUse) bool {
-		if r.comm(u.PID) != server {
+		if r.comm(u.PID) != mpsServer {
 			return false
 		}
 		served = served || u.Busy > 0
@@ -80,31 +80,31 @@ func readComm(root string) func(pid int32) string {
 	}
 }
 
-// list records one list of processes.
-func (r *reader) list(d *device, kind int) {
+// readProcessList reads one of the driver's lists of processes.
+func (r *reader) readProcessList(d *device, kind int) {
 	if len(r.processes) == 0 {
-		r.processes = make([]process, 128)
+		r.processes = make([]processInfo, 128)
 	}
 	n, c := r.lib.Processes(d.handle, kind, r.processes)
 	for range 3 {
-		if c != insufficientSize || n > 1<<20 {
+		if c != codeInsufficientSize || n > 1<<20 {
 			break
 		}
 		// More processes may start meanwhile, so there is spare room.
-		r.processes = make([]process, max(n, len(r.processes))*3/2)
+		r.processes = make([]processInfo, max(n, len(r.processes))*3/2)
 		n, c = r.lib.Processes(d.handle, kind, r.processes)
 	}
-	if c == notSupported || c == noFunction {
+	if c == codeNotSupported || c == codeNoFunction {
 		d.noList[kind] = true
 	}
-	if c != success {
+	if c != codeSuccess {
 		return
 	}
 	for i := range r.processes[:min(max(n, 0), len(r.processes))] {
 		p := &r.processes[i]
-		u := d.useOf(int32(p.pid))
-		d.clients[0] = d.clients[0] || kind == mps && u != nil
-		if u == nil || !valid64(p.memory) || p.memory == noValue64 {
+		u := d.useFor(int32(p.pid))
+		d.clients[0] = d.clients[0] || kind == listMPS && u != nil
+		if u == nil || !isValid64(p.memory) || p.memory == noValue64 {
 			continue
 		}
 		u.Memory = max(u.Memory, p.memory)
@@ -112,8 +112,8 @@ func (r *reader) list(d *device, kind int) {
 	}
 }
 
-// useOf returns the record of a process, created if need be; nil for an invalid process id.
-func (d *device) useOf(pid int32) *sensor.GPUUse {
+// useFor returns the record of a process and creates it if needed. It returns nil for an invalid process id.
+func (d *device) useFor(pid int32) *sensor.GPUUse {
 	if pid <= 0 {
 		return nil
 	}
@@ -134,15 +134,15 @@ func (r *reader) sampleUses(d *device, now time.Time) {
 		r.uses = make([]processSample, 128)
 	}
 	n, c := r.lib.ProcessUse(d.handle, d.seen, r.uses)
-	if c == insufficientSize && n > len(r.uses) && n < 1<<20 {
+	if c == codeInsufficientSize && n > len(r.uses) && n < 1<<20 {
 		r.uses = make([]processSample, n*3/2)
 		n, c = r.lib.ProcessUse(d.handle, d.seen, r.uses)
 	}
 	switch c {
-	case success:
-	case notFound: // no process used it
+	case codeSuccess:
+	case codeNotFound: // no process used it
 		n = 0
-	case notSupported, noFunction:
+	case codeNotSupported, codeNoFunction:
 		d.noUse = true
 		return
 	default:
@@ -166,7 +166,7 @@ func (r *reader) sampleUses(d *device, now time.Time) {
 		if s.sm > 100 || s.time <= floor {
 			continue
 		}
-		u := d.useOf(int32(s.pid))
+		u := d.useFor(int32(s.pid))
 		if u == nil {
 			continue
 		}

@@ -1,7 +1,7 @@
 package nvml
 
-// meanings maps the most common Xid errors to their causes (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
-var meanings = map[int]string{
+// xidMeanings maps the most common Xid errors to their causes (https://docs.nvidia.com/deploy/xid-errors/, "Xid errors").
+var xidMeanings = map[int]string{
 	8:   "the driver stopped a channel that hung",
 	13:  "a program used memory or an instruction wrongly, or the device is faulty",
 	31:  "a program touched memory that is not its own",
@@ -34,7 +34,7 @@ var meanings = map[int]string{
 
 // xidMeaning returns the meaning of an Xid.
 func xidMeaning(xid int) string {
-	if m := meanings[xid]; m != "" {
+	if m := xidMeanings[xid]; m != "" {
 		return m
 	}
 	return "see the list of Xid errors of NVIDIA"
@@ -46,9 +46,9 @@ func (r *reader) watchXids(d *device) {
 		return
 	}
 	switch c := r.lib.Watch(d.handle); c {
-	case success:
+	case codeSuccess:
 		d.watched = true
-	case notSupported, noFunction, noPermission:
+	case codeNotSupported, codeNoFunction, codeNoPermission:
 		d.noXid = true
 	}
 }
@@ -58,7 +58,7 @@ func (r *reader) watchXids(d *device) {
 func (r *reader) readXids() {
 	for range 64 {
 		e, c := r.lib.Event()
-		if c != success {
+		if c != codeSuccess {
 			return
 		}
 		if e.kind != eventXid {
@@ -66,7 +66,7 @@ func (r *reader) readXids() {
 		}
 		uuid, c := r.lib.UUID(e.device)
 		for _, d := range r.devices {
-			if d.gpu.Parent == "" && (d.handle == e.device || c == success && d.gpu.Device == uuid) {
+			if d.gpu.Parent == "" && (d.handle == e.device || c == codeSuccess && d.gpu.Device == uuid) {
 				d.countXid(int(e.data))
 				break
 			}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// interval is between two rounds, at least.
-	interval = time.Minute
-	// pause is the wait before the next round, in multiples of the processor time of one.
-	pause = 2000
+	// minRoundInterval is between two rounds, at least.
+	minRoundInterval = time.Minute
+	// pauseFactor is the wait before the next round, in multiples of the processor time of one.
+	pauseFactor = 2000
 	// maxFiles bounds a walk: a folder with more is not measured.
 	maxFiles = 50_000
 	// maxAge is the number of rounds for which an old measurement is still returned.
@@ -70,22 +70,22 @@ const (
 
 // Reader measures pods.
 type Reader struct {
-	tree  tree
-	layer layers // used by the rounds alone
+	tree  podTree
+	layer layerIDs // used by the rounds alone
 	wake  chan struct{}
 	asked map[string]*statfsCall // used by the rounds alone
 
 	mu      sync.Mutex // guards the fields below
 	pods    []Pod
-	amounts map[string]result
+	amounts map[string]podResult
 	err     error
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// result is the finding of a round about a pod.
-type result struct {
+// podResult holds the measurements of a pod from one round.
+type podResult struct {
 	list []Amount
 	at   time.Time
 	good time.Duration // for how long it is given
@@ -96,7 +96,7 @@ type result struct {
 func New(root, folder string) *Reader {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Reader{
-		tree: newTree(root, folder), wake: make(chan struct{}, 1), amounts: map[string]result{}, asked: map[string]*statfsCall{},
+		tree: newTree(root, folder), wake: make(chan struct{}, 1), amounts: map[string]podResult{}, asked: map[string]*statfsCall{},
 		cancel: cancel, done: make(chan struct{}),
 	}
 	go r.run(ctx)
@@ -183,7 +183,7 @@ func (r *Reader) measureRound(ctx context.Context) time.Duration {
 	r.layer.beginRound()
 	for i := range pods {
 		if ctx.Err() != nil {
-			return interval
+			return minRoundInterval
 		}
 		list, perr := r.measurePod(&pods[i], mounts[pods[i].UID])
 		found[pods[i].UID] = list
@@ -192,12 +192,12 @@ func (r *Reader) measureRound(ctx context.Context) time.Duration {
 		}
 	}
 	now := time.Now()
-	next := max(interval, pause*(threadTime()-began))
+	next := max(minRoundInterval, pauseFactor*(threadTime()-began))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.amounts)
 	for uid, list := range found {
-		r.amounts[uid] = result{list, now, maxAge * next}
+		r.amounts[uid] = podResult{list, now, maxAge * next}
 	}
 	r.err = err
 	return next
@@ -213,13 +213,13 @@ func (r *Reader) measurePod(p *Pod, mounted []mount) (list []Amount, err error) 
 	own := map[string]bool{}
 	for _, m := range mounted {
 		own[m.plugin+"/"+m.name] = true
-		s, serr := r.statfs(m)
+		s, serr := r.queryStatfs(m)
 		if note(serr); serr == nil {
 			list = append(list, Amount{Kind: Volume, Name: m.name, Plugin: m.plugin, Used: s.used, Capacity: s.capacity})
 		}
 	}
-	for _, f := range append(r.tree.podFolders(p, own), r.tree.layers(p, &r.layer)...) {
-		used, werr := f.measureTarget()
+	for _, f := range append(r.tree.podFolders(p, own), r.tree.writableLayers(p, &r.layer)...) {
+		used, werr := f.measure()
 		if note(werr); werr == nil {
 			f.Used = used
 			list = append(list, f.Amount)

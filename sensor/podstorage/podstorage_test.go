@@ -86,17 +86,17 @@ func TestWalk(t *testing.T) {
 	for _, name := range []string{dir, filepath.Join(dir, "a"), filepath.Join(dir, "a/b"), filepath.Join(dir, "a/link")} {
 		want += blocks(t, name)
 	}
-	got, err := (&target{path: dir}).measureTarget()
+	got, err := (&walkTarget{path: dir}).measure()
 	if err != nil || got != want {
 		t.Errorf("%d, %v, want %d", got, err, want)
 	}
-	if _, err := (&target{Amount: Amount{Kind: Logs}, path: dir}).measureTarget(); !errors.Is(err, errElsewhere) {
+	if _, err := (&walkTarget{Amount: Amount{Kind: Logs}, path: dir}).measure(); !errors.Is(err, errElsewhere) {
 		t.Errorf("logs that lie elsewhere: %v", err)
 	}
-	if got, err := (&target{path: filepath.Join(dir, "gone")}).measureTarget(); got != 0 || err != nil {
+	if got, err := (&walkTarget{path: filepath.Join(dir, "gone")}).measure(); got != 0 || err != nil {
 		t.Errorf("what is gone: %d, %v", got, err)
 	}
-	if got, err := (&target{path: filepath.Join(dir, "a/link")}).measureTarget(); got != 0 || err != nil {
+	if got, err := (&walkTarget{path: filepath.Join(dir, "a/link")}).measure(); got != 0 || err != nil {
 		t.Errorf("a link in place of the folder: %d, %v", got, err)
 	}
 }
@@ -110,7 +110,7 @@ func TestWalkBounds(t *testing.T) {
 	}
 	met := func(before int) error {
 		w := walker{linked: map[uint64]bool{}, files: before}
-		return w.folder(unix.AT_FDCWD, dir, 0)
+		return w.addFolder(unix.AT_FDCWD, dir, 0)
 	}
 	if err := met(maxFiles - last); err != nil {
 		t.Errorf("%d files: %v", maxFiles, err)
@@ -122,13 +122,13 @@ func TestWalkBounds(t *testing.T) {
 	if err := os.MkdirAll(deep+strings.Repeat("/d", maxDepth), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&target{path: deep}).measureTarget(); err != nil {
+	if _, err := (&walkTarget{path: deep}).measure(); err != nil {
 		t.Errorf("%d deep: %v", maxDepth, err)
 	}
 	if err := os.MkdirAll(deep+strings.Repeat("/d", maxDepth+1), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&target{path: deep}).measureTarget(); !errors.Is(err, errDeep) {
+	if _, err := (&walkTarget{path: deep}).measure(); !errors.Is(err, errDeep) {
 		t.Errorf("a folder deeper: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestReader(t *testing.T) {
 			r.Set([]Pod{{UID: "x"}})
 		}
 		r.Set(nil)
-		<-time.After(2 * interval)
+		<-time.After(2 * minRoundInterval)
 		synctest.Wait()
 		if a := r.Amounts(uid); a != nil {
 			t.Errorf("of a pod that is gone: %v", a)
@@ -197,13 +197,13 @@ func TestSilentFileSystem(t *testing.T) {
 		r.asked[m.path] = c
 		for range 2 {
 			began := time.Now()
-			if _, err := r.statfs(m); err == nil || !strings.Contains(err.Error(), "volume dead (nfs4) does not answer") || time.Since(began) != patience {
+			if _, err := r.queryStatfs(m); err == nil || !strings.Contains(err.Error(), "volume dead (nfs4) does not answer") || time.Since(began) != maxStatfsWait {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		}
-		c.s = space{1, 2}
+		c.s = diskSpace{1, 2}
 		close(c.done)
-		if s, err := r.statfs(m); err != nil || s != (space{1, 2}) || len(r.asked) != 0 {
+		if s, err := r.queryStatfs(m); err != nil || s != (diskSpace{1, 2}) || len(r.asked) != 0 {
 			t.Errorf("its late answer: %v, %v", s, err)
 		}
 	})
@@ -215,7 +215,7 @@ func TestLayers(t *testing.T) {
 	root := t.TempDir()
 	table := filepath.Join(root, "proc/77/mountinfo")
 	tr := newTree(root, "/k")
-	var known layers
+	var known layerIDs
 	for i, round := range []struct{ id, now, want string }{
 		{"c1", "/machine", "/machine"}, // of the runtime's process, before it enters the container
 		{"c1", "/one", "/one"}, {"c1", "/one", "/one"}, {"c1", "/two", "/one"}, {"c1", "", "/one"},
@@ -224,7 +224,7 @@ func TestLayers(t *testing.T) {
 	} {
 		write(t, table, "1 2 0:9 / / rw - overlay overlay rw,lowerdir=/l,upperdir="+round.now+",workdir=/w\n")
 		known.beginRound()
-		got := tr.layers(&Pod{Containers: []Container{{"main", 77, round.id}}}, &known)
+		got := tr.writableLayers(&Pod{Containers: []Container{{"main", 77, round.id}}}, &known)
 		if len(got) != 1 || got[0].path != root+round.want {
 			t.Errorf("round %d: %+v, want %s", i, got, round.want)
 		}

@@ -11,13 +11,13 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// tree is the location of the data of pods on a machine.
-type tree struct {
+// podTree is the location of the pods' data on a machine.
+type podTree struct {
 	root, folder string
 }
 
-func newTree(root, folder string) tree {
-	return tree{filepath.Clean("/" + root), filepath.Clean("/" + folder)}
+func newTree(root, folder string) podTree {
+	return podTree{filepath.Clean("/" + root), filepath.Clean("/" + folder)}
 }
 
 // mount is a volume with its own file system.
@@ -27,11 +27,11 @@ type mount struct {
 	path         string // here
 }
 
-// given are plugins with files that the kubelet writes for the pod. They hold no data of the pod.
-var given = map[string]bool{"projected": true, "secret": true, "configmap": true, "downward-api": true}
+// kubeletVolumes are plugins with files that the kubelet writes for the pod. They hold no data of the pod.
+var kubeletVolumes = map[string]bool{"projected": true, "secret": true, "configmap": true, "downward-api": true}
 
 // mounts returns the volumes of each pod, by UID, that have their own file system.
-func (t *tree) mounts() (map[string][]mount, error) {
+func (t *podTree) mounts() (map[string][]mount, error) {
 	text, err := os.ReadFile(filepath.Join(t.root, "proc/1/mountinfo"))
 	if err != nil {
 		if text, err = os.ReadFile(filepath.Join(t.root, "proc/self/mountinfo")); err != nil {
@@ -42,7 +42,7 @@ func (t *tree) mounts() (map[string][]mount, error) {
 }
 
 // parseMounts reads mountinfo (proc_pid_mountinfo(5)).
-func (t *tree) parseMounts(text []byte) map[string][]mount {
+func (t *podTree) parseMounts(text []byte) map[string][]mount {
 	out := map[string][]mount{}
 	prefix := t.folder + "/pods/"
 	for line := range bytes.Lines(text) {
@@ -58,7 +58,7 @@ func (t *tree) parseMounts(text []byte) map[string][]mount {
 		if len(f) < 4 || len(f) > 5 || f[1] != "volumes" || len(f) == 5 && f[4] != "mount" {
 			continue
 		}
-		if m := (mount{pluginName(f[2]), f[3], fstype, filepath.Join(t.root, point)}); !given[m.plugin] {
+		if m := (mount{pluginName(f[2]), f[3], fstype, filepath.Join(t.root, point)}); !kubeletVolumes[m.plugin] {
 			out[f[0]] = append(out[f[0]], m)
 		}
 	}
@@ -84,25 +84,25 @@ func mountFields(line []byte) (point, fstype, options string, ok bool) {
 	return sysfs.Unescape(string(f[4])), string(g[0]), string(g[2]), true
 }
 
-// target is a folder to walk.
-type target struct {
+// walkTarget is a directory to measure.
+type walkTarget struct {
 	Amount
 	path string
 }
 
 // podFolders returns the directories to measure for a pod: its emptyDir volumes on the node's disk, and the logs of its
 // containers. own lists the volumes, as PLUGIN/NAME, that have their own file system and are therefore skipped.
-func (t *tree) podFolders(p *Pod, own map[string]bool) (list []target) {
+func (t *podTree) podFolders(p *Pod, own map[string]bool) (list []walkTarget) {
 	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
 	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
 	for _, name := range folderNames(dir) {
 		if !own[plugin+"/"+name] {
-			list = append(list, target{Amount{Kind: Volume, Name: name, Plugin: plugin}, filepath.Join(dir, name)})
+			list = append(list, walkTarget{Amount{Kind: Volume, Name: name, Plugin: plugin}, filepath.Join(dir, name)})
 		}
 	}
 	dir = filepath.Join(t.root, "var/log/pods", p.Namespace+"_"+p.Name+"_"+p.UID)
 	for _, name := range folderNames(dir) {
-		list = append(list, target{Amount{Kind: Logs, Name: name}, filepath.Join(dir, name)})
+		list = append(list, walkTarget{Amount{Kind: Logs, Name: name}, filepath.Join(dir, name)})
 	}
 	return list
 }
@@ -118,10 +118,10 @@ func folderNames(dir string) (names []string) {
 	return names
 }
 
-// layers caches the writable layer of each container by its id, because it never changes. A layer is accepted after two
+// layerIDs caches the writable layer of each container by its id, because it never changes. A layer is accepted after two
 // rounds have found the same one. The first process of a container starts in the root of the machine, so that a single
 // reading may show the wrong layer.
-type layers struct{ now, before map[string]layer }
+type layerIDs struct{ now, before map[string]layer }
 
 type layer struct {
 	dir  string
@@ -129,10 +129,10 @@ type layer struct {
 }
 
 // beginRound starts a round and drops layers not requested in the previous one.
-func (l *layers) beginRound() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
+func (l *layerIDs) beginRound() { l.now, l.before = make(map[string]layer, len(l.now)), l.now }
 
-// layers returns the writable layers of the containers that run.
-func (t *tree) layers(p *Pod, known *layers) (list []target) {
+// writableLayers returns the writable layers of the containers that run.
+func (t *podTree) writableLayers(p *Pod, known *layerIDs) (list []walkTarget) {
 	for _, c := range p.Containers {
 		upper := known.before[c.ID]
 		if !upper.sure || c.ID == "" {
@@ -145,7 +145,7 @@ func (t *tree) layers(p *Pod, known *layers) (list []target) {
 		}
 		known.now[c.ID] = upper
 		if upper.dir != "" {
-			list = append(list, target{Amount{Kind: WritableLayer, Name: c.Name}, filepath.Join(t.root, upper.dir)})
+			list = append(list, walkTarget{Amount{Kind: WritableLayer, Name: c.Name}, filepath.Join(t.root, upper.dir)})
 		}
 	}
 	return list

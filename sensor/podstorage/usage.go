@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is the time that a round waits for a file system to answer.
-const patience = 500 * time.Millisecond
+// maxStatfsWait is the time that a round waits for a file system to answer.
+const maxStatfsWait = 500 * time.Millisecond
 
-// space is the space of a file system, in bytes.
-type space struct{ used, capacity uint64 }
+// diskSpace is the space of a file system, in bytes.
+type diskSpace struct{ used, capacity uint64 }
 
 // statfsCall is a query to a file system. If the server is dead, the call stays in the kernel and is not repeated.
 type statfsCall struct {
 	done chan struct{}
-	s    space
+	s    diskSpace
 	err  error
 }
 
-// statfs requests the space of a volume.
-func (r *Reader) statfs(m mount) (space, error) {
+// queryStatfs requests the space of a volume.
+func (r *Reader) queryStatfs(m mount) (diskSpace, error) {
 	c := r.asked[m.path]
 	if c == nil {
 		c = &statfsCall{done: make(chan struct{})}
@@ -34,27 +34,27 @@ func (r *Reader) statfs(m mount) (space, error) {
 			c.s, c.err = statfs(m.path)
 		}()
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(maxStatfsWait)
 	defer late.Stop()
 	select {
 	case <-c.done:
 		delete(r.asked, m.path)
 		return c.s, c.err
 	case <-late.C:
-		return space{}, fmt.Errorf("the file system of volume %s (%s) does not answer", m.name, m.fstype)
+		return diskSpace{}, fmt.Errorf("the file system of volume %s (%s) does not answer", m.name, m.fstype)
 	}
 }
 
-func statfs(path string) (space, error) {
+func statfs(path string) (diskSpace, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
-		return space{}, fmt.Errorf("read the space of a volume: %w", &fs.PathError{Op: "statfs", Path: path, Err: err})
+		return diskSpace{}, fmt.Errorf("read the space of a volume: %w", &fs.PathError{Op: "statfs", Path: path, Err: err})
 	}
 	size := uint64(s.Frsize) //nolint:gosec // a size
 	if size == 0 {
 		size = uint64(s.Bsize) //nolint:gosec // a size
 	}
-	return space{(s.Blocks - s.Bfree) * size, s.Blocks * size}, nil
+	return diskSpace{(s.Blocks - s.Bfree) * size, s.Blocks * size}, nil
 }
 
 // maxDepth is the maximum depth of nested folders.
@@ -75,17 +75,17 @@ type walker struct {
 	logs   bool
 }
 
-// measureTarget measures a target. Its content may change meanwhile: links are not followed, and removed files are skipped.
-func (t *target) measureTarget() (used uint64, err error) {
+// measure measures a target. Its content may change meanwhile: links are not followed, and removed files are skipped.
+func (t *walkTarget) measure() (used uint64, err error) {
 	w := walker{linked: map[uint64]bool{}, logs: t.Kind == Logs}
-	if err = w.folder(unix.AT_FDCWD, t.path, 0); err != nil {
+	if err = w.addFolder(unix.AT_FDCWD, t.path, 0); err != nil {
 		return 0, fmt.Errorf("measure a folder of a pod: %w", err)
 	}
 	return w.used, nil
 }
 
-// folder adds a folder, by its name in the folder with the descriptor at.
-func (w *walker) folder(at int, name string, depth int) error {
+// addFolder adds the content of a directory. at is the descriptor of its parent directory.
+func (w *walker) addFolder(at int, name string, depth int) error {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
@@ -112,7 +112,7 @@ func (w *walker) folder(at int, name string, depth int) error {
 	for {
 		list, err := f.ReadDir(256)
 		for _, e := range list {
-			if err := w.entry(fd, e, depth); err != nil {
+			if err := w.addEntry(fd, e, depth); err != nil {
 				return err
 			}
 		}
@@ -122,13 +122,13 @@ func (w *walker) folder(at int, name string, depth int) error {
 	}
 }
 
-// entry adds the content of a folder.
-func (w *walker) entry(at int, e fs.DirEntry, depth int) error {
+// addEntry adds a directory entry with its content.
+func (w *walker) addEntry(at int, e fs.DirEntry, depth int) error {
 	if w.files++; w.files > maxFiles {
 		return errManyFiles
 	}
 	if e.IsDir() {
-		return w.folder(at, e.Name(), depth+1)
+		return w.addFolder(at, e.Name(), depth+1)
 	}
 	if w.logs && e.Type()&fs.ModeSymlink != 0 {
 		return errElsewhere

@@ -29,8 +29,8 @@ import (
 //	events/energy-pkg.unit   Joules
 const pmuDir = "sys/bus/event_source/devices/power"
 
-// events are the events of the power PMU and their domains.
-var events = []struct {
+// pmuEvents are the events of the power PMU and their domains.
+var pmuEvents = []struct {
 	name   string
 	domain sensor.Domain
 }{
@@ -41,23 +41,23 @@ var events = []struct {
 	{"energy-psys", sensor.DomainPsys},
 }
 
-// counter is an open event.
-type counter interface {
+// eventCounter is an open event.
+type eventCounter interface {
 	Count() (uint64, error)
 	Close() error
 }
 
-// event is a counter of one domain of one package.
-type event struct {
+// openedEvent is a counter of one domain of one package.
+type openedEvent struct {
 	name  string
-	count counter
+	count eventCounter
 	scale float64 // joules per count
 	meter sensor.Meter
-	total total // joules
+	total energyTotal // joules
 }
 
 // openEvents opens the events of the power PMU of the machine at root.
-func openEvents(root string, open func(typ uint32, config uint64, cpu int) (counter, error)) ([]*event, error) {
+func openEvents(root string, open func(typ uint32, config uint64, cpu int) (eventCounter, error)) ([]*openedEvent, error) {
 	dir := filepath.Join("/", root, pmuDir)
 	text, err := readLine(filepath.Join(dir, "type"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,13 +73,13 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 	if err != nil {
 		return nil, fmt.Errorf("read the power PMU: %w", err)
 	}
-	cpus, err := parseList(mask)
+	cpus, err := parseCPUList(mask)
 	if err != nil {
 		return nil, fmt.Errorf("cpumask of the power PMU: %w", err)
 	}
-	var out []*event
+	var out []*openedEvent
 	var denied, broken error
-	for _, e := range events {
+	for _, e := range pmuEvents {
 		spec, err := readLine(filepath.Join(dir, "events", e.name))
 		if err != nil {
 			continue // this processor does not have it
@@ -105,7 +105,7 @@ func openEvents(root string, open func(typ uint32, config uint64, cpu int) (coun
 			case err != nil:
 				broken = fmt.Errorf("open %s on processor %d: %w", e.name, cpu, err)
 			default:
-				out = append(out, &event{name: e.name, count: c, scale: scale,
+				out = append(out, &openedEvent{name: e.name, count: c, scale: scale,
 					meter: sensor.Meter{Domain: e.domain, Zone: packageOf(root, cpu, i), HasJoules: true}})
 			}
 		}
@@ -166,11 +166,11 @@ func parseEvent(s string) (config uint64, err error) {
 	return config, nil
 }
 
-// mostCPUs is the maximum number of processors in a list.
-const mostCPUs = 1 << 16
+// maxListedCPUs is the maximum number of processors in a list.
+const maxListedCPUs = 1 << 16
 
-// parseList reads a list of processors, "0,24" or "0-1".
-func parseList(s string) (cpus []int, err error) {
+// parseCPUList reads a list of processors, "0,24" or "0-1".
+func parseCPUList(s string) (cpus []int, err error) {
 	for r := range strings.SplitSeq(strings.TrimSpace(s), ",") {
 		first, last, isRange := strings.Cut(r, "-")
 		a, err := strconv.Atoi(first)
@@ -178,7 +178,7 @@ func parseList(s string) (cpus []int, err error) {
 		if err == nil && isRange {
 			b, err = strconv.Atoi(last)
 		}
-		if err != nil || a < 0 || b < a || b >= mostCPUs || len(cpus)+b-a >= mostCPUs {
+		if err != nil || a < 0 || b < a || b >= maxListedCPUs || len(cpus)+b-a >= maxListedCPUs {
 			return nil, fmt.Errorf("%q is no list of processors", s)
 		}
 		for ; a <= b; a++ {
@@ -195,7 +195,7 @@ type perfCounter struct {
 }
 
 // openPerf opens an event for everything that runs on a processor.
-func openPerf(typ uint32, config uint64, cpu int) (counter, error) {
+func openPerf(typ uint32, config uint64, cpu int) (eventCounter, error) {
 	attr := unix.PerfEventAttr{Type: typ, Config: config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{}))}
 	fd, err := unix.PerfEventOpen(&attr, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
@@ -219,25 +219,25 @@ func (c *perfCounter) Count() (uint64, error) {
 // Close implements counter.
 func (c *perfCounter) Close() error { return unix.Close(c.fd) }
 
-// firstCount is the maximum wait for the first count. Processors count each millisecond, platforms more slowly.
-const firstCount = 100 * time.Millisecond
+// maxFirstWait is the maximum wait for the first count. Processors count each millisecond, platforms more slowly.
+const maxFirstWait = 100 * time.Millisecond
 
-// anyCounts reports whether one of the events counts. All counters start at zero. Some virtual machines list the events
-// but lack the registers, so their counters stay at zero.
-func anyCounts(list []*event) bool {
-	for waited := time.Duration(0); waited < firstCount; waited += firstCount / 10 {
+// anyHasCounted reports whether one of the events counts. All counters start at zero. Some virtual machines list the
+// events but lack the registers, so their counters stay at zero.
+func anyHasCounted(list []*openedEvent) bool {
+	for waited := time.Duration(0); waited < maxFirstWait; waited += maxFirstWait / 10 {
 		for _, e := range list {
 			if n, err := e.count.Count(); err != nil || n > 0 {
 				return true // an error is for the first reading to report
 			}
 		}
-		time.Sleep(firstCount / 10)
+		time.Sleep(maxFirstWait / 10)
 	}
 	return false
 }
 
 // readEvents appends the readings of the events that have counted something.
-func readEvents(list []*event, dst []sensor.Meter, now time.Time) ([]sensor.Meter, error) {
+func readEvents(list []*openedEvent, dst []sensor.Meter, now time.Time) ([]sensor.Meter, error) {
 	var failed error
 	for _, e := range list {
 		n, err := e.count.Count()

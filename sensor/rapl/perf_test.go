@@ -57,7 +57,7 @@ func TestEvents(t *testing.T) {
 		cpu    int
 	}
 	counters := map[key]*fakeCounter{}
-	open := func(typ uint32, config uint64, cpu int) (counter, error) {
+	open := func(typ uint32, config uint64, cpu int) (eventCounter, error) {
 		if typ != 25 {
 			t.Errorf("type %d", typ)
 		}
@@ -98,18 +98,18 @@ func TestEvents(t *testing.T) {
 // figure, not even zero. One that counts later is read from then on.
 func TestDeadCounters(t *testing.T) {
 	pkg, psys := new(fakeCounter), new(fakeCounter)
-	list := []*event{
+	list := []*openedEvent{
 		{name: "energy-pkg", count: pkg, scale: 0.5, meter: sensor.Meter{Domain: sensor.DomainPackage, Zone: "0", HasJoules: true}},
 		{name: "energy-psys", count: psys, scale: 0.5, meter: sensor.Meter{Domain: sensor.DomainPsys, Zone: "0", HasJoules: true}},
 	}
-	if anyCounts(list) {
+	if anyHasCounted(list) {
 		t.Error("counters that stay at zero are said to count")
 	}
 	s := &Source{events: list, now: time.Now}
 	if m, err := s.ReadMeters(nil); err != nil || len(m) != 0 {
 		t.Errorf("%v, %v, want no meter", m, err)
 	}
-	if pkg.n = 4; !anyCounts(list) {
+	if pkg.n = 4; !anyHasCounted(list) {
 		t.Error("one of them counts")
 	}
 	if got := read(t, s); len(got) != 1 || got["package 0"] != 2 {
@@ -118,7 +118,7 @@ func TestDeadCounters(t *testing.T) {
 }
 
 func TestEventsNotHere(t *testing.T) {
-	refuse := func(uint32, uint64, int) (counter, error) {
+	refuse := func(uint32, uint64, int) (eventCounter, error) {
 		return nil, os.NewSyscallError("perf_event_open", unix.EACCES)
 	}
 	_, err := openEvents(pmu(t, nil), refuse)
@@ -133,7 +133,7 @@ func TestEventsNotHere(t *testing.T) {
 		"bad mask":  {map[string]string{pmuDir + "/cpumask": "0,x"}, `"0,x" is no list`},
 		"no events": {nil, "no such device"},
 	} {
-		_, err := openEvents(pmu(t, c.change), func(uint32, uint64, int) (counter, error) { return nil, unix.ENODEV })
+		_, err := openEvents(pmu(t, c.change), func(uint32, uint64, int) (eventCounter, error) { return nil, unix.ENODEV })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -145,7 +145,7 @@ func TestEventsNotHere(t *testing.T) {
 
 // One invalid event hides no other.
 func TestOneBrokenEvent(t *testing.T) {
-	ok := func(uint32, uint64, int) (counter, error) { return new(fakeCounter), nil }
+	ok := func(uint32, uint64, int) (eventCounter, error) { return new(fakeCounter), nil }
 	for _, change := range []map[string]string{
 		{pmuDir + "/events/energy-ram": "event=lots"}, {pmuDir + "/events/energy-ram.unit": "Watts"},
 		{pmuDir + "/events/energy-ram.scale": "NaN"}, {pmuDir + "/events/energy-ram": "event=0x03,edge=1"},
@@ -167,7 +167,7 @@ func TestRealEvents(t *testing.T) {
 	}
 	s := &Source{events: list, now: time.Now}
 	defer s.Close()
-	if !anyCounts(list) {
+	if !anyHasCounted(list) {
 		t.Skip("the power PMU of this machine counts nothing: a virtual machine")
 	}
 	if m, err := s.ReadMeters(nil); err != nil || len(m) == 0 {
@@ -181,7 +181,7 @@ func FuzzParseList(f *testing.F) {
 	f.Add("5-1")
 	f.Add("0-99999999999")
 	f.Fuzz(func(t *testing.T, s string) {
-		cpus, err := parseList(s)
+		cpus, err := parseCPUList(s)
 		if err == nil && len(cpus) == 0 {
 			t.Fatalf("%q: nothing and no error", s)
 		}

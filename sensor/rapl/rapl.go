@@ -33,29 +33,29 @@ import (
 
 // Source reads the zones of one machine.
 type Source struct {
-	zones  []*zone
-	events []*event // instead of zones, if those cannot be read
+	zones  []*powerZone
+	events []*openedEvent // instead of zones, if those cannot be read
 	now    func() time.Time
 }
 
-type zone struct {
+type powerZone struct {
 	path  string
 	file  *os.File
 	meter sensor.Meter
-	dir   string  // of the zone that limits it: its own, or the package that it is part of
-	most  float64 // watts
-	total total   // µJ
+	dir   string      // of the zone that limits it: its own, or the package that it is part of
+	most  float64     // watts
+	total energyTotal // µJ
 	buf   [32]byte
 }
 
-// total is the count of a register since the start, with wraps corrected. False readings are left out.
-type total struct {
+// energyTotal is the sum of a register since the start, with wraps corrected and without implausible readings.
+type energyTotal struct {
 	sensor.Register
 	sum    float64
 	primed bool
 }
 
-func (t *total) add(now time.Time, device string, raw, most float64) error {
+func (t *energyTotal) add(now time.Time, device string, raw, most float64) error {
 	if !t.primed {
 		t.sum, t.primed = raw, true
 	}
@@ -72,7 +72,7 @@ func Open(root string) (*Source, error) {
 		return s, nil
 	}
 	list, perf := openEvents(root, openPerf)
-	if perf == nil && !anyCounts(list) {
+	if perf == nil && !anyHasCounted(list) {
 		_ = (&Source{events: list}).Close()
 		perf = sensor.Unavailable("the energy counters stay at zero, as in a virtual machine",
 			"measure the energy on the host, or load a power model", nil)
@@ -129,7 +129,7 @@ func openZones(root string) (*Source, error) {
 }
 
 // openZone opens one zone. It returns nil without an error for an unused zone.
-func openZone(dir, name string) (*zone, error) {
+func openZone(dir, name string) (*powerZone, error) {
 	path := filepath.Join(dir, name)
 	label, err := readLine(filepath.Join(path, "name"))
 	if err != nil {
@@ -148,7 +148,7 @@ func openZone(dir, name string) (*zone, error) {
 	if number == "" {
 		number = "0"
 	}
-	z := &zone{path: filepath.Join(path, "energy_uj"), meter: sensor.Meter{Domain: domain, Zone: number, HasJoules: true}}
+	z := &powerZone{path: filepath.Join(path, "energy_uj"), meter: sensor.Meter{Domain: domain, Zone: number, HasJoules: true}}
 	if s, err := readLine(filepath.Join(path, "max_energy_range_uj")); err == nil {
 		z.total.Wrap, _ = strconv.ParseFloat(s, 64)
 	}
@@ -201,7 +201,7 @@ func classifyZone(name string) (d sensor.Domain, number string) {
 
 // dropDuplicates drops zones that measure the same as another zone. The interface intel-rapl-mmio lists the package a second
 // time.
-func dropDuplicates(zones []*zone) []*zone {
+func dropDuplicates(zones []*powerZone) []*powerZone {
 	sort.SliceStable(zones, func(i, j int) bool {
 		return !strings.Contains(zones[i].path, "-mmio") && strings.Contains(zones[j].path, "-mmio")
 	})
@@ -249,7 +249,7 @@ func (s *Source) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return dst, failed
 }
 
-func (z *zone) read() (uint64, error) {
+func (z *powerZone) read() (uint64, error) {
 	n, err := z.file.ReadAt(z.buf[:], 0)
 	if n == 0 {
 		if err == nil || err == io.EOF {
@@ -257,11 +257,11 @@ func (z *zone) read() (uint64, error) {
 		}
 		return 0, err
 	}
-	return parse(z.buf[:n])
+	return parseCounter(z.buf[:n])
 }
 
-// parse reads a decimal number with an optional newline.
-func parse(b []byte) (v uint64, err error) {
+// parseCounter reads a decimal number with an optional newline.
+func parseCounter(b []byte) (v uint64, err error) {
 	v, rest, ok := sysfs.Uint(b)
 	if !ok || v > 1<<63 || len(rest) > 0 && rest[0] != '\n' {
 		return 0, fmt.Errorf("%q is no energy in microjoules", b)

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target is one management controller in the configuration file:
+// controllerConfig is one management controller in the configuration file:
 //
 //	controllers:
 //	  - url: https://bmc.node1.example
@@ -22,7 +22,7 @@ import (
 //	    ca_file: /etc/reckon/bmc-ca.pem        # or certificate_sha256: 64 hexadecimal digits
 //	    chassis: Self                          # only if the controller has several
 //	    interval: 30s
-type target struct {
+type controllerConfig struct {
 	URL         string        `yaml:"url"`
 	Credentials string        `yaml:"credentials_file"`
 	CA          string        `yaml:"ca_file"`
@@ -37,11 +37,11 @@ type target struct {
 
 // Limits of the time between two requests; the longest is well below the gap over which power is integrated.
 const (
-	shortest = 5 * time.Second
-	longest  = time.Minute
+	minInterval = 5 * time.Second
+	maxInterval = time.Minute
 )
 
-func readConfig(file string) ([]target, error) {
+func readConfig(file string) ([]controllerConfig, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of redfish: %w", err)
@@ -59,9 +59,9 @@ func readConfig(file string) ([]target, error) {
 }
 
 // parseConfig parses and checks the text. An unknown field is an error.
-func parseConfig(text []byte) ([]target, error) {
+func parseConfig(text []byte) ([]controllerConfig, error) {
 	var c struct {
-		Controllers []target `yaml:"controllers"`
+		Controllers []controllerConfig `yaml:"controllers"`
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -74,7 +74,7 @@ func parseConfig(text []byte) ([]target, error) {
 	seen := make(map[string]bool)
 	for i := range c.Controllers {
 		t := &c.Controllers[i]
-		if err := t.check(); err != nil {
+		if err := t.validate(); err != nil {
 			return nil, fmt.Errorf("controller %d: %w", i+1, err)
 		}
 		if k := t.host + "/" + t.Chassis; seen[k] {
@@ -86,7 +86,7 @@ func parseConfig(text []byte) ([]target, error) {
 	return c.Controllers, nil
 }
 
-func (t *target) check() error {
+func (t *controllerConfig) validate() error {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
@@ -109,15 +109,15 @@ func (t *target) check() error {
 	if t.Interval == 0 {
 		t.Interval = 30 * time.Second
 	}
-	if t.Interval < shortest || t.Interval > longest {
-		return fmt.Errorf("interval %v is not between %v and %v", t.Interval, shortest, longest)
+	if t.Interval < minInterval || t.Interval > maxInterval {
+		return fmt.Errorf("interval %v is not between %v and %v", t.Interval, minInterval, maxInterval)
 	}
 	t.URL, t.host = strings.TrimRight(u.Scheme+"://"+u.Host, "/"), u.Host
 	return nil
 }
 
 // readCredentials reads "user:password" from a file that only its owner may read.
-func (t *target) readCredentials() error {
+func (t *controllerConfig) readCredentials() error {
 	info, err := os.Stat(t.Credentials)
 	if err != nil {
 		return fmt.Errorf("read credentials: %w", err)

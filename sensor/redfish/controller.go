@@ -23,7 +23,7 @@ import (
 
 // controller is one management controller and its last reading.
 type controller struct {
-	target
+	controllerConfig
 	zone     string
 	interval time.Duration
 	client   *http.Client
@@ -33,11 +33,11 @@ type controller struct {
 	row      *metric.Series
 
 	mu      sync.Mutex // guards the fields below
-	last    reading
+	last    powerReading
 	failure error
 }
 
-type reading struct {
+type powerReading struct {
 	watts float64
 	at    time.Time
 	took  time.Duration
@@ -50,12 +50,12 @@ func (e *refusedError) Error() string {
 	return "it refuses the credentials (" + e.status + "); the account needs the privilege Login"
 }
 
-func newController(t target) (*controller, error) {
-	c := &controller{target: t, zone: t.host, interval: t.Interval}
+func newController(t controllerConfig) (*controller, error) {
+	c := &controller{controllerConfig: t, zone: t.host, interval: t.Interval}
 	if t.Chassis != "" {
 		c.zone += "/" + t.Chassis
 	}
-	c.row = metric.NewSeries(duration, c.zone)
+	c.row = metric.NewSeries(requestDuration, c.zone)
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch {
 	case t.CA != "":
@@ -85,8 +85,8 @@ func newController(t target) (*controller, error) {
 	return c, nil
 }
 
-// get reads one resource into v.
-func (c *controller) get(ctx context.Context, resource string, v any) error {
+// getResource reads one resource into v.
+func (c *controller) getResource(ctx context.Context, resource string, v any) error {
 	if !strings.HasPrefix(resource, "/redfish/") {
 		return fmt.Errorf("it points to %q, which is no resource of its own", resource)
 	}
@@ -116,14 +116,14 @@ func (c *controller) get(ctx context.Context, resource string, v any) error {
 	return nil
 }
 
-type link struct {
+type resourceLink struct {
 	ID string `json:"@odata.id"`
 }
 
-// resource has those fields of Chassis, EnvironmentMetrics and Power that are read.
-type resource struct {
-	Environment link `json:"EnvironmentMetrics"`
-	Power       link `json:"Power"`
+// powerResource has those fields of Chassis, EnvironmentMetrics and Power that are read.
+type powerResource struct {
+	Environment resourceLink `json:"EnvironmentMetrics"`
+	Power       resourceLink `json:"Power"`
 	PowerWatts  struct {
 		Reading *float64 `json:"Reading"`
 		Most    float64  `json:"ReadingRangeMax"`
@@ -134,8 +134,8 @@ type resource struct {
 	} `json:"PowerControl"`
 }
 
-// powerIn returns the power in a resource, if it has one, and records its limit.
-func (c *controller) powerIn(r *resource) (float64, bool) {
+// powerOf returns the power in a resource, if it has one, and records its limit.
+func (c *controller) powerOf(r *powerResource) (float64, bool) {
 	if w := r.PowerWatts.Reading; w != nil {
 		c.limit = r.PowerWatts.Most
 		return *w, true
@@ -150,11 +150,11 @@ func (c *controller) powerIn(r *resource) (float64, bool) {
 // requestPower requests the power; the first time it searches for the resource that has it.
 func (c *controller) requestPower(ctx context.Context) (float64, error) {
 	if c.source != "" {
-		var r resource
-		if err := c.get(ctx, c.source, &r); err != nil {
+		var r powerResource
+		if err := c.getResource(ctx, c.source, &r); err != nil {
 			return 0, err
 		}
-		if w, ok := c.powerIn(&r); ok {
+		if w, ok := c.powerOf(&r); ok {
 			return w, nil
 		}
 		source := c.source
@@ -162,9 +162,9 @@ func (c *controller) requestPower(ctx context.Context) (float64, error) {
 		return 0, fmt.Errorf("%s has no power now", source)
 	}
 	var all struct {
-		Members []link `json:"Members"`
+		Members []resourceLink `json:"Members"`
 	}
-	if err := c.get(ctx, "/redfish/v1/Chassis", &all); err != nil {
+	if err := c.getResource(ctx, "/redfish/v1/Chassis", &all); err != nil {
 		return 0, err
 	}
 	var names, have []string
@@ -176,7 +176,7 @@ func (c *controller) requestPower(ctx context.Context) (float64, error) {
 		if c.Chassis != "" && name != c.Chassis {
 			continue
 		}
-		w, at, err := c.inChassis(ctx, m.ID)
+		w, at, err := c.searchChassis(ctx, m.ID)
 		if err != nil {
 			return 0, fmt.Errorf("chassis %q: %w", name, err)
 		}
@@ -199,21 +199,21 @@ func (c *controller) requestPower(ctx context.Context) (float64, error) {
 	return 0, errors.New("no chassis of it has power: " + strings.Join(names, ", "))
 }
 
-// inChassis searches for power in a chassis; source is empty if there is none.
-func (c *controller) inChassis(ctx context.Context, id string) (watts float64, source string, err error) {
-	var chassis resource
-	if err := c.get(ctx, id, &chassis); err != nil {
+// searchChassis searches for a power reading in a chassis. source is empty if there is none.
+func (c *controller) searchChassis(ctx context.Context, id string) (watts float64, source string, err error) {
+	var chassis powerResource
+	if err := c.getResource(ctx, id, &chassis); err != nil {
 		return 0, "", err
 	}
-	for _, l := range []link{chassis.Environment, chassis.Power} {
+	for _, l := range []resourceLink{chassis.Environment, chassis.Power} {
 		if l.ID == "" {
 			continue
 		}
-		var r resource
-		if err := c.get(ctx, l.ID, &r); err != nil {
+		var r powerResource
+		if err := c.getResource(ctx, l.ID, &r); err != nil {
 			return 0, "", err
 		}
-		if w, ok := c.powerIn(&r); ok {
+		if w, ok := c.powerOf(&r); ok {
 			return w, l.ID, nil
 		}
 	}

@@ -26,12 +26,12 @@ import (
 	"reckon/sensor"
 )
 
-var duration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
+var requestDuration = &metric.Desc{Name: "reckon_redfish_request_seconds", Kind: metric.Gauge, Unit: metric.Seconds,
 	Labels: []string{"controller"},
 	Help:   "Duration of the last power reading of a management controller."}
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return append(sensor.MeterDescs(), duration) }
+func Descs() []*metric.Desc { return append(sensor.MeterDescs(), requestDuration) }
 
 // Sensor reads the controllers of a configuration.
 type Sensor struct {
@@ -45,7 +45,7 @@ type Sensor struct {
 
 // New reads the configuration file and starts polling the controllers. Without a file the sensor is unavailable.
 func New(file string) (*Sensor, error) {
-	s, err := open(file)
+	s, err := openConfig(file)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func New(file string) (*Sensor, error) {
 	return s, nil
 }
 
-func open(file string) (*Sensor, error) {
+func openConfig(file string) (*Sensor, error) {
 	if file == "" {
 		return nil, sensor.Unavailable("no management controller is configured; the setting redfish-config names one", "", nil)
 	}
@@ -143,19 +143,19 @@ func (c *controller) run(ctx context.Context) {
 }
 
 const (
-	// refusedPause keeps an account with rejected credentials from being locked.
-	refusedPause = 10 * time.Minute
-	// failedPause is the longest pause before a failed controller is polled again.
-	failedPause = 30 * time.Second
+	// credentialsPause keeps an account with rejected credentials from being locked.
+	credentialsPause = 10 * time.Minute
+	// maxFailurePause is the longest pause before a failed controller is polled again.
+	maxFailurePause = 30 * time.Second
 )
 
 // retryDelay returns the time until the next request.
 func (c *controller) retryDelay(err error, failures int) time.Duration {
 	var refused *refusedError
 	if errors.As(err, &refused) {
-		return refusedPause
+		return credentialsPause
 	}
-	return min(c.interval<<min(failures, 10), max(c.interval, failedPause))
+	return min(c.interval<<min(failures, 10), max(c.interval, maxFailurePause))
 }
 
 // poll sends one request and stores the result.
@@ -169,23 +169,23 @@ func (c *controller) poll(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failure = err; err == nil {
-		c.last = reading{watts: watts, at: now, took: now.Sub(began)}
+		c.last = powerReading{watts: watts, at: now, took: now.Sub(began)}
 	}
 	return err
 }
 
 // latestReading returns the newest reading, or an empty one before the first.
-func (c *controller) latestReading(now time.Time) (reading, error) {
+func (c *controller) latestReading(now time.Time) (powerReading, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.last.at.IsZero() && now.Sub(c.last.at) <= 3*c.interval {
 		return c.last, nil
 	}
 	if c.failure != nil {
-		return reading{}, fmt.Errorf("ask management controller %s: %w", c.zone, c.failure)
+		return powerReading{}, fmt.Errorf("ask management controller %s: %w", c.zone, c.failure)
 	}
 	if c.last.at.IsZero() {
-		return reading{}, nil
+		return powerReading{}, nil
 	}
-	return reading{}, fmt.Errorf("ask management controller %s: no answer since %s", c.zone, c.last.at.UTC().Format(time.RFC3339))
+	return powerReading{}, fmt.Errorf("ask management controller %s: no answer since %s", c.zone, c.last.at.UTC().Format(time.RFC3339))
 }

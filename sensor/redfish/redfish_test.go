@@ -104,7 +104,7 @@ func ask(t *testing.T, s *Sensor) ([]sensor.Meter, error) {
 func TestPower(t *testing.T) {
 	b := newBMC(t)
 	for more, want := range map[string]float64{b.pin() + "\nchassis: New": 200, b.pin() + "\nchassis: Self": 344.5} {
-		s, err := open(b.config(t, "reader:"+secret, more))
+		s, err := openConfig(b.config(t, "reader:"+secret, more))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestSeveralChassis(t *testing.T) {
 	b := newBMC(t)
 	one := b.config(t, "reader:"+secret, b.pin())
 	b.chassis.Store("Drives Self New")
-	s, err := open(one)
+	s, err := openConfig(one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestBadAnswers(t *testing.T) {
 		`<html>`: "invalid character",
 	} {
 		b.power.Store(body)
-		s, err := open(b.config(t, "reader:"+secret, b.pin()+"\nchassis: Self"))
+		s, err := openConfig(b.config(t, "reader:"+secret, b.pin()+"\nchassis: Self"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %q", body, m, err, want)
 		}
 	}
-	s, err := open(b.config(t, "reader:"+secret, b.pin()+"\nchassis: Bad"))
+	s, err := openConfig(b.config(t, "reader:"+secret, b.pin()+"\nchassis: Bad"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestTrust(t *testing.T) {
 		"wrong password": {"reader:guess", b.pin(), "refuses the credentials"},
 	} {
 		asked := b.asked.Load()
-		s, err := open(b.config(t, c.credentials, c.more))
+		s, err := openConfig(b.config(t, c.credentials, c.more))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,15 +203,15 @@ func TestTrust(t *testing.T) {
 			t.Errorf("%s: the request was sent", name)
 		}
 		ctl := s.controllers[0]
-		if name == "wrong password" && ctl.retryDelay(ctl.failure, 1) != refusedPause {
+		if name == "wrong password" && ctl.retryDelay(ctl.failure, 1) != credentialsPause {
 			t.Error("an account that is refused is tried again at once")
 		}
 	}
 	c := &controller{interval: 30 * time.Second}
 	fast, slow := &controller{interval: 5 * time.Second}, &controller{interval: time.Minute}
-	if c.retryDelay(nil, 0) != 30*time.Second || c.retryDelay(errors.New("x"), 99) != failedPause ||
+	if c.retryDelay(nil, 0) != 30*time.Second || c.retryDelay(errors.New("x"), 99) != maxFailurePause ||
 		fast.retryDelay(errors.New("x"), 1) != 10*time.Second ||
-		fast.retryDelay(errors.New("x"), 99) != failedPause || slow.retryDelay(errors.New("x"), 99) != time.Minute {
+		fast.retryDelay(errors.New("x"), 99) != maxFailurePause || slow.retryDelay(errors.New("x"), 99) != time.Minute {
 		t.Error("a controller that failed is asked again after 30 s, or its own interval")
 	}
 }
@@ -265,7 +265,7 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		targets, err := parseConfig(text)
 		for _, c := range targets {
-			if err == nil && (!strings.HasPrefix(c.URL, "https://") || c.Interval < shortest || c.Credentials == "") {
+			if err == nil && (!strings.HasPrefix(c.URL, "https://") || c.Interval < minInterval || c.Credentials == "") {
 				t.Fatalf("%q gave %+v", text, c)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 // Cgroups returns the recorded control groups of a process, in the form that sensor/task/procfs returns for a live
 // process. The error matches fs.ErrNotExist if nothing was recorded for the process.
 func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
-	a, err := p.aboutOf(pid)
+	a, err := p.processAbout(pid)
 	if err == nil && len(a.Cgroups) == 0 {
 		err = fmt.Errorf("replay: control groups of process %d were not recorded: %w", pid, fs.ErrPermission)
 	}
@@ -20,7 +20,7 @@ func (p *Player) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 
 // Env returns the named variables that were recorded.
 func (p *Player) Env(pid int32, keys ...string) (map[string]string, error) {
-	a, err := p.aboutOf(pid)
+	a, err := p.processAbout(pid)
 	if err != nil {
 		return nil, err
 	}
@@ -35,14 +35,14 @@ func (p *Player) Env(pid int32, keys ...string) (map[string]string, error) {
 
 // LoginSession returns the audit session of a process.
 func (p *Player) LoginSession(pid int32) (uint32, bool, error) {
-	a, err := p.aboutOf(pid)
+	a, err := p.processAbout(pid)
 	if err != nil || a.LoginSession == nil {
 		return 0, false, err
 	}
 	return *a.LoginSession, true, nil
 }
 
-func (p *Player) aboutOf(pid int32) (recording.About, error) {
+func (p *Player) processAbout(pid int32) (recording.About, error) {
 	a, ok := p.about[pid]
 	if !ok {
 		return a.About, fmt.Errorf("replay: process %d: %w", pid, fs.ErrNotExist)
@@ -51,12 +51,12 @@ func (p *Player) aboutOf(pid int32) (recording.About, error) {
 }
 
 // Groups returns a reader of the recorded control groups.
-func (p *Player) Groups() sensor.CgroupReader { return groups{p} }
+func (p *Player) Groups() sensor.CgroupReader { return recordedGroups{p} }
 
-type groups struct{ p *Player }
+type recordedGroups struct{ p *Player }
 
 // Open finds a control group in the current pass.
-func (g groups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
+func (g recordedGroups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	h := groupHandle{p: g.p, key: recording.CgroupKey(paths)}
 	if g.p.group[h.key] == nil {
 		return nil, h.removedError()
@@ -65,7 +65,7 @@ func (g groups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 }
 
 // Close does nothing: the file is the player's.
-func (g groups) Close() error { return nil }
+func (g recordedGroups) Close() error { return nil }
 
 type groupHandle struct {
 	p   *Player

@@ -46,15 +46,15 @@ type Player struct {
 	passes   int // read in this round
 	position uint64
 	served   struct{ tasks, machine uint64 }
-	shift    shift
+	shift    loopOffset
 
-	about map[int32]description
+	about map[int32]processDescription
 	paths map[uint64][]sensor.CgroupPath
 	users map[uint32]string
 	group map[string]*sensor.Cgroup // of the current pass
 }
 
-type description struct {
+type processDescription struct {
 	recording.About
 	seen uint64
 }
@@ -62,9 +62,9 @@ type description struct {
 // Open opens a recording and reads its first pass.
 func Open(path string, o Options) (*Player, error) {
 	p := &Player{path: path, opt: o,
-		about: map[int32]description{}, paths: map[uint64][]sensor.CgroupPath{}, users: map[uint32]string{},
+		about: map[int32]processDescription{}, paths: map[uint64][]sensor.CgroupPath{}, users: map[uint32]string{},
 		group: map[string]*sensor.Cgroup{}}
-	if err := p.rewind(); err != nil {
+	if err := p.openFile(); err != nil {
 		return nil, err
 	}
 	if err := p.advancePass(); err != nil {
@@ -78,8 +78,8 @@ func Open(path string, o Options) (*Player, error) {
 	return p, nil
 }
 
-// rewind opens the file at its beginning.
-func (p *Player) rewind() error {
+// openFile opens the recording at its beginning.
+func (p *Player) openFile() error {
 	f, err := os.Open(p.path)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
@@ -101,7 +101,7 @@ func (p *Player) advancePass() error {
 	next, err := p.rd.Next()
 	if err == io.EOF && p.opt.Loop && p.passes > 1 {
 		p.shift.addRound(p.first, p.cur, p.meta.Interval)
-		if err = p.rewind(); err == nil {
+		if err = p.openFile(); err == nil {
 			next, err = p.rd.Next()
 		}
 	}
@@ -117,7 +117,7 @@ func (p *Player) advancePass() error {
 
 func (p *Player) addPass(d *recording.PassData) {
 	for pid, a := range d.About {
-		p.about[pid] = description{a, p.position}
+		p.about[pid] = processDescription{a, p.position}
 	}
 	for n, paths := range d.Paths {
 		p.paths[n] = paths

@@ -12,17 +12,17 @@ import (
 func (p *Player) Sensors() []sensor.Sensor {
 	var out []sensor.Sensor
 	for _, r := range p.first.Sensors {
-		s := &played{p: p, name: r.Sensor}
+		s := &recordedSensor{p: p, name: r.Sensor}
 		for _, x := range r.Samples {
 			s.addDesc(x.Series.Desc)
 		}
 		switch meters := len(s.meters(nil, r.Samples)) > 0; {
 		case r.GPU != nil && meters:
-			out = append(out, &playedGPUMeter{&playedGPU{s}})
+			out = append(out, &recordedGPUMeterSensor{&recordedGPUSensor{s}})
 		case r.GPU != nil:
-			out = append(out, &playedGPU{s})
+			out = append(out, &recordedGPUSensor{s})
 		case meters:
-			out = append(out, &playedMeter{s})
+			out = append(out, &recordedMeterSensor{s})
 		default:
 			out = append(out, s)
 		}
@@ -30,11 +30,11 @@ func (p *Player) Sensors() []sensor.Sensor {
 	return out
 }
 
-// playedGPU is a sensor of the recording that read GPUs.
-type playedGPU struct{ *played }
+// recordedGPUSensor is a sensor of the recording that read GPUs.
+type recordedGPUSensor struct{ *recordedSensor }
 
 // ReadGPU appends the devices and their uses in the current pass: see [sensor.GPUSource].
-func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
+func (s *recordedGPUSensor) ReadGPU(p *sensor.GPUPass) error {
 	for i := range s.p.cur.Sensors {
 		if r := &s.p.cur.Sensors[i]; r.Sensor == s.name && r.GPU != nil {
 			p.Devices = append(p.Devices, r.GPU.Devices...)
@@ -44,23 +44,23 @@ func (s *playedGPU) ReadGPU(p *sensor.GPUPass) error {
 	return nil // Read reports errors
 }
 
-// playedMeter is a sensor of the recording with meters, and playedGPUMeter one that has GPUs as well.
+// recordedMeterSensor is a sensor of the recording with meters, and recordedGPUMeterSensor one that has GPUs as well.
 type (
-	playedMeter    struct{ *played }
-	playedGPUMeter struct{ *playedGPU }
+	recordedMeterSensor    struct{ *recordedSensor }
+	recordedGPUMeterSensor struct{ *recordedGPUSensor }
 )
 
 // ReadMeters appends the meters in the current pass: see [sensor.MeterSource].
-func (s *playedMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+func (s *recordedMeterSensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return s.readMeters(dst), nil
 }
 
 // ReadMeters does the same for a sensor with GPUs.
-func (s *playedGPUMeter) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
+func (s *recordedGPUMeterSensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	return s.readMeters(dst), nil
 }
 
-func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
+func (s *recordedSensor) readMeters(dst []sensor.Meter) []sensor.Meter {
 	for i := range s.p.cur.Sensors {
 		if r := &s.p.cur.Sensors[i]; r.Sensor == s.name {
 			dst = s.meters(dst, r.Samples)
@@ -70,7 +70,7 @@ func (s *played) readMeters(dst []sensor.Meter) []sensor.Meter {
 }
 
 // meters appends meters from their series among the samples, except modelled ones.
-func (s *played) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Meter {
+func (s *recordedSensor) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Meter {
 	for _, x := range samples {
 		energy := x.Series.Desc.Name == sensor.NodeEnergy.Name
 		if v := x.Series.Values; (energy || x.Series.Desc.Name == sensor.NodePower.Name) && len(v) == 3 && v[2] == "measured" {
@@ -89,15 +89,15 @@ func (s *played) meters(dst []sensor.Meter, samples []metric.Sample) []sensor.Me
 	return dst
 }
 
-// played is a sensor of the recording.
-type played struct {
+// recordedSensor replays one sensor of the recording.
+type recordedSensor struct {
 	p     *Player
 	name  string
 	descs []*metric.Desc
 	known map[*metric.Desc]bool
 }
 
-func (s *played) addDesc(d *metric.Desc) {
+func (s *recordedSensor) addDesc(d *metric.Desc) {
 	if !s.known[d] {
 		if s.known == nil {
 			s.known = map[*metric.Desc]bool{}
@@ -108,16 +108,16 @@ func (s *played) addDesc(d *metric.Desc) {
 }
 
 // Name returns the name of the sensor that was recorded.
-func (s *played) Name() string { return s.name }
+func (s *recordedSensor) Name() string { return s.name }
 
 // Descs lists the descriptions that have occurred in the recording so far.
-func (s *played) Descs() []*metric.Desc { return s.descs }
+func (s *recordedSensor) Descs() []*metric.Desc { return s.descs }
 
 // Close does nothing: the file is the player's.
-func (s *played) Close() error { return nil }
+func (s *recordedSensor) Close() error { return nil }
 
 // Read appends the sensor's samples in the current pass.
-func (s *played) Read(b *metric.Batch) error {
+func (s *recordedSensor) Read(b *metric.Batch) error {
 	for i := range s.p.cur.Sensors {
 		r := &s.p.cur.Sensors[i]
 		if r.Sensor != s.name {

@@ -8,10 +8,10 @@ import (
 	"reckon/sensor/replay/recording"
 )
 
-// shift is the offset that earlier rounds of a looped recording add to the figures of the current round, so that
+// loopOffset is the offset that earlier rounds of a looped recording add to the figures of the current round, so that
 // readers see a machine that keeps running. In each round, the time grows by the length of the recording. Counters of
 // processes that live through the whole recording grow by their increase in it.
-type shift struct {
+type loopOffset struct {
 	round    uint64
 	boot     uint64
 	survived map[procKey]*sensor.Process // with the figures to add
@@ -50,7 +50,7 @@ func addIncrease(sum, a, b []*uint64) {
 	}
 }
 
-func add(to, sum []*uint64) {
+func addCounters(to, sum []*uint64) {
 	for i := range to {
 		*to[i] += *sum[i]
 	}
@@ -58,11 +58,11 @@ func add(to, sum []*uint64) {
 
 // addRound adds the increases of one round to the offset. first and last are the first and the last pass of the recording.
 // interval is the time in seconds between the last pass and the first pass of the next round.
-func (s *shift) addRound(first, last *recording.PassData, interval float64) {
+func (s *loopOffset) addRound(first, last *recording.PassData, interval float64) {
 	s.round++
 	if first.Tasks != nil && last.Tasks != nil {
 		s.boot += last.Tasks.Boot - first.Tasks.Boot
-		s.lapTasks(first.Tasks, last.Tasks)
+		s.addTaskIncreases(first.Tasks, last.Tasks)
 	} else {
 		s.boot += uint64(last.Time.Sub(first.Time))
 	}
@@ -86,31 +86,31 @@ func (s *shift) addRound(first, last *recording.PassData, interval float64) {
 			addIncrease(groupCounters(s.groups[key]), groupCounters(a), groupCounters(&last.Cgroups[i].Figures))
 		}
 	}
-	s.lapSensors(first, last)
+	s.addSensorIncreases(first, last)
 }
 
-func (s *shift) lapTasks(first, last *sensor.Pass) {
+func (s *loopOffset) addTaskIncreases(first, last *sensor.Pass) {
 	if s.survived == nil {
 		s.survived = map[procKey]*sensor.Process{}
 	}
 	began := map[procKey]*sensor.Process{}
 	for i := range first.Live {
-		began[keyOf(&first.Live[i])] = &first.Live[i]
+		began[processKey(&first.Live[i])] = &first.Live[i]
 	}
 	for i := range last.Live {
 		b := &last.Live[i]
-		if a := began[keyOf(b)]; a != nil {
-			sum := s.survived[keyOf(b)]
+		if a := began[processKey(b)]; a != nil {
+			sum := s.survived[processKey(b)]
 			if sum == nil {
 				sum = &sensor.Process{}
-				s.survived[keyOf(b)] = sum
+				s.survived[processKey(b)] = sum
 			}
 			addIncrease(processCounters(sum), processCounters(a), processCounters(b))
 		}
 	}
 }
 
-func (s *shift) lapSensors(first, last *recording.PassData) {
+func (s *loopOffset) addSensorIncreases(first, last *recording.PassData) {
 	began := map[string]float64{}
 	for _, r := range first.Sensors {
 		for _, x := range r.Samples {
@@ -127,14 +127,14 @@ func (s *shift) lapSensors(first, last *recording.PassData) {
 	}
 }
 
-func keyOf(p *sensor.Process) procKey { return procKey{p.PID, p.Start} }
+func processKey(p *sensor.Process) procKey { return procKey{p.PID, p.Start} }
 
 func seriesKey(s *metric.Series) string {
 	return s.Desc.Name + "\xff" + strings.Join(s.Values, "\xff")
 }
 
 // shiftTasks copies a pass shifted into this round.
-func (s *shift) shiftTasks(out, in *sensor.Pass) {
+func (s *loopOffset) shiftTasks(out, in *sensor.Pass) {
 	out.Boot, out.Lost, out.Joined = in.Boot+s.boot, in.Lost, in.Joined
 	out.Live = append(out.Live, in.Live...)
 	out.Exited = append(out.Exited, in.Exited...)
@@ -145,8 +145,8 @@ func (s *shift) shiftTasks(out, in *sensor.Pass) {
 	for _, list := range [][]sensor.Process{out.Live, out.Exited} {
 		for i := range list {
 			p := &list[i]
-			if sum := s.survived[keyOf(p)]; sum != nil {
-				add(processCounters(p), processCounters(sum))
+			if sum := s.survived[processKey(p)]; sum != nil {
+				addCounters(processCounters(p), processCounters(sum))
 			} else {
 				p.Start += s.boot // another process in this round
 			}
@@ -155,16 +155,16 @@ func (s *shift) shiftTasks(out, in *sensor.Pass) {
 }
 
 // shiftTotals moves the machine totals into this round.
-func (s *shift) shiftTotals(m *sensor.Machine) {
+func (s *loopOffset) shiftTotals(m *sensor.Machine) {
 	if m.Boot != 0 {
 		m.Boot += s.boot
 	}
-	add(machineCounters(m), machineCounters(&s.machine))
+	addCounters(machineCounters(m), machineCounters(&s.machine))
 }
 
 // shiftGroup moves a control group into this round.
-func (s *shift) shiftGroup(key string, c *sensor.Cgroup) {
+func (s *loopOffset) shiftGroup(key string, c *sensor.Cgroup) {
 	if sum := s.groups[key]; sum != nil {
-		add(groupCounters(c), groupCounters(sum))
+		addCounters(groupCounters(c), groupCounters(sum))
 	}
 }

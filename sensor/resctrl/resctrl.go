@@ -23,35 +23,35 @@ import (
 )
 
 var (
-	traffic = metric.NewDesc("reckon_node_cache_memory_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "memory"},
+	trafficDesc = metric.NewDesc("reckon_node_cache_memory_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "memory"},
 		"Bytes that moved between the last-level caches of a socket and memory, by memory (local, remote), since the agent began; "+
 			"without devices. By the monitoring of the processor (resctrl).")
-	occupancy = metric.NewDesc("reckon_node_cache_occupancy_bytes", metric.Gauge, metric.Bytes, []string{"socket"},
+	occupancyDesc = metric.NewDesc("reckon_node_cache_occupancy_bytes", metric.Gauge, metric.Bytes, []string{"socket"},
 		"Bytes of the last-level caches of a socket that threads occupy, by the monitoring of the processor (resctrl).")
 )
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return []*metric.Desc{traffic, occupancy} }
+func Descs() []*metric.Desc { return []*metric.Desc{trafficDesc, occupancyDesc} }
 
 // Sensor reads resctrl of one machine.
 type Sensor struct {
 	dir     string
-	domains []domain
-	totals  []total // by domain
-	sockets []socket
+	domains []cacheDomain
+	totals  []domainTotal // by domain
+	sockets []socketTotal
 	groups  []*group
 	scanned bool // since the last Read
 }
 
-// total is the traffic of one domain.
-type total struct {
+// domainTotal is the total traffic of one cache domain.
+type domainTotal struct {
 	before, pending [2]uint64 // sum at the last reading; counts of groups removed since: total, local
 	known           [2]bool
 	bytes           [2]uint64 // since the sensor was opened
 }
 
-// socket is the exported total of one socket.
-type socket struct {
+// socketTotal holds the exported series of one socket.
+type socketTotal struct {
 	name          string
 	local, remote *metric.Series
 	occupancy     *metric.Series
@@ -67,16 +67,16 @@ func New(root string) (*Sensor, error) {
 		}
 		return nil, sensor.Unavailable("resctrl is not mounted", "mount -t resctrl resctrl /sys/fs/resctrl", err)
 	}
-	s.domains = domainsOf(root, s.dir)
+	s.domains = listDomains(root, s.dir)
 	if len(s.domains) == 0 {
 		return nil, sensor.Unavailable("the processor monitors neither caches nor memory bandwidth", "",
 			fmt.Errorf("find mon_data in %s", s.dir))
 	}
-	s.totals = make([]total, len(s.domains))
+	s.totals = make([]domainTotal, len(s.domains))
 	for _, d := range s.domains {
-		if d.socket != "" && !slices.ContainsFunc(s.sockets, func(k socket) bool { return k.name == d.socket }) {
-			s.sockets = append(s.sockets, socket{d.socket, metric.NewSeries(traffic, d.socket, "local"),
-				metric.NewSeries(traffic, d.socket, "remote"), metric.NewSeries(occupancy, d.socket)})
+		if d.socket != "" && !slices.ContainsFunc(s.sockets, func(k socketTotal) bool { return k.name == d.socket }) {
+			s.sockets = append(s.sockets, socketTotal{d.socket, metric.NewSeries(trafficDesc, d.socket, "local"),
+				metric.NewSeries(trafficDesc, d.socket, "remote"), metric.NewSeries(occupancyDesc, d.socket)})
 		}
 	}
 	return s, s.readGroups()
@@ -93,7 +93,7 @@ func (s *Sensor) readGroups() error {
 	for _, g := range s.groups {
 		g.fresh = false
 	}
-	removed, err := s.list()
+	removed, err := s.listGroups()
 	if err != nil {
 		return fmt.Errorf("list the groups of resctrl: %w", err)
 	}
@@ -109,7 +109,7 @@ func (s *Sensor) readGroups() error {
 
 // addIncrease adds the traffic in a domain since the last reading. It uses the counts of existing control groups and
 // the last counts of removed groups. The traffic between the last reading of a group and its removal is lost.
-func (t *total) addIncrease(domain int, groups, removed []*group) {
+func (t *domainTotal) addIncrease(domain int, groups, removed []*group) {
 	for k, of := range [2]func(*reading) value{func(r *reading) value { return r.total }, func(r *reading) value { return r.local }} {
 		sum := value{ok: true}
 		for _, g := range groups {

@@ -11,8 +11,8 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// maxTasks is the number of bytes of a list of threads that are read.
-const maxTasks = 1 << 20
+// maxTaskListBytes is the number of bytes that are read from a list of threads.
+const maxTaskListBytes = 1 << 20
 
 // value is one counter. It is absent if the kernel writes a word ("Unavailable", "Error", "Unassigned").
 type value struct {
@@ -42,17 +42,17 @@ type group struct {
 	seen     bool
 }
 
-// list finds the groups that there are now; s.groups keeps those that stay, in order. It returns those that were removed.
-func (s *Sensor) list() (removed []*group, err error) {
+// listGroups updates s.groups to the groups that exist now, and keeps their order. It returns the groups that were removed.
+func (s *Sensor) listGroups() (removed []*group, err error) {
 	for _, g := range s.groups {
 		g.seen, g.children = false, 0
 	}
 	first := s.groups == nil
-	root, err := s.groupOf(s.dir, nil, first)
+	root, err := s.groupAt(s.dir, nil, first)
 	if err != nil {
 		return nil, err
 	}
-	s.enterMonitors(root, first)
+	s.listMonitorGroups(root, first)
 	entries, _ := os.ReadDir(s.dir)
 	for _, e := range entries {
 		switch e.Name() {
@@ -62,8 +62,8 @@ func (s *Sensor) list() (removed []*group, err error) {
 		if !e.IsDir() {
 			continue
 		}
-		if g, err := s.groupOf(filepath.Join(s.dir, e.Name()), nil, first); err == nil {
-			s.enterMonitors(g, first)
+		if g, err := s.groupAt(filepath.Join(s.dir, e.Name()), nil, first); err == nil {
+			s.listMonitorGroups(g, first)
 		}
 	}
 	kept := s.groups[:0]
@@ -78,20 +78,20 @@ func (s *Sensor) list() (removed []*group, err error) {
 	return removed, nil
 }
 
-func (s *Sensor) enterMonitors(parent *group, first bool) {
+func (s *Sensor) listMonitorGroups(parent *group, first bool) {
 	entries, _ := os.ReadDir(filepath.Join(parent.dir, "mon_groups")) // there is none without monitoring
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		if _, err := s.groupOf(filepath.Join(parent.dir, "mon_groups", e.Name()), parent, first); err == nil {
+		if _, err := s.groupAt(filepath.Join(parent.dir, "mon_groups", e.Name()), parent, first); err == nil {
 			parent.children++
 		}
 	}
 }
 
-// groupOf returns the group of a folder. It is new if there was none or the folder was replaced.
-func (s *Sensor) groupOf(dir string, parent *group, first bool) (*group, error) {
+// groupAt returns the group of a directory. It is a new group if the directory is new or was replaced.
+func (s *Sensor) groupAt(dir string, parent *group, first bool) (*group, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s *Sensor) groupOf(dir string, parent *group, first bool) (*group, error) 
 }
 
 // read reads the counters of the group, which include its descendants.
-func (g *group) read(domains []domain) {
+func (g *group) read(domains []cacheDomain) {
 	sum, cache := value{ok: true}, value{ok: true}
 	for i := range domains {
 		dir := filepath.Join(g.dir, "mon_data", domains[i].name)
@@ -153,13 +153,13 @@ func (g *group) readTasks() {
 		return
 	}
 	defer f.Close()
-	g.tasks = parseTasks(g.tasks, readMost(f))
+	g.tasks = parseTasks(g.tasks, readLimited(f))
 }
 
-func readMost(f *os.File) []byte {
+func readLimited(f *os.File) []byte {
 	var buf bytes.Buffer
 	block := make([]byte, 4096)
-	for buf.Len() < maxTasks {
+	for buf.Len() < maxTaskListBytes {
 		n, err := f.Read(block)
 		buf.Write(block[:n])
 		if n == 0 || err != nil {
@@ -179,15 +179,15 @@ func parseTasks(list []int32, text []byte) []int32 {
 	return list
 }
 
-// domain is one last-level cache.
-type domain struct {
+// cacheDomain is one last-level cache.
+type cacheDomain struct {
 	name   string // of the folder in mon_data
 	socket string
 }
 
-// domainsOf returns the last-level caches that are monitored. If a cache is divided (sub-NUMA clusters), the folders of
-// its parts are inside the folder of the whole cache.
-func domainsOf(root, dir string) (out []domain) {
+// listDomains returns the last-level caches that are monitored. If a cache is divided (sub-NUMA clusters), the
+// folders of its parts are inside the folder of the whole cache.
+func listDomains(root, dir string) (out []cacheDomain) {
 	sockets := map[string]string{}
 	caches, _ := filepath.Glob(sysfs.Path(root, "sys/devices/system/cpu/cpu[0-9]*/cache/index3/id")) // the pattern is well formed
 	for _, path := range caches {
@@ -198,7 +198,7 @@ func domainsOf(root, dir string) (out []domain) {
 	for _, e := range entries {
 		if number, ok := strings.CutPrefix(e.Name(), "mon_L3_"); ok && e.IsDir() {
 			number = cmp.Or(strings.TrimLeft(number, "0"), "0")
-			out = append(out, domain{e.Name(), sockets[number]})
+			out = append(out, cacheDomain{e.Name(), sockets[number]})
 		}
 	}
 	return out

@@ -15,8 +15,8 @@ var (
 	labelName   = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
 )
 
-// notBase are units that the conventions forbid as the last word of a name.
-var notBase = []string{
+// nonBaseUnits are units that the conventions forbid as the last word of a name.
+var nonBaseUnits = []string{
 	"milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "kilobytes", "megabytes", "gigabytes",
 	"kib", "mib", "gib", "bits", "percent", "millijoules", "microjoules", "kilowatthours", "milliwatts", "microwatts",
 	"millivolts", "milliamperes", "megahertz", "mhz", "ghz", "fahrenheit", "kelvin",
@@ -96,7 +96,7 @@ func lintName(d *metric.Desc, add func(string, ...any)) {
 			}
 		}
 	}
-	for _, u := range notBase {
+	for _, u := range nonBaseUnits {
 		if strings.HasSuffix(base, "_"+u) {
 			add("%s is not a base unit", u)
 		}

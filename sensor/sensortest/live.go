@@ -45,9 +45,9 @@ func burnCPU(n int, d time.Duration) {
 	}
 }
 
-// cpuTime tests that the CPU time of live and ended threads is counted exactly. The figure must lie between two
+// testCPUTime tests that the CPU time of live and ended threads is counted exactly. The figure must lie between two
 // readings of the test itself, before and after the pass.
-func cpuTime(b *table, o TaskOptions) {
+func testCPUTime(b *taskReader, o TaskOptions) {
 	for range 3 {
 		burnCPU(8, 10*time.Millisecond)
 		before := ownCPU()
@@ -61,7 +61,7 @@ func cpuTime(b *table, o TaskOptions) {
 }
 
 // testMemory tests that 64 MiB more of anonymous memory are measured.
-func testMemory(b *table, _ TaskOptions) {
+func testMemory(b *taskReader, _ TaskOptions) {
 	const size = 64 << 20
 	p := b.mustRead(os.Getpid())
 	if p.Have&sensor.FieldMemory == 0 {
@@ -95,8 +95,8 @@ func testMemory(b *table, _ TaskOptions) {
 	}
 }
 
-// program finds a small program.
-func program(t *testing.T, name string) string {
+// findProgram finds a small program.
+func findProgram(t *testing.T, name string) string {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		t.Skipf("no program to start: %v", err)
@@ -119,10 +119,10 @@ func startSleeper(t *testing.T, path string) *exec.Cmd {
 }
 
 // testChildren tests the start, the exit, the zombie state and the removal of a process.
-func testChildren(b *table, o TaskOptions) {
+func testChildren(b *taskReader, o TaskOptions) {
 	t := b.t
 	b.read()
-	c := startSleeper(t, program(t, "sleep"))
+	c := startSleeper(t, findProgram(t, "sleep"))
 	pid := c.Process.Pid
 	p := b.mustRead(pid)
 	if p.Have&sensor.FieldParent != 0 && p.PPID != int32(os.Getpid()) {
@@ -154,17 +154,17 @@ func testChildren(b *table, o TaskOptions) {
 	}
 }
 
-// hostile are names of programs. The kernel keeps the first 15 bytes.
-var hostile = []string{
+// hostileNames are names of programs that are hard to parse. The kernel keeps the first 15 bytes.
+var hostileNames = []string{
 	"a b", ") R 1 1 1 (", "((", "))", "new\nline", "tab\tand\\back", "ünïcödé-名前-😀",
 	"\xff\xfe\x80", "0123456789abcdef", `"quoted"{}`, " ", "\x01\x1b[31m", "-",
 }
 
-// names tests programs with names that are not words.
-func names(b *table) {
+// testNames tests programs with such names.
+func testNames(b *taskReader) {
 	t := b.t
-	sleep := program(t, "sleep")
-	for _, name := range hostile {
+	sleep := findProgram(t, "sleep")
+	for _, name := range hostileNames {
 		link := filepath.Join(t.TempDir(), name)
 		if err := os.Symlink(sleep, link); err != nil {
 			t.Fatal(err)
@@ -187,9 +187,9 @@ func names(b *table) {
 	}
 }
 
-// shortLives tests that processes that start and end during a pass disturb nothing.
-func shortLives(b *table) {
-	path := program(b.t, "true")
+// testShortLives tests that processes that start and end during a pass disturb nothing.
+func testShortLives(b *taskReader) {
+	path := findProgram(b.t, "true")
 	stop := make(chan struct{})
 	done := make(chan int)
 	go func() {
@@ -216,10 +216,10 @@ func shortLives(b *table) {
 	}
 }
 
-// childCPU tests that the CPU time of a parent excludes its children. Their time is in the children's own records, and
+// testChildCPU tests that the CPU time of a parent excludes its children. Their time is in the children's own records, and
 // would be counted twice.
-func childCPU(b *table, o TaskOptions) {
-	sh := program(b.t, "sh")
+func testChildCPU(b *taskReader, o TaskOptions) {
+	sh := findProgram(b.t, "sh")
 	own := ownCPU()
 	before := b.mustRead(os.Getpid())
 	was := before.UserNanos + before.SystemNanos

@@ -33,9 +33,9 @@ type Options struct {
 
 // Run checks a sensor against the contract of [sensor.Sensor].
 func Run(t *testing.T, open func(t *testing.T) sensor.Sensor, o Options) {
-	t.Run("descriptions", func(t *testing.T) { checkDescs(t, opened(t, open), o) })
-	t.Run("samples", func(t *testing.T) { checkSamples(t, opened(t, open), o) })
-	t.Run("allocations", func(t *testing.T) { checkAllocations(t, opened(t, open), o) })
+	t.Run("descriptions", func(t *testing.T) { checkDescs(t, openSensor(t, open), o) })
+	t.Run("samples", func(t *testing.T) { checkSamples(t, openSensor(t, open), o) })
+	t.Run("allocations", func(t *testing.T) { checkAllocations(t, openSensor(t, open), o) })
 	t.Run("close twice", func(t *testing.T) {
 		s := open(t)
 		if err := s.Close(); err != nil {
@@ -46,11 +46,11 @@ func Run(t *testing.T, open func(t *testing.T) sensor.Sensor, o Options) {
 		}
 	})
 	if o.Empty != nil {
-		t.Run("not here", func(t *testing.T) { notHere(t, o) })
+		t.Run("not here", func(t *testing.T) { testUnavailable(t, o) })
 	}
 }
 
-func opened(t *testing.T, open func(t *testing.T) sensor.Sensor) sensor.Sensor {
+func openSensor(t *testing.T, open func(t *testing.T) sensor.Sensor) sensor.Sensor {
 	t.Helper()
 	s := open(t)
 	t.Cleanup(func() { _ = s.Close() })
@@ -77,8 +77,8 @@ func checkDescs(t *testing.T, s sensor.Sensor, o Options) {
 	}
 }
 
-// state is the state of a series between two reads.
-type state struct {
+// seriesState is the state of a series between two reads.
+type seriesState struct {
 	series *metric.Series
 	value  float64
 }
@@ -88,7 +88,7 @@ func checkSamples(t *testing.T, s sensor.Sensor, o Options) {
 	for _, d := range s.Descs() {
 		described[d] = true
 	}
-	seen := make(map[string]state)
+	seen := make(map[string]seriesState)
 	var b metric.Batch
 	for round := range 3 {
 		if round > 0 && o.Advance != nil {
@@ -120,7 +120,7 @@ func checkSamples(t *testing.T, s sensor.Sensor, o Options) {
 			if again && d.Kind == metric.Counter && m.Value < was.value {
 				t.Errorf("%s fell from %v to %v", key, was.value, m.Value)
 			}
-			seen[key] = state{m.Series, m.Value}
+			seen[key] = seriesState{m.Series, m.Value}
 		}
 	}
 }
@@ -160,7 +160,7 @@ func checkAllocations(t *testing.T, s sensor.Sensor, o Options) {
 	}
 }
 
-func notHere(t *testing.T, o Options) {
+func testUnavailable(t *testing.T, o Options) {
 	root := t.TempDir()
 	s, err := o.Empty(root)
 	if err == nil {

@@ -38,12 +38,12 @@ func RunTasks(t *testing.T, open func(t *testing.T) sensor.TaskSource, o TaskOpt
 	if o.Passes == 0 {
 		o.Passes = 5
 	}
-	s := func(t *testing.T) *table {
+	s := func(t *testing.T) *taskReader {
 		src := open(t)
 		t.Cleanup(func() { _ = src.Close() })
-		return &table{t: t, src: src}
+		return &taskReader{t: t, src: src}
 	}
-	t.Run("any table", func(t *testing.T) { anyTable(s(t), o) })
+	t.Run("any table", func(t *testing.T) { testInvariants(s(t), o) })
 	t.Run("close twice", func(t *testing.T) {
 		src := open(t)
 		if err := src.Close(); err != nil {
@@ -56,24 +56,24 @@ func RunTasks(t *testing.T, open func(t *testing.T) sensor.TaskSource, o TaskOpt
 	if o.Recorded {
 		return
 	}
-	t.Run("this process", func(t *testing.T) { thisProcess(s(t), o) })
-	t.Run("CPU time", func(t *testing.T) { cpuTime(s(t), o) })
+	t.Run("this process", func(t *testing.T) { testOwnProcess(s(t), o) })
+	t.Run("CPU time", func(t *testing.T) { testCPUTime(s(t), o) })
 	t.Run("memory", func(t *testing.T) { testMemory(s(t), o) })
 	t.Run("children", func(t *testing.T) { testChildren(s(t), o) })
-	t.Run("names", func(t *testing.T) { names(s(t)) })
-	t.Run("short lives", func(t *testing.T) { shortLives(s(t)) })
-	t.Run("a child's CPU is its own", func(t *testing.T) { childCPU(s(t), o) })
-	t.Run("allocations", func(t *testing.T) { taskAllocations(s(t), o) })
+	t.Run("names", func(t *testing.T) { testNames(s(t)) })
+	t.Run("short lives", func(t *testing.T) { testShortLives(s(t)) })
+	t.Run("a child's CPU is its own", func(t *testing.T) { testChildCPU(s(t), o) })
+	t.Run("allocations", func(t *testing.T) { testAllocations(s(t), o) })
 }
 
-// table reads a source and finds processes in it.
-type table struct {
+// taskReader reads a source and finds processes in it.
+type taskReader struct {
 	t    *testing.T
 	src  sensor.TaskSource
 	pass sensor.Pass
 }
 
-func (b *table) read() {
+func (b *taskReader) read() {
 	b.t.Helper()
 	b.pass.Reset()
 	if err := b.src.Read(&b.pass); err != nil {
@@ -82,7 +82,7 @@ func (b *table) read() {
 }
 
 // find returns a copy of a process of the last pass, or nil.
-func (b *table) find(pid int) *sensor.Process {
+func (b *taskReader) find(pid int) *sensor.Process {
 	for i := range b.pass.Live {
 		if b.pass.Live[i].PID == int32(pid) {
 			p := b.pass.Live[i]
@@ -93,7 +93,7 @@ func (b *table) find(pid int) *sensor.Process {
 }
 
 // mustRead reads and returns a process that must be in the pass.
-func (b *table) mustRead(pid int) *sensor.Process {
+func (b *taskReader) mustRead(pid int) *sensor.Process {
 	b.t.Helper()
 	b.read()
 	p := b.find(pid)
@@ -103,8 +103,8 @@ func (b *table) mustRead(pid int) *sensor.Process {
 	return p
 }
 
-// anyTable tests properties that hold for any processes.
-func anyTable(b *table, o TaskOptions) {
+// testInvariants tests properties that hold for all processes.
+func testInvariants(b *taskReader, o TaskOptions) {
 	t := b.t
 	type key struct {
 		pid   int32
@@ -132,14 +132,14 @@ func anyTable(b *table, o TaskOptions) {
 			}
 			k := key{p.PID, p.Start}
 			if was, ok := last[k]; ok {
-				countersGrow(t, &was, &p)
+				checkCountersGrow(t, &was, &p)
 			}
 			last[k] = p
 		}
 	}
 }
 
-func countersGrow(t *testing.T, was, p *sensor.Process) {
+func checkCountersGrow(t *testing.T, was, p *sensor.Process) {
 	t.Helper()
 	for _, c := range []struct {
 		name     string
@@ -164,8 +164,8 @@ func countersGrow(t *testing.T, was, p *sensor.Process) {
 	}
 }
 
-// thisProcess tests the record of the test process itself.
-func thisProcess(b *table, o TaskOptions) {
+// testOwnProcess tests the record of the test process itself.
+func testOwnProcess(b *taskReader, o TaskOptions) {
 	t := b.t
 	p := b.mustRead(os.Getpid())
 	sid, _ := unix.Getsid(0)
@@ -200,7 +200,7 @@ func thisProcess(b *table, o TaskOptions) {
 	}
 }
 
-func taskAllocations(b *table, o TaskOptions) {
+func testAllocations(b *taskReader, o TaskOptions) {
 	for range 20 {
 		b.read()
 	}

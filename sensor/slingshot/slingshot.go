@@ -30,37 +30,37 @@ import (
 	"reckon/sensor"
 )
 
-// again is the interval at which adapters are listed again.
-const again = time.Minute
+// listInterval is the interval at which adapters are listed again.
+const listInterval = time.Minute
 
-func desc(name, help string, kind metric.Kind, unit metric.Unit, labels ...string) *metric.Desc {
+func slingshotDesc(name, help string, kind metric.Kind, unit metric.Unit, labels ...string) *metric.Desc {
 	return &metric.Desc{Name: "reckon_slingshot_" + name, Help: help, Kind: kind, Unit: unit, Labels: append([]string{"device"}, labels...)}
 }
 
 var (
-	received = desc("receive_bytes_total", "Octets of good frames that the adapter received.", metric.Counter, metric.Bytes)
-	sent     = desc("transmit_bytes_total", "Octets of good frames that the adapter sent.", metric.Counter, metric.Bytes)
-	words    = desc("codewords_total",
+	received  = slingshotDesc("receive_bytes_total", "Octets of good frames that the adapter received.", metric.Counter, metric.Bytes)
+	sent      = slingshotDesc("transmit_bytes_total", "Octets of good frames that the adapter sent.", metric.Counter, metric.Bytes)
+	codewords = slingshotDesc("codewords_total",
 		"Codewords that the link received, by the result of error correction: good, corrected or uncorrected.", metric.Counter,
 		metric.None, "result")
-	link = desc("link_up", "1 while the link is up, else 0.", metric.Gauge, metric.None)
-	rate = desc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)
+	linkUp   = slingshotDesc("link_up", "1 while the link is up, else 0.", metric.Gauge, metric.None)
+	linkRate = slingshotDesc("rate_bytes_per_second", "Rate of the link as it was trained, in each direction.", metric.Gauge, metric.None)
 )
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return []*metric.Desc{received, sent, words, link, rate} }
+func Descs() []*metric.Desc { return []*metric.Desc{received, sent, codewords, linkUp, linkRate} }
 
-// counters are the files below telemetry that are read.
-var counters = []struct {
+// telemetryFiles are the files below telemetry that are read.
+var telemetryFiles = []struct {
 	file   string
 	desc   *metric.Desc
 	result string
 }{
 	{"hni_sts_rx_ok_octets", received, ""},
 	{"hni_sts_tx_ok_octets", sent, ""},
-	{"hni_pcs_good_cw", words, "good"},
-	{"hni_pcs_corrected_cw", words, "corrected"},
-	{"hni_pcs_uncorrected_cw", words, "uncorrected"},
+	{"hni_pcs_good_cw", codewords, "good"},
+	{"hni_pcs_corrected_cw", codewords, "corrected"},
+	{"hni_pcs_uncorrected_cw", codewords, "uncorrected"},
 }
 
 // Sensor reads all adapters of a machine.
@@ -119,7 +119,7 @@ func (s *Sensor) listAdapters() error {
 			}
 		}
 		if a == nil {
-			a = open(s.dir, e.Name())
+			a = openAdapter(s.dir, e.Name())
 		}
 		s.adapters = append(s.adapters, a)
 	}
@@ -129,10 +129,10 @@ func (s *Sensor) listAdapters() error {
 	return nil
 }
 
-func open(dir, name string) *adapter {
+func openAdapter(dir, name string) *adapter {
 	path := filepath.Join(dir, name, "device")
 	label := strings.ToValidUTF8(name, "\uFFFD")
-	a := &adapter{name: name, values: [2]*metric.Series{metric.NewSeries(link, label), metric.NewSeries(rate, label)}}
+	a := &adapter{name: name, values: [2]*metric.Series{metric.NewSeries(linkUp, label), metric.NewSeries(linkRate, label)}}
 	first := func(names ...string) *sysfs.File {
 		for _, n := range names {
 			if f, err := sysfs.Open(filepath.Join(path, n)); err == nil {
@@ -146,7 +146,7 @@ func open(dir, name string) *adapter {
 	}
 	a.link = first("port/link", "port/0/link/state")
 	a.speed = first("port/speed", "port/0/link/speed")
-	for _, c := range counters {
+	for _, c := range telemetryFiles {
 		f, err := sysfs.Open(filepath.Join(path, "telemetry", c.file))
 		if err != nil {
 			continue
@@ -187,7 +187,7 @@ func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
 // Read appends every adapter.
 func (s *Sensor) Read(b *metric.Batch) error {
-	if s.now().Sub(s.looked) >= again {
+	if s.now().Sub(s.looked) >= listInterval {
 		if err := s.listAdapters(); err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 					refused = errors.Join(refused, err)
 					continue
 				}
-				b.Add(c.series, c.add(v))
+				b.Add(c.series, c.unwrap(v))
 			case failed == nil && err != nil:
 				failed = fmt.Errorf("read adapter %s: %w", a.name, err)
 			case failed == nil:
@@ -244,8 +244,8 @@ func (s *Sensor) Close() error {
 // wrap is the number of different values of a counter.
 const wrap = 1 << 56
 
-// add continues a counter beyond its 56 bits. A decrease from the lower half means a reset.
-func (c *counter) add(v uint64) float64 {
+// unwrap extends a counter beyond its 56 bits. A decrease from the lower half means a reset.
+func (c *counter) unwrap(v uint64) float64 {
 	if v < c.last {
 		if c.last >= wrap/2 && v < wrap/2 {
 			c.base += wrap

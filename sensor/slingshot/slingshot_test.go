@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("cxi0/device/telemetry/hni_sts_rx_ok_octets", "1001@1")
-	now = now.Add(again)
+	now = now.Add(listInterval)
 	if got := read(t, s); len(got) != 7 || got[`reckon_slingshot_receive_bytes_total{device="cxi0"}`] != 1001 {
 		t.Errorf("an adapter was taken out: %v", got)
 	}
@@ -126,8 +126,8 @@ func TestWrap(t *testing.T) {
 		{"fell within the upper half", wrap - 1, wrap / 2, wrap / 2},
 	} {
 		var x counter
-		x.add(c.before)
-		if got := x.add(c.now); got != c.want {
+		x.unwrap(c.before)
+		if got := x.unwrap(c.now); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -28,9 +28,9 @@ func isNested() bool {
 	return syscall.Stat("/proc/self/ns/pid", &st) == nil && st.Ino != firstPIDNamespace
 }
 
-// foreignIDs reports whether process ids in /proc below root are of another pid namespace than ours. The link proc/self
+// hasForeignIDs reports whether process ids in /proc below root are of another pid namespace than ours. The link proc/self
 // then shows another id for this process, or is invalid.
-func foreignIDs(root string) bool {
+func hasForeignIDs(root string) bool {
 	us, err := os.Readlink(filepath.Join(root, "proc/self"))
 	return err != nil || us != strconv.Itoa(os.Getpid())
 }
@@ -42,10 +42,10 @@ func checkNamespaces(o Options) (note, err error) {
 	if sameMachine(o.Root) != nil {
 		return nil, nil // a recorded tree
 	}
-	if foreignIDs(o.Root) && o.Source != Procfs {
-		return nil, errForeign(o.Root, "; or --source procfs, which misses processes that live for less than a tick")
+	if hasForeignIDs(o.Root) && o.Source != Procfs {
+		return nil, foreignError(o.Root, "; or --source procfs, which misses processes that live for less than a tick")
 	}
-	if foreignIDs(o.Root) || !isNested() {
+	if hasForeignIDs(o.Root) || !isNested() {
 		return nil, nil
 	}
 	if os.Getpid() == 1 && o.Source == Auto {
@@ -54,7 +54,7 @@ func checkNamespaces(o Options) (note, err error) {
 	return sensor.Unavailable("processes outside our pid namespace are not seen; what they use counts as that of other", remedy, nil), nil
 }
 
-func errForeign(root, otherwise string) error {
-	return sensor.Unavailable("the process ids in "+filepath.Join(root, "proc")+" are not those of our own pid namespace", remedy+otherwise,
-		nil)
+func foreignError(root, otherwise string) error {
+	return sensor.Unavailable("the process ids in "+filepath.Join(root, "proc")+" are not those of our own pid namespace",
+		remedy+otherwise, nil)
 }

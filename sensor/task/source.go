@@ -8,7 +8,7 @@ import (
 	"reckon/sensor/task/ebpf"
 )
 
-// Source is the task table with the records of processes that ended.
+// Source reads the process table and the records of ended processes.
 type Source struct {
 	live  sensor.TaskSource
 	exits sensor.ExitSource // nil if there is none, or live reports them itself
@@ -59,11 +59,11 @@ func (s *Source) Read(p *sensor.Pass) error {
 	old := len(s.waiting) + len(s.orphans) // had their reading to wait for
 	s.waiting, s.orphans = s.waiting[:0], s.orphans[:0]
 	err := s.exits.Drain(p)
-	s.noteParents(p.Exited[from:])
+	s.recordParents(p.Exited[from:])
 	kept := p.Exited[:from]
 	for i := range p.Exited[from:] {
 		e := &p.Exited[from+i]
-		switch q := find(p.Live, e.PID); {
+		switch q := findLiving(p.Live, e.PID); {
 		case q != nil && sensor.SameStart(q.Start, e.Start):
 			s.waiting = append(s.waiting, *e)
 		case (e.Start > p.Boot || i >= old && needsParent(e)) && !s.hasListedAncestor(e, p.Live):
@@ -81,8 +81,8 @@ func needsParent(e *sensor.Process) bool {
 	return e.Have&(sensor.FieldParent|sensor.FieldGroup) == sensor.FieldParent && e.PPID > 0
 }
 
-// noteParents notes the parents of processes that ended.
-func (s *Source) noteParents(ended []sensor.Process) {
+// recordParents records the parent of each ended process.
+func (s *Source) recordParents(ended []sensor.Process) {
 	clear(s.ended)
 	for i := range ended {
 		if s.ended == nil {
@@ -101,7 +101,7 @@ func (s *Source) hasListedAncestor(e *sensor.Process, live []sensor.Process) boo
 	}
 	at := e.PPID
 	for range 64 { // more than trees of processes of a second are deep
-		if find(live, at) != nil {
+		if findLiving(live, at) != nil {
 			return true
 		}
 		parent, ok := s.ended[at]
@@ -113,8 +113,8 @@ func (s *Source) hasListedAncestor(e *sensor.Process, live []sensor.Process) boo
 	return false
 }
 
-// find looks for a process in a table that is in order of ids.
-func find(live []sensor.Process, pid int32) *sensor.Process {
+// findLiving looks for a process in a table that is in order of ids.
+func findLiving(live []sensor.Process, pid int32) *sensor.Process {
 	i, ok := slices.BinarySearchFunc(live, pid, func(p sensor.Process, pid int32) int { return int(p.PID) - int(pid) })
 	if !ok {
 		return nil

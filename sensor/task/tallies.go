@@ -24,25 +24,25 @@ type Tally struct {
 func Tallies() []Tally {
 	return []Tally{
 		{Spec: traffic.Spec, open: func(o Options) (sensor.Tally, error) {
-			return opened(traffic.Open(traffic.Options{Root: o.Root, Types: o.Types}))
+			return openedTally(traffic.Open(traffic.Options{Root: o.Root, Types: o.Types}))
 		}},
 		{Spec: waits.Spec, open: func(o Options) (sensor.Tally, error) {
-			return opened(waits.Open(waits.Options{Root: o.Root, Types: o.Types}))
+			return openedTally(waits.Open(waits.Options{Root: o.Root, Types: o.Types}))
 		}},
 		{Spec: runqueue.Spec, open: func(o Options) (sensor.Tally, error) {
-			return opened(runqueue.Open(runqueue.Options{Root: o.Root, Types: o.Types}))
+			return openedTally(runqueue.Open(runqueue.Options{Root: o.Root, Types: o.Types}))
 		}},
 		{Spec: files.Spec, open: func(o Options) (sensor.Tally, error) {
-			return opened(files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All}))
+			return openedTally(files.Open(files.Options{Root: o.Root, Types: o.Types, All: o.Files == All}))
 		}, unwanted: func(o *Options) bool { return o.Files == None }},
 		{Spec: counters.Spec, open: func(o Options) (sensor.Tally, error) {
-			return opened(counters.Open(counters.Options{Root: o.Root, Types: o.Types}))
+			return openedTally(counters.Open(counters.Options{Root: o.Root, Types: o.Types}))
 		}, unwanted: func(o *Options) bool { return !o.Counters }},
 	}
 }
 
-// opened makes a nil interface of a source that could not be opened.
-func opened[T sensor.Tally](s T, err error) (sensor.Tally, error) {
+// openedTally makes a nil interface of a source that could not be opened.
+func openedTally[T sensor.Tally](s T, err error) (sensor.Tally, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -98,14 +98,14 @@ func TallyDescs() (all []*metric.Desc) {
 
 // OpenLinks opens the reader of RDMA users, which loads no program.
 func OpenLinks(o Options) (sensor.LinkSource, error) {
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	if err := sameMachine(o.Root); err != nil {
 		return nil, err
 	}
-	if foreignIDs(o.Root) {
-		return nil, errForeign(o.Root, "")
+	if hasForeignIDs(o.Root) {
+		return nil, foreignError(o.Root, "")
 	}
 	s, err := rdma.Open(o.Root)
 	if err != nil {
@@ -128,7 +128,7 @@ func OpenDisks(o Options) (sensor.Sensor, error) {
 
 // checkProgrammable returns an error if programs may not be loaded into the kernel.
 func checkProgrammable(o *Options) error {
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return err
 	}
 	if o.Source == Procfs {
@@ -137,8 +137,8 @@ func checkProgrammable(o *Options) error {
 	if err := sameMachine(o.Root); err != nil {
 		return err
 	}
-	if foreignIDs(o.Root) {
-		return errForeign(o.Root, "")
+	if hasForeignIDs(o.Root) {
+		return foreignError(o.Root, "")
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ type Note struct {
 // Open opens the task table. The notes list the sources that the setting auto skipped. Open returns an error if no
 // source can be read, or if a source that was selected by name is unavailable.
 func Open(o Options) (*Source, []Note, error) {
-	if err := o.check(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, nil, err
 	}
 	var notes []Note
@@ -84,7 +84,7 @@ func Open(o Options) (*Source, []Note, error) {
 	return s, notes, nil
 }
 
-func (o *Options) check() error {
+func (o *Options) validate() error {
 	if o.Root == "" {
 		o.Root = "/"
 	}
@@ -191,8 +191,8 @@ func openEBPF(o Options, noExits bool) (*ebpf.Source, error) {
 	if err := sameMachine(o.Root); err != nil {
 		return nil, err
 	}
-	if foreignIDs(o.Root) {
-		return nil, errForeign(o.Root, "")
+	if hasForeignIDs(o.Root) {
+		return nil, foreignError(o.Root, "")
 	}
 	return ebpf.New(ebpf.Options{Root: o.Root, NoExits: noExits, Types: o.Types})
 }

@@ -145,7 +145,7 @@ func TestSourcesAgree(t *testing.T) {
 	compared, rested := 0, 0
 	for i := range p.Live {
 		q := &p.Live[i]
-		lo, hi := find(before.Live, q.PID), find(after.Live, q.PID)
+		lo, hi := findLiving(before.Live, q.PID), findLiving(after.Live, q.PID)
 		if lo == nil || hi == nil || lo.Start != hi.Start {
 			continue // it began or ended meanwhile
 		}
@@ -207,7 +207,7 @@ func TestCgroupOfOtherSource(t *testing.T) {
 				continue
 			}
 			there, ok := s.CgroupPaths(q.Cgroup)
-			here, ok2 := s.CgroupPaths(find(p.Live, int32(os.Getpid())).Cgroup)
+			here, ok2 := s.CgroupPaths(findLiving(p.Live, int32(os.Getpid())).Cgroup)
 			if !ok || !ok2 || len(there) == 0 || len(there) != len(here) {
 				t.Errorf("the child was in %v, we are in %v", there, here)
 			}

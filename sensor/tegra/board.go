@@ -13,9 +13,9 @@ import (
 	"reckon/sensor/tegra/tegrastats"
 )
 
-// board is the sysfs attributes of the board.
+// board holds the open sysfs files of the board.
 type board struct {
-	rails    []rail
+	rails    []supplyRail
 	missing  bool // a rail could not be read the last time
 	load     *sysfs.File
 	clocks   []*sysfs.File // of the clusters of the GPU, in Hz
@@ -28,8 +28,8 @@ type board struct {
 	closings []*sysfs.File
 }
 
-// rail reads its power or, if the driver has none, voltage and current.
-type rail struct {
+// supplyRail reads its power or, if the driver has none, voltage and current.
+type supplyRail struct {
 	name        string
 	power       *sysfs.File
 	scale       float64
@@ -62,7 +62,7 @@ func openBoard(root string) *board {
 	return b
 }
 
-func (b *board) open(path string) *sysfs.File {
+func (b *board) openFile(path string) *sysfs.File {
 	f, err := sysfs.Open(path)
 	if err != nil {
 		return nil
@@ -71,9 +71,9 @@ func (b *board) open(path string) *sysfs.File {
 	return f
 }
 
-func (b *board) first(paths ...string) *sysfs.File {
+func (b *board) firstReadable(paths ...string) *sysfs.File {
 	for _, p := range paths {
-		if f := b.open(p); f != nil {
+		if f := b.openFile(p); f != nil {
 			return f
 		}
 	}
@@ -95,14 +95,14 @@ func (b *board) findHwmon(root string) {
 		}
 		switch {
 		case name == "pwmfan" || strings.HasPrefix(name, "pwm-fan"):
-			if f := b.open(filepath.Join(dir, "pwm1")); f != nil {
+			if f := b.openFile(filepath.Join(dir, "pwm1")); f != nil {
 				b.fans = append(b.fans, fan{filepath.Base(dir), f})
 			}
 		case strings.HasPrefix(name, "ina3221"):
 			for n := 1; n <= 3; n++ { // in4 to in7 are voltages of the shunts
 				i := strconv.Itoa(n)
-				b.add(rail{name: sysfs.ReadWord(dir, "in"+i+"_label"),
-					volts: b.open(filepath.Join(dir, "in"+i+"_input")), amps: b.open(filepath.Join(dir, "curr"+i+"_input"))})
+				b.addRail(supplyRail{name: sysfs.ReadWord(dir, "in"+i+"_label"),
+					volts: b.openFile(filepath.Join(dir, "in"+i+"_input")), amps: b.openFile(filepath.Join(dir, "curr"+i+"_input"))})
 			}
 		case strings.HasPrefix(name, "ina2"):
 			label := sysfs.ReadWord(dir, "label")
@@ -112,10 +112,10 @@ func (b *board) findHwmon(root string) {
 			if label == "" && name == "ina238" {
 				label = "VIN" // Thor has one, at its input
 			}
-			b.add(rail{name: label, power: b.open(filepath.Join(dir, "power1_input")), scale: 1e-6})
+			b.addRail(supplyRail{name: label, power: b.openFile(filepath.Join(dir, "power1_input")), scale: 1e-6})
 		}
 	}
-	if f := b.open(sysfs.Path(root, "sys/devices/pwm-fan/cur_pwm")); f != nil && len(b.fans) == 0 {
+	if f := b.openFile(sysfs.Path(root, "sys/devices/pwm-fan/cur_pwm")); f != nil && len(b.fans) == 0 {
 		b.fans = append(b.fans, fan{"pwm-fan", f})
 	}
 }
@@ -129,23 +129,23 @@ func (b *board) findIIO(root string) {
 	}
 	for _, dir := range dirs {
 		if name := sysfs.ReadWord(dir, "rail_name"); name != "" {
-			b.add(rail{name: name, power: b.open(filepath.Join(dir, "in_power0_input")), scale: 1e-3})
+			b.addRail(supplyRail{name: name, power: b.openFile(filepath.Join(dir, "in_power0_input")), scale: 1e-3})
 		}
 		for n := range 3 {
 			i := strconv.Itoa(n)
 			if name := sysfs.ReadWord(dir, "rail_name_"+i); name != "" {
-				b.add(rail{name: name, power: b.open(filepath.Join(dir, "in_power"+i+"_input")), scale: 1e-3})
+				b.addRail(supplyRail{name: name, power: b.openFile(filepath.Join(dir, "in_power"+i+"_input")), scale: 1e-3})
 			}
 		}
 	}
 }
 
-// add adds a rail that is connected and readable, once.
-func (b *board) add(r rail) {
+// addRail adds a supply rail if it is connected and readable, and not in the list yet.
+func (b *board) addRail(r supplyRail) {
 	if r.name == "" || strings.HasPrefix(r.name, "NC") || r.power == nil && (r.volts == nil || r.amps == nil) {
 		return
 	}
-	if !slices.ContainsFunc(b.rails, func(o rail) bool { return o.name == r.name }) {
+	if !slices.ContainsFunc(b.rails, func(o supplyRail) bool { return o.name == r.name }) {
 		b.rails = append(b.rails, r)
 	}
 }
@@ -160,15 +160,15 @@ func (b *board) findGPU(root string) {
 		if !chip && !strings.HasPrefix(n, "gpu-gpc") {
 			continue // gpu-nvd and others of Thor are not shader clocks
 		}
-		if f := b.open(filepath.Join(dir, "cur_freq")); f != nil {
+		if f := b.openFile(filepath.Join(dir, "cur_freq")); f != nil {
 			b.clocks = append(b.clocks, f)
 		}
 		if b.load == nil {
-			b.load = b.first(filepath.Join(dir, "device/load"), filepath.Join(dir, "load"))
+			b.load = b.firstReadable(filepath.Join(dir, "device/load"), filepath.Join(dir, "load"))
 		}
 	}
 	if b.load == nil {
-		b.load = b.first(append([]string{
+		b.load = b.firstReadable(append([]string{
 			sysfs.Path(root, "sys/devices/gpu.0/load"), sysfs.Path(root, "sys/devices/platform/gpu.0/load"),
 		}, append(glob(sysfs.Path(root, "sys/devices/*.gpu/load")), glob(sysfs.Path(root, "sys/devices/platform/*/*.gpu/load"))...)...)...)
 	}
@@ -177,15 +177,15 @@ func (b *board) findGPU(root string) {
 // findClocks finds the memory controller and the engines. They are in debugfs, for root.
 func (b *board) findClocks(root string) {
 	bpmp, clk := sysfs.Path(root, "sys/kernel/debug/bpmp/debug/clk"), sysfs.Path(root, "sys/kernel/debug/clk")
-	b.emcRate = b.first(filepath.Join(bpmp, "emc/rate"), filepath.Join(clk, "emc/clk_rate"))
-	b.emcBusy = b.open(sysfs.Path(root, "sys/kernel/actmon_avg_activity/mc_all"))
+	b.emcRate = b.firstReadable(filepath.Join(bpmp, "emc/rate"), filepath.Join(clk, "emc/clk_rate"))
+	b.emcBusy = b.openFile(sysfs.Path(root, "sys/kernel/actmon_avg_activity/mc_all"))
 	for _, name := range []string{
 		"ape", "nvenc", "nvenc0", "nvenc1", "msenc", "nvdec", "nvdec0", "nvdec1", "nvjpg", "nvjpg0", "nvjpg1", "vic", "ofa",
 		"nvdla0", "nvdla1", "pva0", "pva0_cpu_axi", "se",
 	} {
 		e := engine{name: strings.ToUpper(name)}
-		e.state = b.first(filepath.Join(bpmp, name, "state"), filepath.Join(clk, name, "clk_enable_count"))
-		e.rate = b.first(filepath.Join(bpmp, name, "rate"), filepath.Join(clk, name, "clk_rate"))
+		e.state = b.firstReadable(filepath.Join(bpmp, name, "state"), filepath.Join(clk, name, "clk_enable_count"))
+		e.rate = b.firstReadable(filepath.Join(bpmp, name, "rate"), filepath.Join(clk, name, "clk_rate"))
 		if e.state != nil && e.rate != nil {
 			b.engines = append(b.engines, e)
 		}
@@ -194,7 +194,7 @@ func (b *board) findClocks(root string) {
 
 // findMode finds the power mode and the names of the modes.
 func (b *board) findMode(root string) {
-	b.mode = b.open(sysfs.Path(root, "var/lib/nvpmodel/status"))
+	b.mode = b.openFile(sysfs.Path(root, "var/lib/nvpmodel/status"))
 	b.modes = parseModes(sysfs.ReadWord(sysfs.Path(root, "etc/nvpmodel.conf")))
 }
 
@@ -295,7 +295,7 @@ func (b *board) readMemory(s *tegrastats.Stats) {
 	}
 }
 
-func (r *rail) read() (watts float64, err error) {
+func (r *supplyRail) read() (watts float64, err error) {
 	if r.power != nil {
 		v, err := r.power.Int()
 		if err == nil && v == 1<<63-1 {
@@ -315,7 +315,7 @@ func (r *rail) read() (watts float64, err error) {
 func (b *board) appendSysfs(batch *metric.Batch, o *output) {
 	for _, f := range b.fans {
 		if v, err := f.pwm.Int(); err == nil && v >= 0 && v <= 255 {
-			batch.Add(o.get(fanRatio, f.name), float64(v)/255)
+			batch.Add(o.seriesOf(fanRatio, f.name), float64(v)/255)
 		}
 	}
 	if b.mode == nil {

@@ -16,20 +16,20 @@ const Device = "igpu0"
 // Orin Nano and Xavier NX one rail feeds processors and GPU, so no meter shows the GPU alone.
 var gpuRails = []string{"VDD_GPU_SOC", "VDD_GPU", "VDD_SYS_GPU", "POM_5V_GPU", "GPU"}
 
-// integrated is the GPU of the chip. Thor's is read by NVML and does not count here.
-type integrated struct {
+// integratedGPU is the GPU of the chip. NVML reads the GPU of Thor, so it does not count here.
+type integratedGPU struct {
 	device  sensor.GPU
 	series  *sensor.GPUSeries
-	holders *holders
+	holders *gpuHolders
 	at      time.Time // of the last reading of its load
 	total   float64   // busy seconds
 }
 
-func openIntegrated(root string) *integrated {
+func openIntegratedGPU(root string) *integratedGPU {
 	if strings.Contains(sysfs.ReadWord(sysfs.Path(root, "proc/device-tree/compatible")), "nvidia,tegra264") {
 		return nil
 	}
-	g := &integrated{device: sensor.GPU{Vendor: "nvidia", Device: Device,
+	g := &integratedGPU{device: sensor.GPU{Vendor: "nvidia", Device: Device,
 		Model: strings.TrimSpace(sysfs.ReadWord(sysfs.Path(root, "proc/device-tree/model")))}, holders: openHolders(root)}
 	g.series = sensor.NewGPUSeries(&g.device)
 	return g
@@ -44,7 +44,7 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 		return nil
 	}
 	now := s.now()
-	busy, known := s.load(now)
+	busy, known := s.readLoad(now)
 	d := &g.device
 	d.Have &^= sensor.GPUBusy | sensor.GPUMemory
 	d.Span, d.Busy = 0, 0
@@ -59,7 +59,7 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	}
 	g.at = now
 	from := len(p.Uses)
-	err := g.holders.append(p, now)
+	err := g.holders.appendUses(p, now)
 	d.Memory = 0
 	for i := from; i < len(p.Uses); i++ {
 		if p.Uses[i].Have&sensor.GPUMemory != 0 {
@@ -71,8 +71,8 @@ func (s *Sensor) ReadGPU(p *sensor.GPUPass) error {
 	return err
 }
 
-// load returns the busy fraction of the GPU.
-func (s *Sensor) load(now time.Time) (busy float64, ok bool) {
+// readLoad returns the busy fraction of the GPU.
+func (s *Sensor) readLoad(now time.Time) (busy float64, ok bool) {
 	if s.text != nil {
 		if st, err := s.text.Read(now); err == nil {
 			return st.GPU.Busy.V, st.GPU.Busy.OK

@@ -15,10 +15,10 @@ import (
 	"reckon/sensor"
 )
 
-// holders finds the processes that have the GPU open. The memory driver of Jetson Linux lists its clients and their
+// gpuHolders finds the processes that have the GPU open. The memory driver of Jetson Linux lists its clients and their
 // memory in nvmap/iovmm/clients of debugfs (for root, L4T 21 to 36). The open files of a process (/proc/PID/fd) show
 // whether it has a GPU context, or only memory for cameras and displays.
-type holders struct {
+type gpuHolders struct {
 	proc    string
 	clients *os.File // nil if it is not readable
 	buf     []byte
@@ -28,28 +28,28 @@ type holders struct {
 	denied  bool // files of other users' processes were unreadable
 }
 
-// lookEvery is the interval at which the open files of processes are scanned.
-const lookEvery = 5 * time.Second
+// scanInterval is the interval at which the open files of processes are scanned.
+const scanInterval = 5 * time.Second
 
-// mostClients is the maximum size of the list in bytes, some thousand clients.
-const mostClients = 1 << 20
+// maxClientBytes is the maximum size of the list in bytes, some thousand clients.
+const maxClientBytes = 1 << 20
 
-func openHolders(root string) *holders {
-	h := &holders{proc: sysfs.Path(root, "proc"), buf: make([]byte, 0, 16<<10),
+func openHolders(root string) *gpuHolders {
+	h := &gpuHolders{proc: sysfs.Path(root, "proc"), buf: make([]byte, 0, 16<<10),
 		memory: make(map[int32]uint64), context: make(map[int32]bool)}
 	h.clients, _ = os.Open(sysfs.Path(root, "sys/kernel/debug/nvmap/iovmm/clients"))
 	return h
 }
 
-func (h *holders) close() error {
+func (h *gpuHolders) close() error {
 	if h.clients == nil {
 		return nil
 	}
 	return h.clients.Close()
 }
 
-// append adds a use for every process that has the GPU open.
-func (h *holders) append(p *sensor.GPUPass, now time.Time) error {
+// appendUses appends a use for every process that has the GPU open.
+func (h *gpuHolders) appendUses(p *sensor.GPUPass, now time.Time) error {
 	clear(h.memory)
 	var err error
 	if h.clients != nil {
@@ -57,7 +57,7 @@ func (h *holders) append(p *sensor.GPUPass, now time.Time) error {
 			clear(h.memory)
 		}
 	}
-	if now.Sub(h.looked) >= lookEvery || now.Before(h.looked) {
+	if now.Sub(h.looked) >= scanInterval || now.Before(h.looked) {
 		h.scanFiles()
 		h.looked = now
 	}
@@ -80,9 +80,9 @@ func (h *holders) append(p *sensor.GPUPass, now time.Time) error {
 	return err
 }
 
-func (h *holders) readClients() error {
+func (h *gpuHolders) readClients() error {
 	h.buf = h.buf[:0]
-	for len(h.buf) < mostClients {
+	for len(h.buf) < maxClientBytes {
 		if len(h.buf) == cap(h.buf) {
 			h.buf = append(h.buf, 0)[:len(h.buf)]
 		}
@@ -110,27 +110,27 @@ func parseClients(text []byte, memory map[int32]uint64) {
 		} else {
 			text = nil
 		}
-		rest, size := lastWord(line)
-		rest, id := lastWord(rest)
+		rest, size := cutLastWord(line)
+		rest, id := cutLastWord(rest)
 		if len(bytes.TrimSpace(rest)) == 0 {
 			continue // too few columns
 		}
 		pid, ok := sysfs.Number(id)
-		bytes, fine := clientBytes(size)
+		bytes, fine := parseClientBytes(size)
 		if ok && fine && pid > 0 && pid <= 1<<22 && bytes < 1<<50 {
 			memory[int32(pid)] += bytes
 		}
 	}
 }
 
-func lastWord(b []byte) (rest, word []byte) {
+func cutLastWord(b []byte) (rest, word []byte) {
 	b = bytes.TrimRight(b, " \t\r")
 	i := bytes.LastIndexAny(b, " \t")
 	return b[:i+1], b[i+1:]
 }
 
-// clientBytes reads 2048K, 3M or a plain number of bytes.
-func clientBytes(b []byte) (uint64, bool) {
+// parseClientBytes reads 2048K, 3M or a plain number of bytes.
+func parseClientBytes(b []byte) (uint64, bool) {
 	unit := uint64(1)
 	if n := len(b); n > 1 {
 		switch b[n-1] {
@@ -148,12 +148,12 @@ func clientBytes(b []byte) (uint64, bool) {
 }
 
 // scanFiles scans the open files of the processes that hold GPU memory, or of all processes if that list is unavailable.
-func (h *holders) scanFiles() {
+func (h *gpuHolders) scanFiles() {
 	clear(h.context)
 	h.denied = false
 	if h.clients != nil && len(h.memory) > 0 {
 		for pid := range h.memory {
-			h.visitProcess(pid)
+			h.scanProcess(pid)
 		}
 		return
 	}
@@ -163,12 +163,12 @@ func (h *holders) scanFiles() {
 	}
 	for _, d := range dirs {
 		if pid, err := strconv.ParseInt(d.Name(), 10, 32); err == nil {
-			h.visitProcess(int32(pid))
+			h.scanProcess(int32(pid))
 		}
 	}
 }
 
-func (h *holders) visitProcess(pid int32) {
+func (h *gpuHolders) scanProcess(pid int32) {
 	dir := filepath.Join(h.proc, strconv.Itoa(int(pid)), "fd")
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -176,17 +176,17 @@ func (h *holders) visitProcess(pid int32) {
 		return
 	}
 	for _, f := range files {
-		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && isContext(to) {
+		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && isGPUContext(to) {
 			h.context[pid] = true
 			return
 		}
 	}
 }
 
-// isContext reports whether an open file is a channel or an address space of the GPU. to is the target of its link in
+// isGPUContext reports whether an open file is a channel or an address space of the GPU. to is the target of its link in
 // /proc/PID/fd. It is an nvgpu device (/dev/nvhost-gpu and nvhost-as-gpu until L4T 32, later /dev/nvgpu), or an
 // anonymous file that such a device returns.
-func isContext(to string) bool {
+func isGPUContext(to string) bool {
 	switch {
 	case strings.HasPrefix(to, "/dev/nvgpu/"):
 		return !strings.HasSuffix(to, "/ctrl") && !strings.HasSuffix(to, "/power")

@@ -35,9 +35,9 @@ var (
 	swapTotal  = gauge("reckon_tegra_swap_bytes", metric.Bytes, "Swap space, as reported by tegrastats.")
 	swapCached = gauge("reckon_tegra_swap_cached_bytes", metric.Bytes,
 		"Swap space whose content is in memory as well, as reported by tegrastats.")
-	freeBlocks  = gauge("reckon_tegra_largest_free_blocks", metric.None, "Number of the largest free blocks of memory.")
-	freeBytes   = gauge("reckon_tegra_largest_free_block_bytes", metric.Bytes, "Size of each of the largest free blocks of memory.")
-	translation = gauge("reckon_tegra_code_translation_ratio", metric.Ratio,
+	freeBlocks       = gauge("reckon_tegra_largest_free_blocks", metric.None, "Number of the largest free blocks of memory.")
+	freeBytes        = gauge("reckon_tegra_largest_free_block_bytes", metric.Bytes, "Size of each of the largest free blocks of memory.")
+	translationRatio = gauge("reckon_tegra_code_translation_ratio", metric.Ratio,
 		"Share of time in the translation of code (MTS) of Denver and Carmel cores.", "ground")
 	railWatts = gauge("reckon_tegra_rail_watts", metric.Watts,
 		"Power of a supply rail now; a rail that holds others is not to be added to them.", "rail")
@@ -51,12 +51,12 @@ var (
 func Descs() []*metric.Desc {
 	return append(append(sensor.MeterDescs(), sensor.GPUDescs()...), gpuSeconds, gpuBusy, gpuHertz, memBusy, memHertz, engineUp,
 		engineHertz, engineBusy, celsius,
-		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translation,
+		cpuBusy, cpuHertz, ramUsed, ramTotal, swapUsed, swapTotal, swapCached, freeBlocks, freeBytes, translationRatio,
 		railWatts, railAverage, fanRatio, powerMode)
 }
 
-// numbers are label values for cores and clusters, made once.
-var numbers = func() (n [256]string) {
+// numberLabels are label values for cores and clusters, made once.
+var numberLabels = func() (n [256]string) {
 	for i := range n {
 		n[i] = strconv.Itoa(i)
 	}
@@ -71,7 +71,7 @@ type output struct {
 	modeText string
 }
 
-func (o *output) get(d *metric.Desc, values ...string) *metric.Series {
+func (o *output) seriesOf(d *metric.Desc, values ...string) *metric.Series {
 	return o.cache.Get(d, values...)
 }
 
@@ -81,16 +81,16 @@ func (o *output) addValue(b *metric.Batch, v tegrastats.Value, d *metric.Desc, l
 	}
 }
 
-// append writes everything in s except the meters.
-func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
+// appendStats writes everything in s except the meters.
+func (o *output) appendStats(b *metric.Batch, s *tegrastats.Stats) {
 	o.addValue(b, s.GPU.Busy, gpuBusy)
 	switch {
 	case len(s.Clusters) > 0:
-		for i, hz := range s.Clusters[:min(len(s.Clusters), len(numbers))] {
-			b.Add(o.get(gpuHertz, numbers[i]), hz)
+		for i, hz := range s.Clusters[:min(len(s.Clusters), len(numberLabels))] {
+			b.Add(o.seriesOf(gpuHertz, numberLabels[i]), hz)
 		}
 	default:
-		o.addValue(b, s.GPU.Hertz, gpuHertz, numbers[0])
+		o.addValue(b, s.GPU.Hertz, gpuHertz, numberLabels[0])
 	}
 	o.addValue(b, s.Memory.Busy, memBusy)
 	o.addValue(b, s.Memory.Hertz, memHertz)
@@ -99,13 +99,13 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	}
 	for i, t := range s.Temperatures {
 		if !hasZone(s.Temperatures[:i], t.Name) {
-			b.Add(o.get(celsius, t.Name), t.Celsius)
+			b.Add(o.seriesOf(celsius, t.Name), t.Celsius)
 		}
 	}
-	for i, c := range s.CPUs[:min(len(s.CPUs), len(numbers))] {
+	for i, c := range s.CPUs[:min(len(s.CPUs), len(numberLabels))] {
 		if c.Online {
-			o.addValue(b, c.Busy, cpuBusy, numbers[i])
-			o.addValue(b, c.Hertz, cpuHertz, numbers[i])
+			o.addValue(b, c.Busy, cpuBusy, numberLabels[i])
+			o.addValue(b, c.Hertz, cpuHertz, numberLabels[i])
 		}
 	}
 	o.addValue(b, s.RAMUsed, ramUsed)
@@ -115,11 +115,11 @@ func (o *output) append(b *metric.Batch, s *tegrastats.Stats) {
 	o.addValue(b, s.SwapCached, swapCached)
 	o.addValue(b, s.FreeBlocks, freeBlocks)
 	o.addValue(b, s.FreeBlockSize, freeBytes)
-	o.addValue(b, s.Foreground, translation, "foreground")
-	o.addValue(b, s.Background, translation, "background")
+	o.addValue(b, s.Foreground, translationRatio, "foreground")
+	o.addValue(b, s.Background, translationRatio, "background")
 	for i := range s.Rails {
 		if w := s.Rails[i].Watts; w >= -sensor.MaxWatts && w <= sensor.MaxWatts {
-			b.Add(o.get(railWatts, s.Rails[i].Name), w)
+			b.Add(o.seriesOf(railWatts, s.Rails[i].Name), w)
 		}
 		o.addValue(b, s.Rails[i].Average, railAverage, s.Rails[i].Name)
 	}
@@ -137,7 +137,7 @@ func (o *output) addEngine(b *metric.Batch, all []tegrastats.Engine, i int) {
 	if e.Off {
 		up = 0
 	}
-	b.Add(o.get(engineUp, e.Name), up)
+	b.Add(o.seriesOf(engineUp, e.Name), up)
 	o.addValue(b, e.Hertz, engineHertz, e.Name)
 	o.addValue(b, e.Busy, engineBusy, e.Name)
 }

@@ -43,7 +43,7 @@ type Sensor struct {
 	own    tegrastats.Stats // the figures of sysfs
 	energy map[string]*sensor.Integral
 	busy   sensor.Integral
-	gpu    *integrated // nil if NVML reads it
+	gpu    *integratedGPU // nil if NVML reads it
 	meters []sensor.Meter
 	out    output
 	now    func() time.Time
@@ -53,7 +53,7 @@ type Sensor struct {
 func Open(o Options) (*Sensor, error) {
 	s := &Sensor{energy: make(map[string]*sensor.Integral), now: time.Now}
 	s.board = openBoard(o.Root)
-	s.gpu = openIntegrated(o.Root)
+	s.gpu = openIntegratedGPU(o.Root)
 	switch {
 	case o.Stats != "":
 		s.text = tegrastats.NewReader(o.Stats)
@@ -74,8 +74,8 @@ func (s *Sensor) Name() string { return "tegra" }
 // Descs lists the series of the sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// read returns the present figures, from tegrastats while it writes, else from sysfs.
-func (s *Sensor) read(now time.Time) (*tegrastats.Stats, error) {
+// readStats returns the present figures, from tegrastats while it writes, else from sysfs.
+func (s *Sensor) readStats(now time.Time) (*tegrastats.Stats, error) {
 	var errs error
 	if s.text != nil {
 		st, err := s.text.Read(now)
@@ -93,7 +93,7 @@ func (s *Sensor) read(now time.Time) (*tegrastats.Stats, error) {
 // ReadMeters implements sensor.MeterSource.
 func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 	now := s.now()
-	st, err := s.read(now)
+	st, err := s.readStats(now)
 	if st == nil {
 		return dst, err
 	}
@@ -105,23 +105,23 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 		ok = false // a rail could not be read
 	}
 	if ok && watts > 0 && watts <= sensor.MaxWatts { // a running board draws power: zero is a sleeping monitor
-		dst = append(dst, s.meter(sensor.DomainBoard, total, watts, now))
+		dst = append(dst, s.railMeter(sensor.DomainBoard, total, watts, now))
 	}
 	for i := range st.Rails {
 		r := &st.Rails[i]
 		if bad := sensor.CheckRange("power", r.Name, r.Watts, -sensor.MaxWatts, sensor.MaxWatts); bad != nil {
 			err = errors.Join(err, bad)
 		} else if r.Name != total {
-			dst = append(dst, s.meter(sensor.DomainRail, r.Name, r.Watts, now))
+			dst = append(dst, s.railMeter(sensor.DomainRail, r.Name, r.Watts, now))
 		}
 	}
 	if r := gpuRail(st.Rails); r != nil && s.gpu != nil && st.GPU.Busy.OK && r.Watts >= 0 && r.Watts <= sensor.MaxWatts {
-		dst = append(dst, s.meter(sensor.DomainGPU, Device, r.Watts, now))
+		dst = append(dst, s.railMeter(sensor.DomainGPU, Device, r.Watts, now))
 	}
 	return dst, err
 }
 
-func (s *Sensor) meter(d sensor.Domain, zone string, watts float64, now time.Time) sensor.Meter {
+func (s *Sensor) railMeter(d sensor.Domain, zone string, watts float64, now time.Time) sensor.Meter {
 	e := s.energy[zone]
 	if e == nil {
 		e = new(sensor.Integral)
@@ -143,9 +143,9 @@ func (s *Sensor) Read(b *metric.Batch) error {
 			return err
 		}
 	}
-	s.out.append(b, st)
+	s.out.appendStats(b, st)
 	if st.GPU.Busy.OK {
-		b.Add(s.out.get(gpuSeconds), s.busy.Total())
+		b.Add(s.out.seriesOf(gpuSeconds), s.busy.Total())
 	}
 	if s.gpu != nil && s.gpu.device.Have&sensor.GPUBusy != 0 {
 		s.gpu.series.AddUsed(b, &s.gpu.device, s.gpu.total)

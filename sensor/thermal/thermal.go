@@ -35,25 +35,25 @@ var (
 		Help: "Number of times this CPU core has been throttled."}
 	pack = &metric.Desc{Name: "node_cpu_package_throttles_total", Kind: metric.Counter, Labels: []string{"package"},
 		Help: "Number of times this CPU package has been throttled."}
-	throttle = gauge("reckon_node_throttled", "Whether the firmware of a Raspberry Pi holds the board back now (1), by cause.", metric.None,
-		"cause")
+	throttle = gauge("reckon_node_throttled", "Whether the firmware of a Raspberry Pi holds the board back now (1), by cause.",
+		metric.None, "cause")
 )
 
 // Descs lists the series of the sensor, even if it is unavailable.
 func Descs() []*metric.Desc { return []*metric.Desc{zoneTemp, coolCur, coolMax, core, pack, throttle} }
 
-// causes are the names of the bits of get_throttled for the present conditions. The bits from 16 on show whether the
+// throttleCauses are the names of the bits of get_throttled for the present conditions. The bits from 16 on show whether the
 // same conditions have occurred since boot.
-var causes = [...]string{"undervoltage", "frequency capped", "throttled", "soft temperature limit"}
+var throttleCauses = [...]string{"undervoltage", "frequency capped", "throttled", "soft temperature limit"}
 
 // Sensor reads the zones of one machine.
 type Sensor struct {
-	values   []value
+	values   []exportedValue
 	firmware *sysfs.File
-	causes   [len(causes)]*metric.Series
+	causes   [len(throttleCauses)]*metric.Series
 }
 
-type value struct {
+type exportedValue struct {
 	file   *sysfs.File
 	series *metric.Series
 	scale  float64
@@ -62,20 +62,20 @@ type value struct {
 // New finds the zones below root; "" or "/" is our own machine.
 func New(root string) (*Sensor, error) {
 	s := new(Sensor)
-	for _, dir := range glob(root, "sys/class/thermal/thermal_zone*") {
+	for _, dir := range globBelow(root, "sys/class/thermal/thermal_zone*") {
 		n := strings.TrimPrefix(filepath.Base(dir), "thermal_zone")
-		s.add(filepath.Join(dir, "temp"), 1e-3, zoneTemp, n, sysfs.ReadWord(dir, "type"))
+		s.addFile(filepath.Join(dir, "temp"), 1e-3, zoneTemp, n, sysfs.ReadWord(dir, "type"))
 	}
-	for _, dir := range glob(root, "sys/class/thermal/cooling_device*") {
+	for _, dir := range globBelow(root, "sys/class/thermal/cooling_device*") {
 		n, kind := strings.TrimPrefix(filepath.Base(dir), "cooling_device"), sysfs.ReadWord(dir, "type")
-		s.add(filepath.Join(dir, "cur_state"), 1, coolCur, n, kind)
-		s.add(filepath.Join(dir, "max_state"), 1, coolMax, n, kind)
+		s.addFile(filepath.Join(dir, "cur_state"), 1, coolCur, n, kind)
+		s.addFile(filepath.Join(dir, "max_state"), 1, coolMax, n, kind)
 	}
 	s.addThrottles(root)
-	if files := append(glob(root, "sys/devices/platform/soc/*firmware/get_throttled"),
-		glob(root, "sys/devices/platform/*firmware/get_throttled")...); len(files) > 0 {
+	if files := append(globBelow(root, "sys/devices/platform/soc/*firmware/get_throttled"),
+		globBelow(root, "sys/devices/platform/*firmware/get_throttled")...); len(files) > 0 {
 		s.firmware, _ = sysfs.Open(files[0])
-		for i, c := range causes {
+		for i, c := range throttleCauses {
 			s.causes[i] = metric.NewSeries(throttle, c)
 		}
 	}
@@ -86,30 +86,30 @@ func New(root string) (*Sensor, error) {
 	return s, nil
 }
 
-func glob(root, pattern string) []string {
+func globBelow(root, pattern string) []string {
 	names, _ := filepath.Glob(sysfs.Path(root, pattern)) // our own pattern is well-formed
 	slices.Sort(names)
 	return names
 }
 
-func (s *Sensor) add(path string, scale float64, d *metric.Desc, labels ...string) {
+func (s *Sensor) addFile(path string, scale float64, d *metric.Desc, labels ...string) {
 	if f, err := sysfs.Open(path); err == nil {
-		s.values = append(s.values, value{f, metric.NewSeries(d, labels...), scale})
+		s.values = append(s.values, exportedValue{f, metric.NewSeries(d, labels...), scale})
 	}
 }
 
 // addThrottles adds the x86 counters once per core and package, because the threads of a core share one counter.
 func (s *Sensor) addThrottles(root string) {
 	seen := make(map[[2]string]bool)
-	for _, dir := range glob(root, "sys/devices/system/cpu/cpu[0-9]*") {
+	for _, dir := range globBelow(root, "sys/devices/system/cpu/cpu[0-9]*") {
 		p, c := sysfs.ReadWord(dir, "topology/physical_package_id"), sysfs.ReadWord(dir, "topology/core_id")
 		if k := [2]string{p, c}; p != "" && c != "" && !seen[k] {
 			seen[k] = true
-			s.add(filepath.Join(dir, "thermal_throttle/core_throttle_count"), 1, core, p, c)
+			s.addFile(filepath.Join(dir, "thermal_throttle/core_throttle_count"), 1, core, p, c)
 		}
 		if k := [2]string{p, "package"}; p != "" && !seen[k] {
 			seen[k] = true
-			s.add(filepath.Join(dir, "thermal_throttle/package_throttle_count"), 1, pack, p)
+			s.addFile(filepath.Join(dir, "thermal_throttle/package_throttle_count"), 1, pack, p)
 		}
 	}
 }
@@ -120,14 +120,14 @@ func (s *Sensor) Name() string { return "thermal" }
 // Descs implements sensor.Sensor.
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
 
-// coldest is below any real temperature of a zone.
-const coldest = -200e3
+// minTemperature is below any real temperature of a zone.
+const minTemperature = -200e3
 
 // Read implements sensor.Sensor.
 func (s *Sensor) Read(b *metric.Batch) error {
 	for _, v := range s.values {
 		n, err := v.file.Int()
-		if err != nil || v.series.Desc == zoneTemp && (n <= coldest || n > 1e6) {
+		if err != nil || v.series.Desc == zoneTemp && (n <= minTemperature || n > 1e6) {
 			continue // reading a zone of a sleeping device fails
 		}
 		b.Add(v.series, float64(n)*v.scale)

@@ -22,12 +22,12 @@ import (
 	"reckon/sensor"
 )
 
-// mostPolicies is the maximum number of frequency domains that are read. Boards with several types of cores have a few
+// maxPolicies is the maximum number of frequency domains that are read. Boards with several types of cores have a few
 // domains. Servers have one for each thread, and reading all of them would take too long.
-const mostPolicies = 16
+const maxPolicies = 16
 
-// hertz is the unit of /proc/stat: USER_HZ is 100 on every Linux.
-const hertz = 100
+// userHZ is the unit of times in /proc/stat. USER_HZ is 100 on every Linux.
+const userHZ = 100
 
 // Reader reads the processors of one machine.
 type Reader struct {
@@ -39,12 +39,12 @@ type Reader struct {
 	busy      []float64
 	primed    bool
 
-	policies []policy
+	policies []frequencyPolicy
 	policyOf []int // by processor, -1 unknown
 	mean     float64
 }
 
-type policy struct {
+type frequencyPolicy struct {
 	file *os.File
 	cpus int
 	freq float64
@@ -93,7 +93,7 @@ func Open(root string) (*Reader, error) {
 
 func (r *Reader) openPolicies(base string) {
 	dirs, _ := filepath.Glob(filepath.Join(base, "sys/devices/system/cpu/cpufreq/policy[0-9]*"))
-	if len(dirs) < 2 || len(dirs) > mostPolicies {
+	if len(dirs) < 2 || len(dirs) > maxPolicies {
 		return
 	}
 	for _, d := range dirs {
@@ -105,7 +105,7 @@ func (r *Reader) openPolicies(base string) {
 		if err != nil {
 			continue
 		}
-		p := policy{file: f}
+		p := frequencyPolicy{file: f}
 		for _, w := range strings.Fields(string(related)) {
 			if cpu, err := strconv.Atoi(w); err == nil && cpu >= 0 && cpu < len(r.policyOf) {
 				r.policyOf[cpu] = len(r.policies)
@@ -139,12 +139,12 @@ func (r *Reader) Busy() []float64 {
 		} else {
 			rest = nil
 		}
-		cpu, ticks, ok := parse(line)
+		cpu, ticks, ok := parseCPULine(line)
 		if !ok || cpu >= len(r.last) {
 			continue
 		}
 		if p := r.packageOf[cpu]; p >= 0 && ticks > r.last[cpu] {
-			r.busy[p] += float64(ticks-r.last[cpu]) / hertz
+			r.busy[p] += float64(ticks-r.last[cpu]) / userHZ
 		}
 		r.last[cpu] = max(r.last[cpu], ticks)
 	}
@@ -155,9 +155,9 @@ func (r *Reader) Busy() []float64 {
 	return r.busy
 }
 
-// parse parses a line such as "cpu3 user nice system idle iowait irq softirq steal guest guest_nice". It returns the processor number and
-// its busy ticks. It excludes idle, iowait and steal. It also excludes guest time, because user already contains it.
-func parse(line []byte) (cpu int, busy uint64, ok bool) {
+// parseCPULine parses a line such as "cpu3 user nice system idle iowait irq softirq steal guest guest_nice". It returns the processor
+// number and its busy ticks. It excludes idle, iowait and steal. It also excludes guest time, because user already contains it.
+func parseCPULine(line []byte) (cpu int, busy uint64, ok bool) {
 	if !bytes.HasPrefix(line, []byte("cpu")) || len(line) < 5 || line[3] == ' ' {
 		return 0, 0, false
 	}
@@ -200,7 +200,7 @@ func (r *Reader) Clocks() {
 		p.ok = false
 		var buf [24]byte
 		n, _ := p.file.ReadAt(buf[:], 0)
-		if v, ok := number(buf[:n]); ok && v > 0 {
+		if v, ok := parseNumber(buf[:n]); ok && v > 0 {
 			p.freq, p.ok = float64(v), true
 			sum += p.freq * float64(p.cpus)
 			cpus += p.cpus
@@ -212,8 +212,8 @@ func (r *Reader) Clocks() {
 	}
 }
 
-// number parses a decimal number up to its end or the end of its line.
-func number(b []byte) (v uint64, ok bool) {
+// parseNumber parses a decimal number up to its end or the end of its line.
+func parseNumber(b []byte) (v uint64, ok bool) {
 	v, rest, ok := sysfs.Uint(b)
 	return v, ok && (len(rest) == 0 || rest[0] == '\n')
 }

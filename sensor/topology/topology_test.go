@@ -118,7 +118,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("cpu  1 2 3"))
 	f.Add([]byte("cpu1 99999999999999999999 1 1 1 1 1 1"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if cpu, _, ok := parse(b); ok && (cpu < 0 || cpu > 1<<16) {
+		if cpu, _, ok := parseCPULine(b); ok && (cpu < 0 || cpu > 1<<16) {
 			t.Fatalf("%q: processor %d", b, cpu)
 		}
 	})

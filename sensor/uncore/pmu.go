@@ -8,8 +8,8 @@ import (
 	"reckon/internal/sysfs"
 )
 
-// count lists the events to open for one direction of one unit on one processor.
-type count struct {
+// countedEvent is an event to open for one direction of one unit on one processor.
+type countedEvent struct {
 	unit   string // the folder of the unit
 	kind   uint32 // type of perf_event_attr
 	config uint64
@@ -19,9 +19,9 @@ type count struct {
 	write  bool
 }
 
-// controllers are the supported memory controllers in order of preference. Only one kind is used, because several kinds
+// memoryControllers are the supported memory controllers in order of preference. Only one kind is used, because several kinds
 // may count the same traffic.
-var controllers = []struct {
+var memoryControllers = []struct {
 	prefix      string
 	read, write []string // names of events, the first that there is; those joined by + are added up
 	fixed       [2]string
@@ -36,16 +36,16 @@ var controllers = []struct {
 	{prefix: "ali_drw", read: []string{"hif_rd"}, write: []string{"hif_wr+hif_rmw"}},
 }
 
-// burst is the number of bytes per memory command if the unit does not define it.
-const burst = 64
+// defaultBurst is the number of bytes per memory command if the unit does not define it.
+const defaultBurst = 64
 
-// units is the folder of the kernel's performance monitoring units.
-const units = "sys/bus/event_source/devices"
+// unitsDir is the directory of the kernel's performance monitoring units.
+const unitsDir = "sys/bus/event_source/devices"
 
-// find returns the events to count, for the first kind of controller that exists.
-func find(root string) (out []count) {
-	folders, _ := filepath.Glob(sysfs.Path(root, units, "*")) // the pattern is well formed
-	for _, c := range controllers {
+// findEvents returns the events to count, for the first kind of controller that exists.
+func findEvents(root string) (out []countedEvent) {
+	folders, _ := filepath.Glob(sysfs.Path(root, unitsDir, "*")) // the pattern is well formed
+	for _, c := range memoryControllers {
 		for _, dir := range folders {
 			number, ok := strings.CutPrefix(filepath.Base(dir), c.prefix)
 			if number = strings.TrimPrefix(number, "_"); !ok || !isHexSuffix(number) {
@@ -66,9 +66,9 @@ func find(root string) (out []count) {
 func isHexSuffix(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // unitCounts returns one direction of a unit on each processor in its cpumask.
-func unitCounts(root, dir string, names []string, terms string, write bool) (out []count) {
+func unitCounts(root, dir string, names []string, terms string, write bool) (out []countedEvent) {
 	if terms != "" {
-		return unitEvent(root, dir, terms, burst, write)
+		return unitEvent(root, dir, terms, defaultBurst, write)
 	}
 	for _, sum := range names {
 		out = out[:0]
@@ -88,15 +88,15 @@ func unitCounts(root, dir string, names []string, terms string, write bool) (out
 }
 
 // unitEvent returns one event of a unit on each processor in its cpumask, or none if the event does not exist.
-func unitEvent(root, dir, terms string, scale float64, write bool) (out []count) {
+func unitEvent(root, dir, terms string, scale float64, write bool) (out []countedEvent) {
 	kind, err := strconv.ParseUint(sysfs.ReadWord(dir, "type"), 10, 32)
-	config, ok := encode(terms, func(term string) string { return sysfs.ReadWord(dir, "format", term) })
+	config, ok := encodeEvent(terms, func(term string) string { return sysfs.ReadWord(dir, "format", term) })
 	if err != nil || !ok || scale <= 0 {
 		return nil
 	}
 	for _, cpu := range sysfs.Numbers(sysfs.ReadWord(dir, "cpumask")) {
 		socket := sysfs.ReadWord(sysfs.Path(root, "sys/devices/system/cpu", "cpu"+strconv.Itoa(cpu), "topology/physical_package_id"))
-		out = append(out, count{filepath.Base(dir), uint32(kind), config, scale, cpu, socket, write})
+		out = append(out, countedEvent{filepath.Base(dir), uint32(kind), config, scale, cpu, socket, write})
 	}
 	return out
 }
@@ -106,7 +106,7 @@ func bytesPerCount(scale, unit string) float64 {
 	factor, ok := map[string]float64{"": 1, "Bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 	switch v, err := strconv.ParseFloat(scale, 64); {
 	case scale == "" && unit == "":
-		return burst
+		return defaultBurst
 	case err != nil || !ok || v <= 0:
 		return 0
 	default:
@@ -114,9 +114,9 @@ func bytesPerCount(scale, unit string) float64 {
 	}
 }
 
-// encode returns the configuration of a PMU event. It places the terms ("event=0x04,umask=0x03") at the bits that the
+// encodeEvent returns the configuration of a PMU event. It places the terms ("event=0x04,umask=0x03") at the bits that the
 // formats of the PMU define ("config:0-7,32-35"; Documentation/ABI/testing/sysfs-bus-event_source-devices-format).
-func encode(terms string, format func(term string) string) (config uint64, ok bool) {
+func encodeEvent(terms string, format func(term string) string) (config uint64, ok bool) {
 	for term := range strings.SplitSeq(terms, ",") {
 		name, text, given := strings.Cut(term, "=")
 		value, err := uint64(1), error(nil)

@@ -23,30 +23,30 @@ import (
 	"reckon/sensor"
 )
 
-var traffic = metric.NewDesc("reckon_node_memory_traffic_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "direction"},
+var trafficDesc = metric.NewDesc("reckon_node_memory_traffic_bytes_total", metric.Counter, metric.Bytes, []string{"socket", "direction"},
 	"Bytes that the memory controllers of a socket moved, by direction (read, write); devices and the kernel included. Counted since "+
 		"the agent began.")
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return []*metric.Desc{traffic} }
+func Descs() []*metric.Desc { return []*metric.Desc{trafficDesc} }
 
 // Sensor reads the memory controllers of a machine.
 type Sensor struct {
-	events []event
-	sums   []sum
+	events []openEvent
+	sums   []trafficSum
 	buf    [24]byte
 }
 
-// event is a count while it is open.
-type event struct {
-	count
+// openEvent is an event that is open.
+type openEvent struct {
+	countedEvent
 	fd   int
 	last [3]uint64 // count, ns to be counted, ns counted
 	sum  int       // index into sums
 }
 
-// sum is the total of one direction of a socket.
-type sum struct {
+// trafficSum is the total traffic of one direction of a socket.
+type trafficSum struct {
 	series *metric.Series
 	bytes  float64
 	err    error // an event ended, so the sum would be too low
@@ -54,9 +54,9 @@ type sum struct {
 
 // New opens the counters of the machine with its file tree at root; "" or "/" is our own.
 func New(root string) (*Sensor, error) {
-	list := find(root)
+	list := findEvents(root)
 	if len(list) == 0 {
-		dir := sysfs.Path(root, units)
+		dir := sysfs.Path(root, unitsDir)
 		why, fix := "the kernel shows no memory controllers that are understood", "AMD needs Linux 6.10; of Arm only Yitian 710 is read"
 		if _, err := os.Stat(dir); err != nil {
 			why, fix = "the kernel has no performance counters", "use a kernel with CONFIG_PERF_EVENTS"
@@ -75,13 +75,13 @@ func New(root string) (*Sensor, error) {
 			reason, fix := sysfs.PerfRefusal(err, root, "counters of memory controllers")
 			return nil, sensor.Unavailable(reason, fix, fmt.Errorf("open %s: %w", c.unit, err))
 		}
-		s.events = append(s.events, event{count: c, fd: fd, sum: s.sumOf(&c)})
+		s.events = append(s.events, openEvent{countedEvent: c, fd: fd, sum: s.sumIndex(&c)})
 	}
 	return s, nil
 }
 
-// sumOf returns the index of the sum that an event belongs to, made where there is none: a direction without events has no series.
-func (s *Sensor) sumOf(c *count) int {
+// sumIndex returns the index of the sum that an event belongs to. It adds the sum if there is none.
+func (s *Sensor) sumIndex(c *countedEvent) int {
 	direction := "read"
 	if c.write {
 		direction = "write"
@@ -92,7 +92,7 @@ func (s *Sensor) sumOf(c *count) int {
 			return i
 		}
 	}
-	s.sums = append(s.sums, sum{series: metric.NewSeries(traffic, values...)})
+	s.sums = append(s.sums, trafficSum{series: metric.NewSeries(trafficDesc, values...)})
 	return len(s.sums) - 1
 }
 
@@ -132,7 +132,7 @@ func (s *Sensor) Read(b *metric.Batch) error {
 
 // scaledCount returns the count of an event since the last reading. It scales the count if the event had a hardware
 // counter only for part of the time. If it had none at all, the next reading includes that time.
-func (e *event) scaledCount(now [3]uint64) float64 {
+func (e *openEvent) scaledCount(now [3]uint64) float64 {
 	count, enabled, running := now[0]-e.last[0], now[1]-e.last[1], now[2]-e.last[2]
 	if running == 0 || now[0] < e.last[0] {
 		return 0

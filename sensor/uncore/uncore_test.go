@@ -160,20 +160,20 @@ func TestFind(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  int
-		first count
+		first countedEvent
 	}{
-		"nothing":      {nil, 0, count{}},
-		"others":       {map[string]string{"cpu/type": "4", "uncore_cha_0/type": "9", "uncore_imcx/type": "9"}, 0, count{}},
-		"Intel":        {imc("uncore_imc_0"), 4, count{"uncore_imc_0", 1, 2, 64, 0, "0", false}},
-		"AMD":          {umc("amd_umc_3"), 2, count{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
-		"counted once": {join(imc("uncore_imc_0"), free), 1, count{"uncore_imc_free_running_0", 40, 0x20ff, 3.814697266e-6 * (1 << 20), 0, "0", false}},
-		"Yitian":       {yitian, 3, count{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
-		"half a sum":   {join(yitian, map[string]string{"ali_drw_4002d080/events/hif_rmw": ""}), 1, count{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
-		"no processor": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/cpumask": ""}), 0, count{}},
-		"too large":    {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/rdwrmask": "config:8"}), 1, count{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
-		"another unit": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/event": "config1:0-7"}), 0, count{}},
+		"nothing":      {nil, 0, countedEvent{}},
+		"others":       {map[string]string{"cpu/type": "4", "uncore_cha_0/type": "9", "uncore_imcx/type": "9"}, 0, countedEvent{}},
+		"Intel":        {imc("uncore_imc_0"), 4, countedEvent{"uncore_imc_0", 1, 2, 64, 0, "0", false}},
+		"AMD":          {umc("amd_umc_3"), 2, countedEvent{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
+		"counted once": {join(imc("uncore_imc_0"), free), 1, countedEvent{"uncore_imc_free_running_0", 40, 0x20ff, 3.814697266e-6 * (1 << 20), 0, "0", false}},
+		"Yitian":       {yitian, 3, countedEvent{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
+		"half a sum":   {join(yitian, map[string]string{"ali_drw_4002d080/events/hif_rmw": ""}), 1, countedEvent{"ali_drw_4002d080", 50, 2, 64, 1, "1", false}},
+		"no processor": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/cpumask": ""}), 0, countedEvent{}},
+		"too large":    {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/rdwrmask": "config:8"}), 1, countedEvent{"amd_umc_3", 17, 0x10a, 64, 1, "1", false}},
+		"another unit": {join(umc("amd_umc_3"), map[string]string{"amd_umc_3/format/event": "config1:0-7"}), 0, countedEvent{}},
 	} {
-		got := find(tree(t, c.files))
+		got := findEvents(tree(t, c.files))
 		if len(got) != c.want || len(got) > 0 && got[0] != c.first {
 			t.Errorf("%s: %d counts, the first of %+v, want %d and %+v", name, len(got), got, c.want, c.first)
 		}
@@ -216,7 +216,7 @@ func TestOneDirection(t *testing.T) {
 
 // TestTurns: an event that shared its counter is scaled, and one that never had it waits.
 func TestTurns(t *testing.T) {
-	var e event
+	var e openEvent
 	for i, c := range []struct {
 		now  [3]uint64
 		want float64
@@ -237,5 +237,5 @@ func TestScaled(t *testing.T) {
 
 func FuzzEncode(f *testing.F) {
 	f.Add("event=0x04,umask=0x03", "config:0-7,32-35")
-	f.Fuzz(func(_ *testing.T, terms, format string) { encode(terms, func(string) string { return format }) })
+	f.Fuzz(func(_ *testing.T, terms, format string) { encodeEvent(terms, func(string) string { return format }) })
 }

@@ -22,9 +22,7 @@ import (
 	"reckon/store"
 )
 
-const (
-	corruptDir = "corrupt"
-)
+const corruptDir = "corrupt"
 
 // blocks holds the open blocks of a directory, sorted by time. No two blocks contain the same day.
 type blocks struct {

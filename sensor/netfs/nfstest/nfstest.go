@@ -24,8 +24,8 @@ const Source = "127.0.0.1:/"
 var ErrNone = errors.New("no NFS server can be had here")
 
 const (
-	domain = "nfstest" // of clients
-	never  = "2147483647"
+	domain   = "nfstest" // of clients
+	noExpiry = "2147483647"
 	// NFSEXP_INSECURE_PORT, NFSEXP_ASYNC, NFSEXP_NOSUBTREECHECK, NFSEXP_FSID of include/uapi/linux/nfsd/export.h.
 	flags = 0x2 | 0x10 | 0x400 | 0x2000
 )
@@ -47,17 +47,17 @@ func Start(dir string) (*Server, error) {
 	if err := mount(s.control, "nfsd", "nfsd", ""); err != nil {
 		return nil, err
 	}
-	if threads, err := os.ReadFile(s.file("threads")); err != nil || strings.TrimSpace(string(threads)) != "0" {
+	if threads, err := os.ReadFile(s.controlFile("threads")); err != nil || strings.TrimSpace(string(threads)) != "0" {
 		return nil, errors.Join(fmt.Errorf("%w: this machine serves NFS, with %s threads", ErrNone, strings.TrimSpace(string(threads))),
 			err, unmount(s.control))
 	}
-	if err := s.start(filepath.Join(dir, "served")); err != nil {
+	if err := s.startServer(filepath.Join(dir, "served")); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) start(dir string) error {
+func (s *Server) startServer(dir string) error {
 	if err := mount(dir, "nfstest", "tmpfs", "mode=777"); err != nil {
 		return err
 	}
@@ -68,19 +68,19 @@ func (s *Server) start(dir string) error {
 	}
 	defer func() { _ = unix.Close(socket) }()
 	for _, word := range []struct{ path, text string }{
-		{"/proc/net/rpc/auth.unix.ip/channel", "nfsd 127.0.0.1 " + never + " " + domain},
-		{"/proc/net/rpc/nfsd.export/channel", fmt.Sprintf("%s %s %s %d 65534 65534 0", domain, dir, never, flags)},
-		{"/proc/net/rpc/nfsd.fh/channel", domain + ` 1 \x00000000 ` + never + " " + dir}, // 1: by the number of the export, which is 0
-		{s.file("versions"), "-2 -3 +4 +4.1 +4.2"},
-		{s.file("nfsv4gracetime"), "10"},
-		{s.file("portlist"), strconv.Itoa(socket)},
-		{s.file("threads"), "4"},
+		{"/proc/net/rpc/auth.unix.ip/channel", "nfsd 127.0.0.1 " + noExpiry + " " + domain},
+		{"/proc/net/rpc/nfsd.export/channel", fmt.Sprintf("%s %s %s %d 65534 65534 0", domain, dir, noExpiry, flags)},
+		{"/proc/net/rpc/nfsd.fh/channel", domain + ` 1 \x00000000 ` + noExpiry + " " + dir}, // 1: by the number of the export, which is 0
+		{s.controlFile("versions"), "-2 -3 +4 +4.1 +4.2"},
+		{s.controlFile("nfsv4gracetime"), "10"},
+		{s.controlFile("portlist"), strconv.Itoa(socket)},
+		{s.controlFile("threads"), "4"},
 	} {
 		if err := writeFile(word.path, word.text); err != nil {
 			return err
 		}
 	}
-	_ = writeFile(s.file("v4_end_grace"), "Y") // no client has state to reclaim
+	_ = writeFile(s.controlFile("v4_end_grace"), "Y") // no client has state to reclaim
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (s *Server) listen() (fd int, err error) {
 
 // Stop stops the server. All of its mounts must be unmounted before.
 func (s *Server) Stop() error {
-	err := writeFile(s.file("threads"), "0")
+	err := writeFile(s.controlFile("threads"), "0")
 	if s.served != "" {
 		for _, cache := range []string{"nfsd.export", "nfsd.fh", "auth.unix.ip"} {
 			err = errors.Join(err, writeFile("/proc/net/rpc/"+cache+"/flush", strconv.FormatInt(time.Now().Unix(), 10)))
@@ -112,7 +112,7 @@ func (s *Server) Stop() error {
 	return errors.Join(err, unmount(s.control))
 }
 
-func (s *Server) file(name string) string { return filepath.Join(s.control, name) }
+func (s *Server) controlFile(name string) string { return filepath.Join(s.control, name) }
 
 func writeFile(path, text string) error {
 	if err := os.WriteFile(path, []byte(text+"\n"), 0); err != nil {

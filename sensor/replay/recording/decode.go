@@ -43,7 +43,7 @@ type (
 	}
 )
 
-func (d *decoder) pass(data []byte) (*PassData, error) {
+func (d *decoder) decodePass(data []byte) (*PassData, error) {
 	var w rawPass
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (d *decoder) pass(data []byte) (*PassData, error) {
 		p.Cgroups = append(p.Cgroups, Cgroup{c.Paths.decode(), f})
 	}
 	for _, r := range w.Sensors {
-		samples, err := d.samples(r.Families)
+		samples, err := d.decodeSamples(r.Families)
 		if err != nil {
 			return nil, fmt.Errorf("sensor %s: %w", r.Sensor, err)
 		}
@@ -116,11 +116,11 @@ func decodeProcesses(ws []rawProcess) ([]sensor.Process, error) {
 	return out, nil
 }
 
-func (d *decoder) samples(families []wireFamily) ([]metric.Sample, error) {
+func (d *decoder) decodeSamples(families []wireFamily) ([]metric.Sample, error) {
 	var out []metric.Sample
 	for i := range families {
 		f := &families[i]
-		desc, err := d.desc(f)
+		desc, err := d.descFor(f)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (d *decoder) samples(families []wireFamily) ([]metric.Sample, error) {
 			if len(w.Values) != len(desc.Labels) {
 				return nil, fmt.Errorf("%s: %d labels with %d values", desc.Name, len(desc.Labels), len(w.Values))
 			}
-			s := metric.Sample{Series: d.seriesOf(desc, w), Last: w.Last}
+			s := metric.Sample{Series: d.seriesFor(desc, w), Last: w.Last}
 			switch {
 			case desc.Kind == metric.NativeHistogram && w.Histogram != nil:
 				h := w.Histogram
@@ -146,7 +146,7 @@ func (d *decoder) samples(families []wireFamily) ([]metric.Sample, error) {
 	return out, nil
 }
 
-func (d *decoder) desc(f *wireFamily) (*metric.Desc, error) {
+func (d *decoder) descFor(f *wireFamily) (*metric.Desc, error) {
 	key := strings.Join(append([]string{f.Name, f.Kind, f.Unit, f.Help}, f.Labels...), "\x00")
 	if known := d.descs[key]; known != nil {
 		return known, nil
@@ -168,7 +168,7 @@ func (d *decoder) desc(f *wireFamily) (*metric.Desc, error) {
 	return desc, nil
 }
 
-func (d *decoder) seriesOf(desc *metric.Desc, w *wireSeries) *metric.Series {
+func (d *decoder) seriesFor(desc *metric.Desc, w *wireSeries) *metric.Series {
 	key := strings.Join(w.Values, "\xff")
 	s := d.series[desc][key]
 	if s == nil || s.Created != w.Created {

@@ -123,12 +123,12 @@ func (c *Collector) Collect() []File {
 	for _, pattern := range Files() {
 		names, _ := fs.Glob(tree, pattern) // the patterns are well formed (test)
 		for _, name := range names {
-			c.add(name)
+			c.readFile(name)
 		}
 	}
-	for _, pid := range c.pids() {
+	for _, pid := range c.processIDs() {
 		for _, f := range processFiles() {
-			c.add(path.Join("proc", pid, f))
+			c.readFile(path.Join("proc", pid, f))
 		}
 	}
 	groups := 0
@@ -137,7 +137,7 @@ func (c *Collector) Collect() []File {
 	return c.out
 }
 
-func (c *Collector) pids() []string {
+func (c *Collector) processIDs() []string {
 	entries, _ := os.ReadDir(filepath.Join(c.Root, "proc"))
 	var pids []string
 	for _, e := range entries {
@@ -157,7 +157,7 @@ func (c *Collector) walkGroups(dir string, depth int, n *int) {
 	entries, _ := os.ReadDir(filepath.Join(c.Root, dir))
 	for _, e := range entries {
 		if slices.Contains(cgroupFiles(), e.Name()) {
-			c.add(path.Join(dir, e.Name()))
+			c.readFile(path.Join(dir, e.Name()))
 		}
 	}
 	for _, e := range entries {
@@ -167,8 +167,8 @@ func (c *Collector) walkGroups(dir string, depth int, n *int) {
 	}
 }
 
-// add reads one file; the kernel does not report its size beforehand.
-func (c *Collector) add(name string) {
+// readFile reads one file; the kernel does not report its size beforehand.
+func (c *Collector) readFile(name string) {
 	if c.left <= 0 {
 		return
 	}

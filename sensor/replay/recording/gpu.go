@@ -70,8 +70,8 @@ func decodeGPUs(data json.RawMessage) (*sensor.GPUPass, error) {
 	return p, nil
 }
 
-// gpus replaces names in the ids of devices.
-func (s *Scrubber) gpus(p *sensor.GPUPass) *sensor.GPUPass {
+// scrubGPUs replaces names in the ids of devices.
+func (s *Scrubber) scrubGPUs(p *sensor.GPUPass) *sensor.GPUPass {
 	if p == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func OpenLimits(r io.Reader, l Limits) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, unexpectedEOF(err))
 	}
-	rd := &Reader{tar: tar.NewReader(&bounded{gz, l.Total}), limits: l}
+	rd := &Reader{tar: tar.NewReader(&limitedReader{gz, l.Total}), limits: l}
 	h, err := rd.tar.Next()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, unexpectedEOF(err))
@@ -40,7 +40,7 @@ func OpenLimits(r io.Reader, l Limits) (*Reader, error) {
 	if h.Name != "meta.json" {
 		return nil, fmt.Errorf("%w: it begins with %q instead of meta.json", ErrFormat, h.Name)
 	}
-	data, err := rd.data(h, 1<<20)
+	data, err := rd.readData(h, 1<<20)
 	if err != nil {
 		return nil, fmt.Errorf("%w: meta.json: %w", ErrFormat, err)
 	}
@@ -62,7 +62,7 @@ func (r *Reader) Next() (*PassData, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	p, err := r.read()
+	p, err := r.readPass()
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("recording: pass %d: %w", r.next, err)
 	}
@@ -71,7 +71,7 @@ func (r *Reader) Next() (*PassData, error) {
 	return p, err
 }
 
-func (r *Reader) read() (*PassData, error) {
+func (r *Reader) readPass() (*PassData, error) {
 	prefix := fmt.Sprintf("pass/%04d/", r.next)
 	var files []File
 	total := int64(0)
@@ -88,9 +88,9 @@ func (r *Reader) read() (*PassData, error) {
 			return nil, fmt.Errorf("%w: %q does not belong here", ErrFormat, h.Name)
 		}
 		if name == "readings.json" {
-			return r.readings(h, files)
+			return r.decodeReadings(h, files)
 		}
-		f, err := r.file(h, name)
+		f, err := r.readFile(h, name)
 		if err != nil {
 			return nil, err
 		}
@@ -101,12 +101,12 @@ func (r *Reader) read() (*PassData, error) {
 	}
 }
 
-func (r *Reader) readings(h *tar.Header, files []File) (*PassData, error) {
-	data, err := r.data(h, r.limits.Readings)
+func (r *Reader) decodeReadings(h *tar.Header, files []File) (*PassData, error) {
+	data, err := r.readData(h, r.limits.Readings)
 	if err != nil {
 		return nil, fmt.Errorf("readings.json: %w", err)
 	}
-	p, err := r.dec.pass(data)
+	p, err := r.dec.decodePass(data)
 	if err != nil {
 		return nil, fmt.Errorf("%w: readings.json: %w", ErrFormat, err)
 	}
@@ -114,14 +114,14 @@ func (r *Reader) readings(h *tar.Header, files []File) (*PassData, error) {
 	return p, nil
 }
 
-func (r *Reader) file(h *tar.Header, name string) (File, error) {
+func (r *Reader) readFile(h *tar.Header, name string) (File, error) {
 	name, ok := strings.CutPrefix(name, "root/")
 	if !ok || !fs.ValidPath(name) || name == "." || strings.ContainsRune(name, 0) {
 		return File{}, fmt.Errorf("%w: bad name %s", ErrFormat, strconv.Quote(h.Name))
 	}
 	switch h.Typeflag {
 	case tar.TypeReg:
-		data, err := r.data(h, r.limits.File)
+		data, err := r.readData(h, r.limits.File)
 		if err != nil {
 			return File{}, fmt.Errorf("%s: %w", strconv.Quote(name), err)
 		}
@@ -135,8 +135,8 @@ func (r *Reader) file(h *tar.Header, name string) (File, error) {
 	return File{}, fmt.Errorf("%w: %s is neither a file nor a link", ErrFormat, strconv.Quote(name))
 }
 
-// data reads the contents of an entry. It does not trust the declared size.
-func (r *Reader) data(h *tar.Header, limit int64) ([]byte, error) {
+// readData reads the contents of an entry. It does not trust the declared size.
+func (r *Reader) readData(h *tar.Header, limit int64) ([]byte, error) {
 	if h.Typeflag != tar.TypeReg {
 		return nil, fmt.Errorf("%w: not a regular file", ErrFormat)
 	}
@@ -158,14 +158,14 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// bounded fails when the output exceeds the limit, as with a decompression bomb.
-type bounded struct {
+// limitedReader fails if the decompressed data exceeds a limit, as with a decompression bomb.
+type limitedReader struct {
 	r    io.Reader
 	left int64
 }
 
 // Read reads from the reader underneath.
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("%w: it unpacks to more than the limit", ErrFormat)
 	}

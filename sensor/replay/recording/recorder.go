@@ -45,7 +45,7 @@ type Recorder struct {
 	seen    map[int32]seenProcess
 	paths   map[uint64]bool
 	users   map[uint32]bool
-	handles map[string]*handle
+	handles map[string]*openHandle
 	round   uint64
 }
 
@@ -55,7 +55,7 @@ type seenProcess struct {
 	round         uint64
 }
 
-type handle struct {
+type openHandle struct {
 	sensor.CgroupHandle
 	paths []sensor.CgroupPath
 	round uint64
@@ -86,7 +86,7 @@ func (r *Recorder) Record(ctx context.Context, w *Writer, n int, interval time.D
 // Pass reads everything once.
 func (r *Recorder) Pass(now time.Time) PassData {
 	if r.seen == nil {
-		r.seen, r.paths, r.users, r.handles = map[int32]seenProcess{}, map[uint64]bool{}, map[uint32]bool{}, map[string]*handle{}
+		r.seen, r.paths, r.users, r.handles = map[int32]seenProcess{}, map[uint64]bool{}, map[uint32]bool{}, map[string]*openHandle{}
 	}
 	r.round++
 	d := PassData{
@@ -145,11 +145,11 @@ func (d *PassData) addError(source string, err error) {
 func (r *Recorder) identifyNew(d *PassData) {
 	for i := range d.Tasks.Live {
 		p := &d.Tasks.Live[i]
-		r.user(d, p.UID)
+		r.recordUser(d, p.UID)
 		s, known := r.seen[p.PID]
 		if !known || s.start != p.Start || s.cgroup != p.Cgroup {
 			s = seenProcess{start: p.Start, cgroup: p.Cgroup}
-			s.paths = r.describe(d, p)
+			s.paths = r.recordIdentity(d, p)
 		}
 		s.round = r.round
 		r.seen[p.PID] = s
@@ -158,7 +158,7 @@ func (r *Recorder) identifyNew(d *PassData) {
 	namer, _ := r.Tasks.(sensor.CgroupNamer)
 	for i := range d.Tasks.Exited {
 		p := &d.Tasks.Exited[i]
-		r.user(d, p.UID)
+		r.recordUser(d, p.UID)
 		if n := p.Cgroup; namer != nil && n != 0 && !r.paths[n] {
 			if paths, ok := namer.CgroupPaths(n); ok {
 				d.Paths[n], r.paths[n] = paths, true
@@ -168,14 +168,14 @@ func (r *Recorder) identifyNew(d *PassData) {
 	maps.DeleteFunc(r.seen, func(_ int32, s seenProcess) bool { return s.round != r.round })
 }
 
-func (r *Recorder) user(d *PassData, uid uint32) {
+func (r *Recorder) recordUser(d *PassData, uid uint32) {
 	if r.User != nil && !r.users[uid] {
 		r.users[uid] = true
 		d.Users[uid] = r.User(uid)
 	}
 }
 
-func (r *Recorder) describe(d *PassData, p *sensor.Process) []sensor.CgroupPath {
+func (r *Recorder) recordIdentity(d *PassData, p *sensor.Process) []sensor.CgroupPath {
 	if r.Look == nil || p.Kernel {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (r *Recorder) openGroups(paths []sensor.CgroupPath) {
 				if err != nil {
 					continue // gone meanwhile
 				}
-				h = &handle{CgroupHandle: open, paths: set}
+				h = &openHandle{CgroupHandle: open, paths: set}
 				r.handles[key] = h
 			}
 			if h != nil {

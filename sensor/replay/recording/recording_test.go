@@ -328,7 +328,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("%v of %+v", err, p)
 			}
 			var d decoder
-			if _, err := d.pass(again); err != nil {
+			if _, err := d.decodePass(again); err != nil {
 				t.Fatalf("%v of %s", err, again)
 			}
 		}

@@ -28,9 +28,9 @@ type Scrubber struct {
 	descs map[*metric.Series]*metric.Series
 }
 
-// firstPerson is the lowest user id of a person (UID_MIN in login.defs). Lower ids belong to system accounts, and their
+// minPersonID is the lowest user id of a person (UID_MIN in login.defs). Lower ids belong to system accounts, and their
 // names need no replacement because they are the same on all machines.
-const firstPerson = 1000
+const minPersonID = 1000
 
 var (
 	addrV4 = sync.OnceValue(func() *regexp.Regexp {
@@ -39,10 +39,10 @@ var (
 	addrV6 = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(?:[0-9a-fA-F]{1,4}:){2,7}(?::?[0-9a-fA-F]{1,4})+\b|\b[0-9a-fA-F]{1,4}::[0-9a-fA-F:]+\b`)
 	})
-	// lnet are the network types of Lustre, which follow the @ of a server.
-	lnet   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:tcp|o2ib|gni|kfi|lo|ptlf)[0-9]*$`) })
-	word   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`) })
-	serial = sync.OnceValue(func() *regexp.Regexp {
+	// lustreNetworks are the network types of Lustre, which follow the @ of a server.
+	lustreNetworks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:tcp|o2ib|gni|kfi|lo|ptlf)[0-9]*$`) })
+	hostWord       = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`) })
+	serialNumber   = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^(Serial\s*:\s*).*$`)
 	})
 )
@@ -50,11 +50,11 @@ var (
 // NewScrubber returns a scrubber for a node of the given name.
 func NewScrubber(node string) *Scrubber {
 	s := &Scrubber{names: map[string]string{}, descs: map[*metric.Series]*metric.Series{}}
-	s.host(node)
+	s.addHost(node)
 	return s
 }
 
-func (s *Scrubber) host(name string) {
+func (s *Scrubber) addHost(name string) {
 	if len(name) < 2 || name == "localhost" || s.names[name] != "" || addrV4().MatchString(name) {
 		return
 	}
@@ -69,7 +69,7 @@ func (s *Scrubber) host(name string) {
 
 // User adds the name of a user. Ids below 1000 and the two ids of nobody are not people.
 func (s *Scrubber) User(uid uint32, name string) {
-	if uid < firstPerson || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" ||
+	if uid < minPersonID || uid == 65534 || uid == 1<<32-2 || len(name) < 2 || s.names[name] != "" ||
 		strings.Trim(name, "0123456789") == "" {
 		return
 	}
@@ -78,7 +78,7 @@ func (s *Scrubber) User(uid uint32, name string) {
 	s.match = nil
 }
 
-func (s *Scrubber) addr(kind string) func(string) string {
+func (s *Scrubber) replacementAddress(kind string) func(string) string {
 	return func(a string) string {
 		if a == "127.0.0.1" || a == "0.0.0.0" || a == "::1" {
 			return a
@@ -130,34 +130,34 @@ func (s *Scrubber) Pass(d *PassData) {
 	}
 	d.Users = users
 	if t := d.Tasks; t != nil {
-		d.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined, Opens: t.Opens, Live: s.processes(t.Live),
-			Exited: s.processes(t.Exited)}
+		d.Tasks = &sensor.Pass{Boot: t.Boot, Lost: t.Lost, Joined: t.Joined, Opens: t.Opens, Live: s.scrubProcesses(t.Live),
+			Exited: s.scrubProcesses(t.Exited)}
 	}
 	about := map[int32]About{}
 	for pid, a := range d.About {
-		a.Cgroups = s.paths(a.Cgroups)
+		a.Cgroups = s.scrubPaths(a.Cgroups)
 		about[pid] = a
 	}
 	d.About = about
 	paths := map[uint64][]sensor.CgroupPath{}
 	for n, p := range d.Paths {
-		paths[n] = s.paths(p)
+		paths[n] = s.scrubPaths(p)
 	}
 	d.Paths = paths
 	d.Cgroups = slices.Clone(d.Cgroups)
 	for i := range d.Cgroups {
-		d.Cgroups[i].Paths = s.paths(d.Cgroups[i].Paths)
+		d.Cgroups[i].Paths = s.scrubPaths(d.Cgroups[i].Paths)
 	}
 	d.Sensors = slices.Clone(d.Sensors)
 	for i := range d.Sensors {
 		r := &d.Sensors[i]
-		r.Error, r.Samples, r.GPU = s.Text(r.Error), s.samples(r.Samples), s.gpus(r.GPU)
+		r.Error, r.Samples, r.GPU = s.Text(r.Error), s.scrubSamples(r.Samples), s.scrubGPUs(r.GPU)
 	}
 	for k, v := range d.Errors {
 		d.Errors[k] = s.Text(v)
 	}
 	for i := range d.Files {
-		d.Files[i] = s.file(d.Files[i])
+		d.Files[i] = s.scrubFile(d.Files[i])
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *Scrubber) collectNames(d *PassData) {
 	for _, f := range d.Files {
 		switch {
 		case strings.HasSuffix(f.Path, "/hostname"):
-			s.host(strings.TrimSpace(string(f.Data)))
+			s.addHost(strings.TrimSpace(string(f.Data)))
 		case isMounts(f.Path), strings.HasSuffix(f.Path, "/mountstats"):
 			for line := range strings.Lines(string(f.Data)) {
 				for _, field := range strings.Fields(line) {
@@ -199,7 +199,7 @@ func (s *Scrubber) collectNames(d *PassData) {
 // (Ceph), //nas/share, user@nas:/home (sshfs), mgs1@tcp:mgs2@o2ib:/scratch (Lustre) and https://nas/dav.
 func (s *Scrubber) collectSource(text string) {
 	hosts, _, ok := strings.Cut(text, ":/")
-	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && word().MatchString(scheme) {
+	if scheme, rest, isURL := strings.Cut(text, "://"); isURL && hostWord().MatchString(scheme) {
 		hosts, _, _ = strings.Cut(rest, "/")
 	} else if rest, isShare := strings.CutPrefix(text, "//"); isShare {
 		hosts, _, _ = strings.Cut(rest, "/")
@@ -208,17 +208,17 @@ func (s *Scrubber) collectSource(text string) {
 	}
 	for part := range strings.FieldsFuncSeq(hosts, func(r rune) bool { return r == ',' || r == ':' || r == ';' }) {
 		name, where, at := strings.Cut(part, "@")
-		if at && !lnet().MatchString(where) {
-			s.User(firstPerson, name)
+		if at && !lustreNetworks().MatchString(where) {
+			s.User(minPersonID, name)
 			name = where
 		}
-		if word().MatchString(name) && strings.Trim(name, "0123456789.") != "" {
-			s.host(name)
+		if hostWord().MatchString(name) && strings.Trim(name, "0123456789.") != "" {
+			s.addHost(name)
 		}
 	}
 }
 
-func (s *Scrubber) processes(ps []sensor.Process) []sensor.Process {
+func (s *Scrubber) scrubProcesses(ps []sensor.Process) []sensor.Process {
 	out := slices.Clone(ps)
 	for i := range out {
 		name := string(out[i].Comm.Bytes())
@@ -229,7 +229,7 @@ func (s *Scrubber) processes(ps []sensor.Process) []sensor.Process {
 	return out
 }
 
-func (s *Scrubber) paths(ps []sensor.CgroupPath) []sensor.CgroupPath {
+func (s *Scrubber) scrubPaths(ps []sensor.CgroupPath) []sensor.CgroupPath {
 	out := slices.Clone(ps)
 	for i := range out {
 		out[i].Path = s.Text(out[i].Path)
@@ -237,7 +237,7 @@ func (s *Scrubber) paths(ps []sensor.CgroupPath) []sensor.CgroupPath {
 	return out
 }
 
-func (s *Scrubber) samples(in []metric.Sample) []metric.Sample {
+func (s *Scrubber) scrubSamples(in []metric.Sample) []metric.Sample {
 	out := slices.Clone(in)
 	for i := range out {
 		old := out[i].Series
@@ -253,7 +253,7 @@ func (s *Scrubber) samples(in []metric.Sample) []metric.Sample {
 	return out
 }
 
-func (s *Scrubber) file(f File) File {
+func (s *Scrubber) scrubFile(f File) File {
 	f.Path, f.Link = s.Text(f.Path), s.Text(f.Link)
 	if bytes.IndexByte(f.Data, 0) >= 0 {
 		return f // binary, such as gpu_metrics
@@ -263,10 +263,10 @@ func (s *Scrubber) file(f File) File {
 	case strings.HasSuffix(f.Path, "/boot_id"):
 		text = "00000000-0000-0000-0000-000000000000\n"
 	case f.Path == "proc/cpuinfo":
-		text = serial().ReplaceAllString(text, "${1}0")
+		text = serialNumber().ReplaceAllString(text, "${1}0")
 	case isMounts(f.Path):
-		text = addrV6().ReplaceAllStringFunc(text, s.addr("v6"))
-		text = addrV4().ReplaceAllStringFunc(text, s.addr("v4"))
+		text = addrV6().ReplaceAllStringFunc(text, s.replacementAddress("v6"))
+		text = addrV4().ReplaceAllStringFunc(text, s.replacementAddress("v4"))
 		text = plainOptions(text)
 	}
 	f.Data = []byte(s.Text(text))

@@ -190,16 +190,16 @@ type (
 	wireSeries struct {
 		Values    []string       `json:"values,omitempty"`
 		Created   int64          `json:"created,omitempty"`
-		Value     *number        `json:"value,omitempty"`
+		Value     *jsonFloat     `json:"value,omitempty"`
 		Histogram *wireHistogram `json:"histogram,omitempty"`
 		Last      bool           `json:"last,omitempty"`
 	}
 	wireHistogram struct {
-		Count   uint64   `json:"count"`
-		Zero    uint64   `json:"zero"`
-		Sum     number   `json:"sum"`
-		Offset  int32    `json:"offset"`
-		Buckets []uint64 `json:"buckets"`
+		Count   uint64    `json:"count"`
+		Zero    uint64    `json:"zero"`
+		Sum     jsonFloat `json:"sum"`
+		Offset  int32     `json:"offset"`
+		Buckets []uint64  `json:"buckets"`
 	}
 )
 
@@ -217,11 +217,11 @@ func (ps wirePaths) decode() (out []sensor.CgroupPath) {
 	return out
 }
 
-// number is a float64 that may be NaN or infinite: those are strings in JSON.
-type number float64
+// jsonFloat is a float64 that may be NaN or infinite: those are strings in JSON.
+type jsonFloat float64
 
 // MarshalJSON writes a number, or "NaN", "+Inf" or "-Inf".
-func (n number) MarshalJSON() ([]byte, error) {
+func (n jsonFloat) MarshalJSON() ([]byte, error) {
 	f := float64(n)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return strconv.AppendQuote(nil, strconv.FormatFloat(f, 'g', -1, 64)), nil
@@ -230,12 +230,12 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
-func (n *number) UnmarshalJSON(data []byte) error {
+func (n *jsonFloat) UnmarshalJSON(data []byte) error {
 	f, err := strconv.ParseFloat(strings.Trim(string(data), `"`), 64)
 	if err != nil {
 		return fmt.Errorf("not a number: %s", data)
 	}
-	*n = number(f)
+	*n = jsonFloat(f)
 	return nil
 }
 
@@ -296,9 +296,9 @@ func encodeSamples(samples []metric.Sample) []wireFamily {
 		}
 		w := wireSeries{Values: s.Series.Values, Created: s.Series.Created, Last: s.Last}
 		if h := s.Histogram; h != nil {
-			w.Histogram = &wireHistogram{h.Count, h.ZeroCount, number(h.Sum), h.Offset, h.Buckets}
+			w.Histogram = &wireHistogram{h.Count, h.ZeroCount, jsonFloat(h.Sum), h.Offset, h.Buckets}
 		} else {
-			v := number(s.Value)
+			v := jsonFloat(s.Value)
 			w.Value = &v
 		}
 		out[k].Series = append(out[k].Series, w)

@@ -33,7 +33,7 @@ func NewWriter(w io.Writer, m Meta) (*Writer, error) {
 	}
 	gz := gzip.NewWriter(w)
 	wr := &Writer{gz: gz, tar: tar.NewWriter(gz)}
-	wr.file("meta.json", append(data, '\n'), m.Recorded)
+	wr.writeFile("meta.json", append(data, '\n'), m.Recorded)
 	return wr, wr.flush()
 }
 
@@ -53,10 +53,10 @@ func (w *Writer) Pass(d PassData) error {
 		if f.Link != "" {
 			w.writeEntry(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: f.Link, Mode: 0o777, ModTime: d.Time}, nil)
 		} else {
-			w.file(name, f.Data, d.Time)
+			w.writeFile(name, f.Data, d.Time)
 		}
 	}
-	w.file(dir+"readings.json", readings, d.Time)
+	w.writeFile(dir+"readings.json", readings, d.Time)
 	w.pass++
 	return w.flush()
 }
@@ -74,7 +74,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-func (w *Writer) file(name string, data []byte, t time.Time) {
+func (w *Writer) writeFile(name string, data []byte, t time.Time) {
 	w.writeEntry(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o444, ModTime: t}, data)
 }
 

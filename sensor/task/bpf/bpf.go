@@ -21,7 +21,7 @@ import (
 // Permitted returns an error if this process may not load BPF programs. It tests that with the cheapest privileged operation, because
 // reading the kernel's types takes long. It also returns an error on kernels that are known to be unsafe.
 func Permitted() error {
-	if err := checkRelease(release()); err != nil {
+	if err := checkRelease(kernelRelease()); err != nil {
 		return err
 	}
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.LRUHash, KeySize: 4, ValueSize: 4, MaxEntries: 1})

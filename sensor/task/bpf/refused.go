@@ -14,7 +14,7 @@ import (
 	"reckon/sensor"
 )
 
-const grant = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
+const grantRemedy = "run as root or grant CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8)"
 
 // Explain converts an error from loading programs to one line that says what to do. If the cause is unknown, it uses
 // otherwise as the reason and fix as the remedy.
@@ -26,7 +26,7 @@ func Explain(err error, root, otherwise, fix string) error {
 		return err
 	case !rejected && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
 		return explainEPERM(Cause(err))
-	case lockedDown(root):
+	case isLockedDown(root):
 		return sensor.Unavailable("kernel lockdown (confidentiality) forbids reading kernel memory",
 			"boot with lockdown=integrity or less", Cause(err))
 	case errors.Is(err, unix.ENOSYS):
@@ -53,30 +53,30 @@ func Cause(err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return shortened{text, err}
+	return oneLineError{text, err}
 }
 
-// memlockGuess is the text that the library adds to each EPERM.
-const memlockGuess = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
+// memlockHint is the text that the library adds to each EPERM.
+const memlockHint = " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)"
 
 // firstLine returns the first line of a loading error, without the library's guess about locked memory on kernels that do not use it.
 func firstLine(text string, chargesLocked bool) string {
 	text, _, _ = strings.Cut(text, "\n")
 	if !chargesLocked {
-		text = strings.ReplaceAll(text, memlockGuess, "")
+		text = strings.ReplaceAll(text, memlockHint, "")
 	}
 	return text
 }
 
-// shortened is an error in one line.
-type shortened struct {
+// oneLineError is an error with its text shortened to one line.
+type oneLineError struct {
 	text string
 	err  error
 }
 
-func (s shortened) Error() string { return s.text }
+func (s oneLineError) Error() string { return s.text }
 
-func (s shortened) Unwrap() error { return s.err }
+func (s oneLineError) Unwrap() error { return s.err }
 
 // verifierReason returns the reason for a rejection from the verifier's log. It is the last line before the statistics
 // (print_verification_stats in kernel/bpf/verifier.c).
@@ -94,15 +94,15 @@ func verifierReason(log []string) string {
 
 // explainMissing explains the absence of bpf(2). The filters of some container engines give the same error.
 func explainMissing(err error, status string) error {
-	if field(status, "Seccomp") == "2" {
+	if statusField(status, "Seccomp") == "2" {
 		return sensor.Unavailable("bpf(2) is missing: a seccomp filter hides it, or the kernel has no BPF",
 			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", err)
 	}
 	return sensor.Unavailable("the kernel has no BPF", "use a kernel built with CONFIG_BPF_SYSCALL", err)
 }
 
-// lockedDown reads Documentation/security/lockdown's file: "none integrity [confidentiality]".
-func lockedDown(root string) bool {
+// isLockedDown reports whether the kernel is locked down (Documentation/security/lockdown: "none integrity [confidentiality]").
+func isLockedDown(root string) bool {
 	text, err := os.ReadFile(filepath.Join(root, "/sys/kernel/security/lockdown"))
 	return err == nil && strings.Contains(string(text), "[confidentiality]")
 }
@@ -141,8 +141,8 @@ func checkRelease(major, minor int) error {
 		"use Linux 6.1 or later; without it processes are read from /proc", nil)
 }
 
-// release returns the release of the kernel, such as 6 and 1; zeros if unknown.
-func release() (major, minor int) {
+// kernelRelease returns the release of the kernel, such as 6 and 1, or zeros if unknown.
+func kernelRelease() (major, minor int) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return 0, 0
@@ -155,7 +155,7 @@ func release() (major, minor int) {
 
 // chargesLockedMemory reports whether BPF memory counts as locked memory: before Linux 5.11.
 func chargesLockedMemory() bool {
-	major, minor := release()
+	major, minor := kernelRelease()
 	return major != 0 && (major < 5 || major == 5 && minor < 11)
 }
 
@@ -165,11 +165,11 @@ func chargesLockedMemory() bool {
 func explainRefusal(err error, status, uidMap string, limited bool, filtered string) error {
 	switch {
 	case !hasCapability(status, unix.CAP_SYS_ADMIN) && !(hasCapability(status, unix.CAP_BPF) && hasCapability(status, unix.CAP_PERFMON)):
-		return sensor.Unavailable("no permission to load BPF programs", grant, unix.EPERM)
+		return sensor.Unavailable("no permission to load BPF programs", grantRemedy, unix.EPERM)
 	case uidMap != "" && strings.Join(strings.Fields(uidMap), " ") != "0 0 4294967295":
 		return sensor.Unavailable("no permission to load BPF programs from within a user namespace",
 			"run the container without a user namespace (as root of the host, not rootless)", unix.EPERM)
-	case field(status, "Seccomp") == "2" && filtered != "":
+	case statusField(status, "Seccomp") == "2" && filtered != "":
 		return sensor.Unavailable("a seccomp filter forbids "+filtered+", although the capabilities are there",
 			"run the container with --security-opt seccomp=unconfined, or with a profile that allows bpf and perf_event_open", unix.EPERM)
 	case limited:
@@ -182,12 +182,12 @@ func explainRefusal(err error, status, uidMap string, limited bool, filtered str
 
 // hasCapability reports whether a capability is effective.
 func hasCapability(status string, capability uint) bool {
-	set, err := strconv.ParseUint(field(status, "CapEff"), 16, 64)
+	set, err := strconv.ParseUint(statusField(status, "CapEff"), 16, 64)
 	return err == nil && set>>capability&1 == 1
 }
 
-// field returns the value of a line of /proc/PID/status.
-func field(status, name string) string {
+// statusField returns the value of a line of /proc/PID/status.
+func statusField(status, name string) string {
 	for line := range strings.Lines(status) {
 		if k, v, ok := strings.Cut(line, ":"); ok && k == name {
 			return strings.TrimSpace(v)

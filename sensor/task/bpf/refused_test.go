@@ -106,8 +106,8 @@ func TestShorten(t *testing.T) {
 		charges bool
 		want    string
 	}{
-		"before Linux 5.11": {refused + memlockGuess, true, refused + memlockGuess},
-		"since":             {refused + memlockGuess, false, refused},
+		"before Linux 5.11": {refused + memlockHint, true, refused + memlockHint},
+		"since":             {refused + memlockHint, false, refused},
 		"several lines":     {refused + "\n1: (bf) r6 = r1", false, refused},
 		"neither":           {refused, false, refused},
 	} {

@@ -30,13 +30,13 @@ func (t *Types) Borrow() (cache *btf.Cache, done func(), err error) {
 	if t.cache == nil && t.err == nil {
 		t.cache = btf.NewCache()
 		if _, err := t.cache.Kernel(); err != nil {
-			t.cache, t.err = nil, noTypes(err)
+			t.cache, t.err = nil, noTypesError(err)
 		}
 	}
 	return t.cache, done, t.err
 }
 
-func noTypes(err error) error {
+func noTypesError(err error) error {
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrNotExist) {
 		return sensor.Unavailable("the kernel does not describe its types (no BTF)", "use a kernel built with CONFIG_DEBUG_INFO_BTF", nil)
 	}

@@ -52,9 +52,9 @@ func benchmarkSwitch(b *testing.B, events int) {
 		return (cpuTime(b, c.Process.Pid) - before) / (2 * trips)
 	}
 	block()
-	plan := plan{}
+	plan := eventPlan{}
 	for i := range events {
-		plan.events = append(plan.events, event{Counter(i), unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS})
+		plan.events = append(plan.events, perfEvent{Counter(i), unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS})
 	}
 	var without, more []float64
 	for b.Loop() {

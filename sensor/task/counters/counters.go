@@ -32,8 +32,8 @@ import (
 
 //go:generate bash ../bpf/build counters record
 
-// perProcessor is the number of events the programs that have room for on a processor.
-const perProcessor = len(eventMaps)
+// maxEvents is the number of events per processor for which the programs have room.
+const maxEvents = len(eventMaps)
 
 // eventMaps are the maps that hold the events.
 var eventMaps = [...]string{countersMapEvents0, countersMapEvents1, countersMapEvents2, countersMapEvents3,
@@ -46,14 +46,14 @@ type Options struct {
 	// Types are the kernel's types, shared with other loaders; nil parses them here.
 	Types *bpf.Types
 
-	accounts uint32 // how many processes there is room for; for tests
-	plan     *plan  // plan replaces the processor's own events in tests.
+	accounts uint32     // how many processes there is room for; for tests
+	plan     *eventPlan // plan replaces the processor's own events in tests.
 }
 
 // Source counts while it is open.
 type Source struct {
 	root     string
-	plan     plan
+	plan     eventPlan
 	accounts *bpf.Accounts
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
@@ -81,7 +81,7 @@ func Open(o Options) (*Source, error) {
 	if o.plan != nil {
 		s.plan = *o.plan
 	} else {
-		s.plan = ownPlan(o.Root)
+		s.plan = planForMachine(o.Root)
 	}
 	cpus, err := s.readOnline()
 	if err == nil {
@@ -110,11 +110,11 @@ func (s *Source) load(o *Options, cpus []int) (err error) {
 	if err != nil {
 		return err
 	}
-	s.take, s.flush = s.record, s.accounts.Program(countersProgFlush)
+	s.take, s.flush = s.readRecord, s.accounts.Program(countersProgFlush)
 	stints := s.accounts.MapNamed(countersMapStints)
 	s.size, s.since = int64(stints.ValueSize()), make([]uint64, processors)
 	if s.stints, err = stints.Memory(); err == nil {
-		err = s.count(cpus)
+		err = s.openEvents(cpus)
 	}
 	if err != nil {
 		return fmt.Errorf("open performance counters: %w", err)
@@ -158,8 +158,8 @@ func (s *Source) probeEvents(cpu int) error {
 	return nil
 }
 
-// count opens the events of some processors and stores them in the map of the programs.
-func (s *Source) count(cpus []int) error {
+// openEvents opens the events of some processors and stores them in the map of the programs.
+func (s *Source) openEvents(cpus []int) error {
 	for _, cpu := range cpus {
 		if cpu >= len(s.since) {
 			continue
@@ -218,7 +218,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 
 // processCounts holds the counts of a process, for each event. If the event shared a hardware counter with others, Part
 // is its raw count, to be scaled by the times Enabled and Running.
-type processCounts = [perProcessor]struct {
+type processCounts = [maxEvents]struct {
 	_       structs.HostLayout
 	Whole   uint64
 	Part    uint64
@@ -226,7 +226,7 @@ type processCounts = [perProcessor]struct {
 	Running uint64
 }
 
-func (s *Source) record(b []byte) (key uint32, ended bool) {
+func (s *Source) readRecord(b []byte) (key uint32, ended bool) {
 	r := (*countersRecord)(unsafe.Pointer(&b[0]))
 	u := processCounts(r.Counts)
 	if r.Pid == 0 {
@@ -236,15 +236,15 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 			c.Whole, c.Part, c.Enabled, c.Running = c.Whole-was.Whole, c.Part-was.Part, c.Enabled-was.Enabled, c.Running-was.Running
 		}
 		s.pass.Unowned = s.pass.Unowned || u != processCounts{}
-		s.add(0, 0, &u)
+		s.addProcess(0, 0, &u)
 		return 0, false
 	}
-	s.add(max(r.Pid, 0), s.clock.Here(r.Start), &u)
+	s.addProcess(max(r.Pid, 0), s.clock.Here(r.Start), &u)
 	return r.Tgid, r.Ended != 0
 }
 
-// add appends the counts of a process.
-func (s *Source) add(pid int32, start uint64, u *processCounts) {
+// addProcess appends the counts of a process.
+func (s *Source) addProcess(pid int32, start uint64, u *processCounts) {
 	for i, e := range s.plan.events {
 		c := &u[i]
 		s.addCount(pid, start, sensor.TallyRow{Series: uint8(e.counter), Amount: c.Whole})

@@ -19,8 +19,8 @@ import (
 )
 
 // software is a plan of events that every machine has: the path of the counters is the same.
-func software() *plan {
-	return &plan{events: []event{
+func software() *eventPlan {
+	return &eventPlan{events: []perfEvent{
 		{Cycles, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK},
 		{Instructions, unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS},
 	}}
@@ -266,8 +266,8 @@ func TestUnavailable(t *testing.T) {
 	default:
 		t.Log(err)
 	}
-	unknown := plan{events: []event{{Cycles, 4095, 1}}}
-	extra := plan{events: append(software().events, unknown.events...), line: 64}
+	unknown := eventPlan{events: []perfEvent{{Cycles, 4095, 1}}}
+	extra := eventPlan{events: append(software().events, unknown.events...), line: 64}
 	extra.events[2].counter = CacheMisses
 	s = open(t, Options{plan: &extra})
 	var p sensor.TallyPass

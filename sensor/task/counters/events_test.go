@@ -46,7 +46,7 @@ func TestPlan(t *testing.T) {
 				t.Errorf("%s: event %#x of counter %d", name, e.config, e.counter)
 			}
 		}
-		if !slices.Equal(got, c.want) || (p.line != 0) != slices.Contains(got, CacheMisses) || len(got) > perProcessor {
+		if !slices.Equal(got, c.want) || (p.line != 0) != slices.Contains(got, CacheMisses) || len(got) > maxEvents {
 			t.Errorf("%s: counts %v, a miss is %d bytes; want %v", name, got, p.line, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestPlan(t *testing.T) {
 func FuzzIdentify(f *testing.F) {
 	f.Add(cpuinfo("GenuineIntel", "6", "143"))
 	f.Fuzz(func(t *testing.T, text string) {
-		if p := planFor(text, "amd64"); len(p.events) < 3 || len(p.events) > perProcessor {
+		if p := planFor(text, "amd64"); len(p.events) < 3 || len(p.events) > maxEvents {
 			t.Fatalf("%d events", len(p.events))
 		}
 	})

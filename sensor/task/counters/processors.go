@@ -43,7 +43,7 @@ func (s *Source) followOnline() (gaps bool, err error) {
 	}
 	s.was = append(s.was[:0], s.text[:n]...)
 	fresh := slices.DeleteFunc(now, func(cpu int) bool { return slices.Contains(before, cpu) })
-	return len(fresh) > 0, s.count(fresh)
+	return len(fresh) > 0, s.openEvents(fresh)
 }
 
 // flushLong charges threads that have been on their processors since the previous reading.

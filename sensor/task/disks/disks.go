@@ -27,11 +27,11 @@ import (
 
 //go:generate bash ../bpf/build disks record
 
-var response = metric.NewDesc("reckon_node_disk_response_seconds", metric.NativeHistogram, metric.Seconds, []string{"device", "operation"},
+var responses = metric.NewDesc("reckon_node_disk_response_seconds", metric.NativeHistogram, metric.Seconds, []string{"device", "operation"},
 	"How long the disk took to answer requests, waiting in the queue of the kernel included, by operation (read, write, flush, discard).")
 
-// ignored are left out as in the statistics of disks that the agent reads: memory and loop devices.
-var ignored = regexp.MustCompile(`^(ram|loop|fd)\d+$`)
+// ignoredDisks matches memory and loop devices, which the agent's disk statistics also omit.
+var ignoredDisks = regexp.MustCompile(`^(ram|loop|fd)\d+$`)
 
 // operations are the first of enum req_op (include/linux/blk_types.h).
 var operations = [...]string{"read", "write", "flush", "discard"}
@@ -52,17 +52,17 @@ type Sensor struct {
 	loops bool
 	kept  *bpf.Accounts
 	take  func([]byte) (uint32, bool)
-	disks map[key]*disk
-	round uint64  // of readings
-	read  []*disk // in this one
+	disks map[diskKey]*diskResponse
+	round uint64          // of readings
+	read  []*diskResponse // in this one
 }
 
-type key struct {
+type diskKey struct {
 	name      [32]int8
 	operation uint64
 }
 
-type disk struct {
+type diskResponse struct {
 	row       *metric.Series // nil of one that is left out
 	round     uint64
 	histogram metric.Histogram // of all devices that have had the name
@@ -84,8 +84,8 @@ func Open(o Options) (*Sensor, error) {
 			Attach: []string{program}, Otherwise: "the kernel does not let requests to disks be traced", Fix: "use Linux 5.9 or later",
 		})
 		if err == nil {
-			s := &Sensor{loops: o.loops, kept: a, disks: make(map[key]*disk)}
-			s.take = s.record
+			s := &Sensor{loops: o.loops, kept: a, disks: make(map[diskKey]*diskResponse)}
+			s.take = s.readRecord
 			return s, nil
 		}
 		if first = err; errors.Is(err, unix.EPERM) {
@@ -99,7 +99,7 @@ func Open(o Options) (*Sensor, error) {
 func (s *Sensor) Name() string { return "disks" }
 
 // Descs lists the series of the sensor, even if it is unavailable.
-func Descs() []*metric.Desc { return []*metric.Desc{response} }
+func Descs() []*metric.Desc { return []*metric.Desc{responses} }
 
 // Descs returns [Descs].
 func (s *Sensor) Descs() []*metric.Desc { return Descs() }
@@ -133,18 +133,18 @@ func (s *Sensor) Read(b *metric.Batch) error {
 	return nil
 }
 
-// first is the exponent of the end of the first bucket of the programs, in seconds.
-const first = -20
+// firstBucket is the exponent of the end of the first bucket of the programs, in seconds.
+const firstBucket = -20
 
-func (s *Sensor) record(b []byte) (uint32, bool) {
+func (s *Sensor) readRecord(b []byte) (uint32, bool) {
 	r := (*disksRecord)(unsafe.Pointer(&b[0]))
-	k := key{r.Entry.Name, r.Operation}
+	k := diskKey{r.Entry.Name, r.Operation}
 	d := s.disks[k]
 	if d == nil {
-		d = new(disk)
+		d = new(diskResponse)
 		s.disks[k] = d
-		if name := text(r.Entry.Name[:]); r.Operation < uint64(len(operations)) && (s.loops || !ignored.MatchString(name)) {
-			d.row = metric.NewSeries(response, name, operations[r.Operation])
+		if name := cString(r.Entry.Name[:]); r.Operation < uint64(len(operations)) && (s.loops || !ignoredDisks.MatchString(name)) {
+			d.row = metric.NewSeries(responses, name, operations[r.Operation])
 		}
 	}
 	if d.row == nil {
@@ -155,12 +155,12 @@ func (s *Sensor) record(b []byte) (uint32, bool) {
 		d.histogram.Reset()
 		s.read = append(s.read, d)
 	}
-	d.histogram.AddOctaves(first, r.Entry.Delays.Octaves[:], float64(r.Entry.Delays.Nanos)/1e9)
+	d.histogram.AddOctaves(firstBucket, r.Entry.Delays.Octaves[:], float64(r.Entry.Delays.Nanos)/1e9)
 	return 0, false
 }
 
-// text returns a string of C.
-func text(c []int8) string {
+// cString returns a string of C.
+func cString(c []int8) string {
 	var b []byte
 	for _, v := range c {
 		if v == 0 {

@@ -15,16 +15,16 @@ import (
 	"reckon/sensor"
 )
 
-// set is one set of cgroups, a cgroup in each hierarchy.
-type set struct {
+// cgroupSet is a set of control groups, one in each hierarchy.
+type cgroupSet struct {
 	ids   []uint32 // of the hierarchies, beside paths
 	paths []sensor.CgroupPath
 	count int    // of hierarchies; paths may be lacking
 	pass  uint64 // pass in which a process was last seen in it
 }
 
-// remembered is the number of passes that a set without a process is kept.
-const remembered = 600
+// keptPasses is the number of passes for which a set without a process is kept.
+const keptPasses = 600
 
 // hierarchies maps the numbers of cgroup hierarchies to their controllers (cgroups(7)).
 type hierarchies struct {
@@ -39,7 +39,7 @@ type hierarchies struct {
 func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
 	c := s.sets[n]
 	if c == nil && s.ring != nil {
-		s.drain() // a set that the last pass met
+		s.drainRing() // a set that the last pass met
 		c = s.sets[n]
 	}
 	if c == nil || len(c.paths) < c.count {
@@ -62,20 +62,20 @@ func (s *Source) addPath(b []byte) {
 	length := binary.NativeEndian.Uint32(b[20:])
 	c := s.sets[number]
 	if c == nil {
-		c = &set{count: int(min(count, 64)), pass: s.pass}
+		c = &cgroupSet{count: int(min(count, 64)), pass: s.pass}
 		s.sets[number] = c
 	}
 	if length == math.MaxUint32 || int(length) > len(b)-header || slices.Contains(c.ids, hierarchy) {
 		return
 	}
-	path := s.names.relative(hierarchy, pathOf(b[header:header+length]))
+	path := s.names.relativePath(hierarchy, joinPath(b[header:header+length]))
 	at, _ := slices.BinarySearchFunc(c.ids, hierarchy, func(have, want uint32) int { return cmp.Compare(want, have) })
 	c.ids = slices.Insert(c.ids, at, hierarchy)
-	c.paths = slices.Insert(c.paths, at, sensor.CgroupPath{Controllers: s.names.controllers(hierarchy), Path: path})
+	c.paths = slices.Insert(c.paths, at, sensor.CgroupPath{Controllers: s.names.controllersOf(hierarchy), Path: path})
 }
 
-// pathOf joins names that go from the leaf to the root, each ended by NUL.
-func pathOf(names []byte) string {
+// joinPath returns a path from names in the order from leaf to root, each ended by NUL.
+func joinPath(names []byte) string {
 	if len(names) == 0 {
 		return "/"
 	}
@@ -92,19 +92,19 @@ func pathOf(names []byte) string {
 	}
 }
 
-// controllers returns the controllers of a hierarchy in the form of /proc/PID/cgroup.
-func (h *hierarchies) controllers(id uint32) string {
+// controllersOf returns the controllers of a hierarchy in the form of /proc/PID/cgroup.
+func (h *hierarchies) controllersOf(id uint32) string {
 	if id == 0 {
 		return ""
 	}
 	if _, ok := h.names[id]; !ok {
-		h.read()
+		h.readOwnPaths()
 	}
 	return h.names[id]
 }
 
-// read reads the hierarchies from our own list, and returns our own paths.
-func (h *hierarchies) read() map[uint32]string {
+// readOwnPaths reads the hierarchies from our own list, and returns our own paths.
+func (h *hierarchies) readOwnPaths() map[uint32]string {
 	h.names = make(map[uint32]string)
 	own := make(map[uint32]string)
 	text, err := os.ReadFile(filepath.Join(h.root, "/proc/self/cgroup"))
@@ -128,7 +128,7 @@ func (h *hierarchies) read() map[uint32]string {
 // machine's file tree it is the root of our cgroup namespace, as in /proc. findOwn compares the path of our own cgroup
 // in the kernel with that in /proc.
 func (s *Source) findOwn() {
-	seen := s.names.read()
+	seen := s.names.readOwnPaths()
 	us := s.table.find(int32(os.Getpid()))
 	if us == nil {
 		return
@@ -151,13 +151,13 @@ func (s *Source) findOwn() {
 	s.names.own = own
 	for _, c := range s.sets {
 		for k, id := range c.ids {
-			c.paths[k].Path = s.names.relative(id, c.paths[k].Path)
+			c.paths[k].Path = s.names.relativePath(id, c.paths[k].Path)
 		}
 	}
 }
 
-// relative returns a path relative to our cgroup namespace: "/../x" for a sibling.
-func (h *hierarchies) relative(id uint32, path string) string {
+// relativePath returns a path relative to our cgroup namespace: "/../x" for a sibling.
+func (h *hierarchies) relativePath(id uint32, path string) string {
 	own, ok := h.own[id]
 	if !ok {
 		return path
@@ -189,7 +189,7 @@ func (s *Source) tidySets(p *sensor.Pass) {
 		}
 	}
 	for n, c := range s.sets {
-		if c.pass+remembered < s.pass || len(c.paths) < c.count {
+		if c.pass+keptPasses < s.pass || len(c.paths) < c.count {
 			delete(s.sets, n)
 			_ = s.kernel.reported.Delete(n) // a missing entry is reported anyway
 		}

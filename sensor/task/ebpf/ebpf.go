@@ -68,7 +68,7 @@ type Options struct {
 
 // Source is the task table of the running kernel.
 type Source struct {
-	kernel  *kernelSide
+	kernel  *loadedPrograms
 	ring    *ring
 	opens   *ring // nil if opens of GPUs are not traced
 	onEvent func([]byte)
@@ -78,11 +78,11 @@ type Source struct {
 	page    uint64
 	clock   bpf.Clock
 
-	table    table
+	table    taskTable
 	threads  []tasksThread
 	done     []sensor.Process // exit records that no pass has reported yet
 	held     []endedProcess
-	claimed  map[int32]claimed // by process id
+	claimed  map[int32]claimedProcess // by process id
 	lost     uint64
 	reported uint64 // of lost, how many were reported
 	shut     uint64 // opens that found no room
@@ -90,7 +90,7 @@ type Source struct {
 	swept    uint64 // full when room was made
 	level    uint32 // depth of our pid namespace
 
-	sets    map[uint64]*set
+	sets    map[uint64]*cgroupSet
 	names   hierarchies
 	pass    uint64
 	exitErr error
@@ -104,18 +104,18 @@ func New(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
 	}
-	k, err := load(o)
+	k, err := loadPrograms(o)
 	if err != nil {
 		return nil, err
 	}
 	s := &Source{
 		kernel: k, page: uint64(unix.Getpagesize()), clock: bpf.OwnClock(), buf: make([]byte, 32<<10),
-		sets: make(map[uint64]*set), claimed: make(map[int32]claimed), exitErr: k.exits,
+		sets: make(map[uint64]*cgroupSet), claimed: make(map[int32]claimedProcess), exitErr: k.exits,
 	}
-	if s.exitErr != nil && !errors.Is(s.exitErr, errNotAsked) {
+	if s.exitErr != nil && !errors.Is(s.exitErr, errNotRequested) {
 		s.exitErr = sensor.RefusedError("the kernel does not let the end of processes be traced", "", bpf.Cause(s.exitErr))
 	}
-	s.onEvent, s.onOpen, s.table.harvests = s.handleRecord, s.open, k.exits == nil
+	s.onEvent, s.onOpen, s.table.harvests = s.handleRecord, s.recordOpen, k.exits == nil
 	s.names.root, s.names.origin = o.Root, cgpath.FindOrigin(o.Root)
 	if s.ring, err = openRing(k.events.FD(), int(k.events.MaxEntries())); err != nil {
 		_ = s.Close()

@@ -6,17 +6,17 @@ import (
 	"reckon/sensor"
 )
 
-// drain reads the kernel's records from the ring.
-func (s *Source) drain() {
+// drainRing reads the kernel's records from the ring.
+func (s *Source) drainRing() {
 	s.ring.drain(s.onEvent)
 	if s.opens != nil {
 		s.opens.drain(s.onOpen)
 	}
 }
 
-// open handles the record of an open of a GPU.
-func (s *Source) open(b []byte) {
-	if kindOf(b) == kindOpen && len(b) >= int(unsafe.Sizeof(tasksOpen{})) {
+// recordOpen handles the record that a process opened a GPU.
+func (s *Source) recordOpen(b []byte) {
+	if recordKind(b) == kindOpen && len(b) >= int(unsafe.Sizeof(tasksOpen{})) {
 		r := (*tasksOpen)(unsafe.Pointer(&b[0]))
 		s.opened = append(s.opened, sensor.Open{PID: r.Pid, Node: r.Node})
 		s.shut = uint64(r.Lost)
@@ -24,7 +24,7 @@ func (s *Source) open(b []byte) {
 }
 
 func (s *Source) handleRecord(b []byte) {
-	switch kindOf(b) {
+	switch recordKind(b) {
 	case kindExit:
 		if len(b) < processSize {
 			return
@@ -41,13 +41,13 @@ func (s *Source) handleRecord(b []byte) {
 	}
 }
 
-// claimed is a process that claim reported: freed reports it again.
-type claimed struct{ start, pass uint64 }
+// claimedProcess is a process that was reported as reaped. The kernel reports it again when it is released.
+type claimedProcess struct{ start, pass uint64 }
 
 // addClaim handles the record of a process that was waited for and not freed yet. It does so only once.
 func (s *Source) addClaim(r *tasksProcess) {
 	c, ok := s.claimed[r.Pid]
-	s.claimed[r.Pid] = claimed{r.Start, s.pass}
+	s.claimed[r.Pid] = claimedProcess{r.Start, s.pass}
 	if !ok || c.start != r.Start {
 		s.addExit(r)
 	}
@@ -72,7 +72,7 @@ func (s *Source) addExit(r *tasksProcess) {
 	p.Have &^= sensor.FieldThreads
 	p.Life = uint64(max(r.Delta[0], 0))
 	p.OOMKilled = r.Flags&oomVictim != 0
-	u := usageOf(r)
+	u := processUsage(r)
 	was, t := s.lastRecord(r.Pid, r.Start)
 	if t != nil {
 		if t.ended {
@@ -83,7 +83,7 @@ func (s *Source) addExit(r *tasksProcess) {
 		if t.carry != nil {
 			u.add(t.carry)
 		}
-		u.atLeast(&t.use)
+		u.raiseTo(&t.use)
 		if r.Flags&haveGroup == 0 {
 			p.PPID, p.PGID, p.SID = was.PPID, was.PGID, was.SID
 			p.Have |= was.Have & (sensor.FieldGroup | sensor.FieldParent)
@@ -102,7 +102,7 @@ func (s *Source) addExit(r *tasksProcess) {
 }
 
 // lastRecord returns the last pass's record of a process, nil if it has none.
-func (s *Source) lastRecord(pid int32, start uint64) (*sensor.Process, *total) {
+func (s *Source) lastRecord(pid int32, start uint64) (*sensor.Process, *taskTotal) {
 	if w := s.table.find(pid); w != nil && w.process.Start == start {
 		return &w.process, &w.total
 	}

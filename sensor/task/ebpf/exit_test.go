@@ -22,7 +22,7 @@ func TestClaimedOnce(t *testing.T) {
 		t.Helper()
 		if ring {
 			s.handleRecord(b)
-		} else if err := s.parse(b); err != nil {
+		} else if err := s.parseRecords(b); err != nil {
 			t.Fatal(err)
 		}
 		if len(s.done) != want {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listing reads the table by the program list, into memory that the kernel and this process share.
-type listing struct {
+// processLister reads the process table through the program list, into memory that the kernel and this process share.
+type processLister struct {
 	program *ebpf.Program
 	shared  []byte // struct listing of task.bpf.c
 	order   []listedProcess
@@ -35,19 +35,19 @@ type testRun struct {
 	flags, processor, batchSize, unused uint32
 }
 
-// listingWords is the place where the records begin, in bytes.
-const listingWords = 8
+// headerBytes is the place where the records begin, in bytes.
+const headerBytes = 8
 
 // openListing maps the memory of the program.
-func openListing(p *ebpf.Program, m *ebpf.Map) (*listing, error) {
+func openListing(p *ebpf.Program, m *ebpf.Map) (*processLister, error) {
 	shared, err := unix.Mmap(m.FD(), 0, int(m.ValueSize()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map the memory of the list: %w", err)
 	}
-	return &listing{program: p, shared: shared}, nil
+	return &processLister{program: p, shared: shared}, nil
 }
 
-func (l *listing) close() error {
+func (l *processLister) close() error {
 	if l == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (l *listing) close() error {
 }
 
 // readAll has the kernel list all processes, and reports whether all had room. It does not allocate.
-func (l *listing) readAll() (whole bool, err error) {
+func (l *processLister) readAll() (whole bool, err error) {
 	l.run = testRun{fd: uint32(l.program.FD())}
 	if _, _, no := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_TEST_RUN, uintptr(unsafe.Pointer(&l.run)), unsafe.Sizeof(l.run)); no != 0 {
 		return false, no
@@ -64,9 +64,9 @@ func (l *listing) readAll() (whole bool, err error) {
 }
 
 // records returns the words that were listed.
-func (l *listing) records() []byte {
+func (l *processLister) records() []byte {
 	used := *(*uint32)(unsafe.Pointer(&l.shared[0]))
-	return l.shared[listingWords:][:8*int(used)]
+	return l.shared[headerBytes:][:8*int(used)]
 }
 
 // idDigit is the number of bits that one pass of the radix sort uses. A process id has at most 22 bits (PID_MAX_LIMIT
@@ -96,8 +96,8 @@ func sortByID(list, spare []listedProcess) (sorted, unused []listedProcess) {
 	return list, spare
 }
 
-// list reads the table into s.table, in order of process ids, and reports whether it is whole.
-func (s *Source) list() (bool, error) {
+// listProcesses reads the process table into s.table, in order of process ids. It returns false if the table is incomplete.
+func (s *Source) listProcesses() (bool, error) {
 	l := s.kernel.list
 	whole, err := l.readAll()
 	if err != nil {
@@ -110,11 +110,11 @@ func (s *Source) list() (bool, error) {
 	l.order = l.order[:0]
 	for at := 0; at < len(all); {
 		b := all[at:]
-		size, err := sizeOf(b)
+		size, err := recordSize(b)
 		if err != nil {
 			return false, err
 		}
-		switch kindOf(b) {
+		switch recordKind(b) {
 		case kindPass:
 			s.beginPass((*tasksPass)(unsafe.Pointer(&b[0])))
 		case kindSame:
@@ -130,12 +130,12 @@ func (s *Source) list() (bool, error) {
 	}
 	for _, r := range l.order {
 		b := all[r.at:]
-		if kindOf(b) == kindSame {
+		if recordKind(b) == kindSame {
 			s.table.keepRow(r.pid)
 			continue
 		}
 		p := *(*tasksProcess)(unsafe.Pointer(&b[0])) // the memory is read only
-		s.table.add(s.adjustStart(&p), s.page)
+		s.table.addFull(s.adjustStart(&p), s.page)
 	}
 	return true, nil
 }

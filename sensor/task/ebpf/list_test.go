@@ -66,7 +66,7 @@ func TestListEqualsWalk(t *testing.T) {
 			if i > 0 && a[i-1].PID >= p.PID {
 				t.Fatalf("processes %d and %d are not in order", a[i-1].PID, p.PID)
 			}
-			j, later := find(b, p.PID), find(c, p.PID)
+			j, later := findIndex(b, p.PID), findIndex(c, p.PID)
 			if later < 0 || c[later] != *p || int(p.PID) == os.Getpid() {
 				ran[p.PID] = ran[p.PID] || p.Threads > 1 || j >= 0 && b[j].Threads > 1 || later >= 0 && c[later].Threads > 1
 				continue // it ran, as this one does all the time, or ended
@@ -92,7 +92,7 @@ func TestListEqualsWalk(t *testing.T) {
 		}
 		for i := range b {
 			p := &b[i]
-			if find(a, p.PID) < 0 && find(c, p.PID) < 0 && p.State != 'Z' && p.State != 'X' && p.Start < first.Boot {
+			if findIndex(a, p.PID) < 0 && findIndex(c, p.PID) < 0 && p.State != 'Z' && p.State != 'X' && p.Start < first.Boot {
 				t.Errorf("process %d (%s) is not listed", p.PID, p.Comm)
 			}
 		}

@@ -380,7 +380,7 @@ func TestFailedPass(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass
 	read(t, s, &p)
-	s.table.clear()
+	s.table.forgetAll()
 	read(t, s, &p)
 	whole := len(p.Live)
 	c, _, end := start(t, "hold", nil)

@@ -15,23 +15,23 @@ import (
 
 //go:generate bash bpf/build
 
-// kernelSide is the part that was loaded into the kernel.
-type kernelSide struct {
+// loadedPrograms holds the programs and maps that were loaded into the kernel.
+type loadedPrograms struct {
 	programs []*ebpf.Program
 	events   *ebpf.Map
 	reported *ebpf.Map
 	anew     *ebpf.Map
 	harvest  *ebpf.Map // counts of ended threads
 	walk     *link.Iter
-	list     *listing   // nil before Linux 6.7
-	claim    *link.Iter // nil before Linux 5.9
+	list     *processLister // nil before Linux 6.7
+	claim    *link.Iter     // nil before Linux 5.9
 	traces   []link.Link
 	bss      *ebpf.Map // variables that the programs share
 	opens    *ebpf.Map // nil if opens of GPUs are not traced
 	exits    error     // why the ends of processes are not traced; nil if they are
 }
 
-func (k *kernelSide) close() {
+func (k *loadedPrograms) close() {
 	for _, l := range k.traces {
 		_ = l.Close()
 	}
@@ -51,8 +51,8 @@ func (k *kernelSide) close() {
 	}
 }
 
-// load loads the programs into the kernel.
-func load(o Options) (*kernelSide, error) {
+// loadPrograms loads the programs into the kernel.
+func loadPrograms(o Options) (*loadedPrograms, error) {
 	if err := bpf.Permitted(); err != nil {
 		return nil, explainLoad(err, o.Root)
 	}
@@ -77,7 +77,7 @@ func load(o Options) (*kernelSide, error) {
 	delete(spec.Maps, tasksMapOpens)
 	var without error // why ends are not traced
 	if o.NoExits {
-		without = errNotAsked
+		without = errNotRequested
 		removePrograms(spec, tasksProgEnded, tasksProgFreed)
 	}
 	for _, unwanted := range [][]string{nil, {tasksProgList}, {tasksProgClaim}, {tasksProgEnded, tasksProgFreed}} {
@@ -86,7 +86,7 @@ func load(o Options) (*kernelSide, error) {
 			removePrograms(spec, tasksProgClaim)
 			without = cmp.Or(without, err)
 		}
-		var k *kernelSide
+		var k *loadedPrograms
 		k, err = attachPrograms(spec, cache)
 		if errors.Is(err, unix.EPERM) && bpf.RaiseMemlock() == nil {
 			k, err = attachPrograms(spec, cache) // before Linux 5.11 BPF memory counts as locked memory
@@ -102,7 +102,7 @@ func load(o Options) (*kernelSide, error) {
 
 // traceOpens enables the recording of GPU opens if the kernel can trace the function that opens character devices.
 // amd64 kernels can since Linux 5.5, arm64 kernels since about 6.4.
-func (k *kernelSide) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
+func (k *loadedPrograms) traceOpens(spec *ebpf.CollectionSpec, cache *btf.Cache) {
 	const shared = ".bss"
 	spec.Programs = map[string]*ebpf.ProgramSpec{tasksProgOpened: spec.Programs[tasksProgOpened]}
 	spec.Maps = map[string]*ebpf.MapSpec{shared: spec.Maps[shared], tasksMapOpens: spec.Maps[tasksMapOpens]}
@@ -138,8 +138,8 @@ func recordRoom(cpus uint32) (ring, ending uint32) {
 	return ring, 4096 + 192*min(cpus, 512)
 }
 
-// errNotAsked is the reason why exits are missing if they were not requested.
-var errNotAsked = errors.New("not asked for")
+// errNotRequested is the reason why exits are missing if they were not requested.
+var errNotRequested = errors.New("not asked for")
 
 // explainLoad turns a loading error into one line with the action to take.
 func explainLoad(err error, root string) error {
@@ -147,17 +147,17 @@ func explainLoad(err error, root string) error {
 }
 
 // attachPrograms loads the programs of spec and attaches them.
-func attachPrograms(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, error) {
+func attachPrograms(spec *ebpf.CollectionSpec, cache *btf.Cache) (*loadedPrograms, error) {
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	k := &kernelSide{
+	k := &loadedPrograms{
 		events: c.DetachMap(tasksMapEvents), reported: c.DetachMap(tasksMapTold), anew: c.DetachMap(tasksMapAnew),
 		harvest: c.DetachMap(tasksMapHarvest), bss: c.DetachMap(".bss"),
 	}
-	fail := func(err error) (*kernelSide, error) {
+	fail := func(err error) (*loadedPrograms, error) {
 		k.close()
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func attachPrograms(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, e
 	}
 	// The first reading passes our pid namespace to the programs. Without it they would record the ends
 	// of processes outside of it as well.
-	if err := k.begin(); err != nil {
+	if err := k.readFirst(); err != nil {
 		return fail(err)
 	}
 	// freed first: an entry that ended writes is then always taken out again.
@@ -201,8 +201,8 @@ func attachPrograms(spec *ebpf.CollectionSpec, cache *btf.Cache) (*kernelSide, e
 	return k, nil
 }
 
-// begin reads the first records of the task iterator.
-func (k *kernelSide) begin() error {
+// readFirst reads the first records of the task iterator.
+func (k *loadedPrograms) readFirst() error {
 	fd, err := bpf.NewIteration(k.walk.FD())
 	if err != nil {
 		return err
@@ -220,4 +220,4 @@ func (k *kernelSide) begin() error {
 }
 
 // reportAll has the next reading report all processes in full.
-func (k *kernelSide) reportAll() error { return k.anew.Put(uint32(0), uint32(1)) }
+func (k *loadedPrograms) reportAll() error { return k.anew.Put(uint32(0), uint32(1)) }

@@ -15,7 +15,7 @@ import (
 // endedProcess is a process that is no longer in the table but has no exit record yet.
 type endedProcess struct {
 	process sensor.Process
-	total   total
+	total   taskTotal
 	until   uint64 // pass
 	zombie  bool   // it was one when it was last seen
 }
@@ -32,7 +32,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	}
 	p.Boot, p.Joined = bootTime(), true
 	s.pass++
-	s.drain()
+	s.drainRing()
 	if err := s.readTasks(); err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (s *Source) Read(p *sensor.Pass) error {
 		p.Live = append(p.Live, w.process)
 	}
 	missing := s.keepEnding()
-	s.table.release()
-	if err := s.collect(p, p.Live[first:], missing); err != nil {
+	s.table.freeLeft()
+	if err := s.collectExits(p, p.Live[first:], missing); err != nil {
 		return err
 	}
 	for i := range s.held {
@@ -61,10 +61,10 @@ func (s *Source) Read(p *sensor.Pass) error {
 // readTasks reads the table.
 func (s *Source) readTasks() error {
 	for again := false; ; again = true {
-		s.table.begin(again)
+		s.table.beginPass(again)
 		s.threads = s.threads[:0]
 		if err := s.readTable(); err != nil {
-			s.table.clear() // the pass has replaced a part of it
+			s.table.forgetAll() // the pass has replaced a part of it
 			return err
 		}
 		if !s.table.holes || again {
@@ -81,29 +81,29 @@ func (s *Source) readTasks() error {
 	s.addThreads()
 	s.table.computeFigures()
 	s.table.dedupeMemory()
-	s.table.end()
+	s.table.endPass()
 	return nil
 }
 
 // readTable reads all processes into the table. It uses the list if the kernel has one and all processes fit.
 func (s *Source) readTable() error {
 	if s.kernel.list != nil {
-		if whole, err := s.list(); whole || err != nil {
+		if whole, err := s.listProcesses(); whole || err != nil {
 			return err
 		}
 	}
-	if err := s.iterate(s.kernel.walk.FD()); err != nil {
+	if err := s.runIterator(s.kernel.walk.FD()); err != nil {
 		return fmt.Errorf("read the task iterator: %w", err)
 	}
 	return nil
 }
 
-// collect moves exit records to p. If processes have disappeared without a record, and every few passes, it also asks
+// collectExits moves exit records to p. If processes have disappeared without a record, and every few passes, it also asks
 // the kernel for ended processes that it has not released.
 //
 // Two kinds of records wait for the next pass. The first belong to processes that this pass has read as alive. The
 // second belong to processes that began after this pass, because p may lack their parent and group leader.
-func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) error {
+func (s *Source) collectExits(p *sensor.Pass, live []sensor.Process, missing int) error {
 	if missing > 0 || len(s.done) > 0 || len(s.held) > 0 || s.pass%4 == 0 {
 		if err := s.claimReaped(); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 	later := s.done[:0]
 	for i := range s.done {
 		d := &s.done[i]
-		j := find(live, d.PID)
+		j := findIndex(live, d.PID)
 		if d.Start > p.Boot || j >= 0 && live[j].Start == d.Start {
 			later = append(later, *d)
 			continue
@@ -136,11 +136,11 @@ func (s *Source) collect(p *sensor.Pass, live []sensor.Process, missing int) err
 // that were released in the meantime.
 func (s *Source) claimReaped() error {
 	if s.kernel.claim != nil {
-		if err := s.iterate(s.kernel.claim.FD()); err != nil {
+		if err := s.runIterator(s.kernel.claim.FD()); err != nil {
 			return fmt.Errorf("read the processes that ended: %w", err)
 		}
 	}
-	s.drain()
+	s.drainRing()
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (s *Source) Drain(p *sensor.Pass) error {
 		return errors.New("read exit records: the source is closed")
 	}
 	s.pass++
-	s.table.clear()
+	s.table.forgetAll()
 	if err := s.claimReaped(); err != nil {
 		return err
 	}
@@ -169,16 +169,16 @@ func (s *Source) reportLost(p *sensor.Pass) {
 	s.reported = s.lost
 	if s.full > s.swept && s.kernel.harvest != nil {
 		s.swept = s.full
-		s.sweep()
+		s.deleteEndedThreads()
 	}
 }
 
 // beginPass records the head of a pass.
 func (s *Source) beginPass(r *tasksPass) { s.lost, s.full, s.level = r.Lost, r.Full, r.Level }
 
-// sweep deletes the counts of ended threads if their process is gone but the kernel did not report its end. That
-// happens, for example, on a processor that was removed.
-func (s *Source) sweep() {
+// deleteEndedThreads deletes the counts of ended threads if their process is gone but the kernel did not report its
+// end. That happens, for example, on a processor that was removed.
+func (s *Source) deleteEndedThreads() {
 	if s.level != 0 {
 		return // the numbers are numbers of the first pid namespace
 	}
@@ -201,8 +201,8 @@ func bootTime() uint64 {
 	return uint64(ts.Nano())
 }
 
-// iterate runs an iterator program over everything it visits.
-func (s *Source) iterate(link int) error {
+// runIterator runs an iterator program over everything it visits.
+func (s *Source) runIterator(link int) error {
 	fd, err := bpf.NewIteration(link)
 	if err != nil {
 		return err
@@ -218,25 +218,25 @@ func (s *Source) iterate(link int) error {
 		case n == 0:
 			return nil
 		}
-		if err := s.parse(s.buf[:n]); err != nil {
+		if err := s.parseRecords(s.buf[:n]); err != nil {
 			return err
 		}
 	}
 }
 
-// parse reads consecutive records. The kernel never splits one.
-func (s *Source) parse(b []byte) error {
+// parseRecords reads consecutive records. The kernel never splits one.
+func (s *Source) parseRecords(b []byte) error {
 	for len(b) > 0 {
-		size, err := sizeOf(b)
+		size, err := recordSize(b)
 		if err != nil {
 			return err
 		}
 		at := unsafe.Pointer(&b[0])
-		switch kindOf(b) {
+		switch recordKind(b) {
 		case kindPass:
 			s.beginPass((*tasksPass)(at))
 		case kindProcess:
-			s.table.add(s.adjustStart((*tasksProcess)(at)), s.page)
+			s.table.addFull(s.adjustStart((*tasksProcess)(at)), s.page)
 		case kindSame:
 			s.table.keepRow((*tasksSame)(at).Pid)
 		case kindThread:
@@ -249,9 +249,9 @@ func (s *Source) parse(b []byte) error {
 	return nil
 }
 
-// sizeOf returns the size of the first record, which is whole.
-func sizeOf(b []byte) (size int, err error) {
-	kind := kindOf(b)
+// recordSize returns the size of the first record, which is whole.
+func recordSize(b []byte) (size int, err error) {
+	kind := recordKind(b)
 	switch kind {
 	case kindPass:
 		size = passSize
@@ -278,7 +278,7 @@ func (s *Source) adjustStart(r *tasksProcess) *tasksProcess {
 
 // addThreads adds each thread to its process.
 func (s *Source) addThreads() {
-	var w *row
+	var w *taskRow
 	for k := range s.threads {
 		th := &s.threads[k]
 		if w == nil || w.process.PID != th.Pid {
@@ -297,8 +297,8 @@ func (s *Source) addThreads() {
 	}
 }
 
-// find looks for a process. The table is in order of ids, as the iterator goes.
-func find(live []sensor.Process, pid int32) int {
+// findIndex returns the index of a process in live, or -1. live is sorted by process id.
+func findIndex(live []sensor.Process, pid int32) int {
 	lo, hi := 0, len(live)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
@@ -315,7 +315,7 @@ func find(live []sensor.Process, pid int32) int {
 }
 
 // computeFigures computes figures from a complete reading.
-func (t *table) computeFigures() {
+func (t *taskTable) computeFigures() {
 	for _, w := range t.next {
 		if !w.full {
 			continue
@@ -331,12 +331,12 @@ func (t *table) computeFigures() {
 
 // carryOver sets values that only the previous pass had. The kernel keeps the I/O of threads that ended before tracing
 // began only until the process reaps a child. From then on, carryOver adds the value of the earlier pass.
-func (w *row) carryOver(b *previousRecord, harvests bool) {
+func (w *taskRow) carryOver(b *previousRecord, harvests bool) {
 	if !harvests {
 		w.total.use.wait = b.use.wait + max(w.total.wait, b.wait) - b.wait
 	}
 	if now, was := &w.total.use, &b.use; w.total.flags&childIO > b.flags&childIO && w.total.flags&partial != 0 {
-		w.total.carry = &usage{
+		w.total.carry = &taskUsage{
 			readBytes: was.readBytes - min(was.readBytes, now.readBytes), writeBytes: was.writeBytes - min(was.writeBytes, now.writeBytes),
 			cancelled: was.cancelled - min(was.cancelled, now.cancelled),
 		}
@@ -347,7 +347,7 @@ func (w *row) carryOver(b *previousRecord, harvests bool) {
 	if w.total.flags&unstable != 0 {
 		w.total.use = b.use
 	}
-	w.total.use.atLeast(&b.use)
+	w.total.use.raiseTo(&b.use)
 }
 
 // keepEnding keeps the processes that left the table without a record, and returns their number.

@@ -42,26 +42,26 @@ const (
 	sameSize    = int(unsafe.Sizeof(tasksSame{}))
 )
 
-// usage is the sum of threads.
-type usage struct {
+// taskUsage is the sum of threads.
+type taskUsage struct {
 	runtime, utime, stime, wait   uint64
 	nvcsw, nivcsw, minflt, majflt uint64
 	readBytes, writeBytes         uint64
 	cancelled                     uint64
 }
 
-// total is the additional record kept of a process.
-type total struct {
-	use       usage
+// taskTotal is the additional data that is kept about a process between passes.
+type taskTotal struct {
+	use       taskUsage
 	wait      uint64 // of this pass; only of live threads if ended ones are not harvested
 	flags     uint32
 	seq       uint32
 	harvested uint32
-	ended     bool   // its exit record has come
-	carry     *usage // I/O of threads that ended before we began, see row.follow; nil for none
+	ended     bool       // its exit record has come
+	carry     *taskUsage // I/O of threads that ended before we began, see row.follow; nil for none
 }
 
-func (u *usage) add(v *usage) {
+func (u *taskUsage) add(v *taskUsage) {
 	u.runtime += v.runtime
 	u.utime += v.utime
 	u.stime += v.stime
@@ -75,9 +75,9 @@ func (u *usage) add(v *usage) {
 	u.cancelled += v.cancelled
 }
 
-// atLeast raises every counter in u to its value in v, the previous reading, because the table may lack a thread that
+// raiseTo raises every counter in u to its value in v, the previous reading, because the table may lack a thread that
 // ended while the table was read.
-func (u *usage) atLeast(v *usage) {
+func (u *taskUsage) raiseTo(v *taskUsage) {
 	u.runtime = max(u.runtime, v.runtime)
 	u.utime = max(u.utime, v.utime)
 	u.stime = max(u.stime, v.stime)
@@ -91,17 +91,17 @@ func (u *usage) atLeast(v *usage) {
 	u.cancelled = max(u.cancelled, v.cancelled)
 }
 
-// usageOf copies the counters of a record with the layout of usage.
-func usageOf(r *tasksProcess) usage {
-	return usage{
+// processUsage copies the counters of a record with the layout of usage.
+func processUsage(r *tasksProcess) taskUsage {
+	return taskUsage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
 		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
 		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes, cancelled: r.Use.Cancelled,
 	}
 }
 
-func threadUsage(r *tasksThread) usage {
-	return usage{
+func threadUsage(r *tasksThread) taskUsage {
+	return taskUsage{
 		runtime: r.Use.Runtime, utime: r.Use.Utime, stime: r.Use.Stime, wait: r.Use.Wait,
 		nvcsw: r.Use.Nvcsw, nivcsw: r.Use.Nivcsw, minflt: r.Use.Minflt, majflt: r.Use.Majflt,
 		readBytes: r.Use.ReadBytes, writeBytes: r.Use.WriteBytes, cancelled: r.Use.Cancelled,
@@ -113,7 +113,7 @@ func setIdentity(p *sensor.Process, r *tasksProcess) {
 	p.PID, p.PPID, p.PGID, p.SID = r.Pid, r.Ppid, r.Pgid, r.Sid
 	p.UID, p.Start, p.Cgroup = r.Uid, r.Start, r.Cgroup
 	p.Threads = r.Threads
-	p.State = stateOf(r.State)
+	p.State = stateLetter(r.State)
 	p.Kernel = r.Flags&kernelThread != 0
 	for i, c := range r.Comm[:15] {
 		p.Comm[i] = byte(c)
@@ -144,7 +144,7 @@ func setIdentity(p *sensor.Process, r *tasksProcess) {
 
 // setCounters sets the total counters of p from u. If known is set, p holds the values of the previous pass, and its
 // UserNanos and SystemNanos do not decrease.
-func setCounters(p *sensor.Process, u *usage, known bool) {
+func setCounters(p *sensor.Process, u *taskUsage, known bool) {
 	p.WaitNanos = u.wait
 	p.Voluntary, p.Involuntary = u.nvcsw, u.nivcsw
 	p.MinorFaults, p.MajorFaults = u.minflt, u.majflt
@@ -200,9 +200,9 @@ func setMemory(p *sensor.Process, r *tasksProcess, page uint64) {
 	p.Have |= sensor.FieldMemory | sensor.FieldSwap | sensor.FieldPeak
 }
 
-// stateOf returns the state letter of /proc/PID/stat (fs/proc/array.c, include/linux/sched.h). The lower half of state
+// stateLetter returns the state letter of /proc/PID/stat (fs/proc/array.c, include/linux/sched.h). The lower half of state
 // holds the task state, and the upper half the exit state.
-func stateOf(state uint32) byte {
+func stateLetter(state uint32) byte {
 	const (
 		interruptible   = 0x1
 		uninterruptible = 0x2

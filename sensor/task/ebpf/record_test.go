@@ -21,8 +21,8 @@ import (
 
 func TestLayout(t *testing.T) {
 	// usage and the C structure are copied field by field; the sizes show when one grows.
-	if unsafe.Sizeof(usage{}) != unsafe.Sizeof(tasksThread{}.Use) {
-		t.Errorf("usage has %d bytes, the record %d", unsafe.Sizeof(usage{}), unsafe.Sizeof(tasksThread{}.Use))
+	if unsafe.Sizeof(taskUsage{}) != unsafe.Sizeof(tasksThread{}.Use) {
+		t.Errorf("usage has %d bytes, the record %d", unsafe.Sizeof(taskUsage{}), unsafe.Sizeof(tasksThread{}.Use))
 	}
 	for _, size := range []int{passSize, processSize, threadSize} {
 		if size%8 != 0 {
@@ -36,7 +36,7 @@ func TestState(t *testing.T) {
 		0: 'R', 1: 'S', 2: 'D', 0x402: 'I', 4: 'T', 8: 't', 0x40: 'P', 0x8000: 'D', 0x1000: 'D', 0x2000: 'R',
 		0x200000: 'Z', 0x100000: 'X', 0x200000 | 0x80: 'Z', 0x101: 'S',
 	} {
-		if got := stateOf(state); got != want {
+		if got := stateLetter(state); got != want {
 			t.Errorf("state %#x is %c, want %c", state, got, want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestState(t *testing.T) {
 // ever falls, and that the ratio is the ratio of the ticks.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var u usage
+		var u taskUsage
 		var p sensor.Process
 		for i := range 20 {
 			u.runtime += rapid.Uint64Range(0, 1e12).Draw(t, "runtime")
@@ -88,10 +88,10 @@ func unchanged(pid int32) []byte {
 
 // bare is a source without a kernel.
 func bare() *Source {
-	s := &Source{page: 4096, sets: make(map[uint64]*set), claimed: make(map[int32]claimed)}
+	s := &Source{page: 4096, sets: make(map[uint64]*cgroupSet), claimed: make(map[int32]claimedProcess)}
 	s.names.root = "/nowhere"
 	s.names.names = map[uint32]string{4: "memory", 9: "name=systemd"}
-	s.kernel = &kernelSide{}
+	s.kernel = &loadedPrograms{}
 	return s
 }
 
@@ -106,18 +106,18 @@ func pass(t *testing.T, s *Source, records ...[]byte) *sensor.Pass {
 		p.Live = append(p.Live, w.process)
 	}
 	s.keepEnding()
-	s.table.release()
+	s.table.freeLeft()
 	return p
 }
 
 // play is walk with given bytes.
 func play(s *Source, b []byte) error {
-	s.table.begin(false)
+	s.table.beginPass(false)
 	s.threads = s.threads[:0]
-	err := s.parse(b)
+	err := s.parseRecords(b)
 	s.addThreads()
 	s.table.computeFigures()
-	s.table.end()
+	s.table.endPass()
 	return err
 }
 
@@ -274,11 +274,11 @@ func TestRelative(t *testing.T) {
 	for path, want := range map[string]string{
 		"/a/b": "/", "/a/b/c": "/c", "/a": "/..", "/a/bc": "/../bc", "/x/y": "/../../x/y", "/": "/../..",
 	} {
-		if got := h.relative(1, path); got != want {
+		if got := h.relativePath(1, path); got != want {
 			t.Errorf("%s seen from /a/b is %s, want %s", path, got, want)
 		}
 	}
-	if got := h.relative(2, "/a/b"); got != "/a/b" {
+	if got := h.relativePath(2, "/a/b"); got != "/a/b" {
 		t.Errorf("without a namespace: %s", got)
 	}
 }
@@ -296,7 +296,7 @@ func FuzzRecords(f *testing.F) {
 		for range 2 {
 			_ = play(s, b)
 			s.keepEnding()
-			s.table.release()
+			s.table.freeLeft()
 			s.handleRecord(b)
 			for _, w := range s.table.rows {
 				if q := &w.process; q.Comm[15] != 0 {
@@ -328,7 +328,7 @@ func FuzzRing(f *testing.F) {
 		r := &ring{data: data, size: size,
 			consumer: unsafe.Slice((*byte)(unsafe.Pointer(&positions[0])), 8),
 			producer: unsafe.Slice((*byte)(unsafe.Pointer(&positions[1])), 8)}
-		r.drain(func(b []byte) { _ = kindOf(b) })
+		r.drain(func(b []byte) { _ = recordKind(b) })
 	})
 }
 

@@ -73,8 +73,8 @@ func (r *ring) next(at uint64) (record []byte, next uint64, ok bool) {
 	return r.data[offset+ringHeader : offset+ringHeader+length : offset+ringHeader+length], next, true
 }
 
-// kindOf returns the first word of a record, 0 if it has none.
-func kindOf(b []byte) uint32 {
+// recordKind returns the first word of a record, 0 if it has none.
+func recordKind(b []byte) uint32 {
 	if len(b) < 4 {
 		return 0
 	}

@@ -50,7 +50,7 @@ type Source struct {
 }
 
 // The programs write records in the layout that the reader expects.
-const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(record{}))
+const _ = -(unsafe.Sizeof(filesRecord{}) - unsafe.Sizeof(mountRecord{}))
 
 // Open loads the programs. If the kernel or the permissions do not allow it, the error matches [sensor.ErrUnavailable]
 // and gives the reason. If no matching file system is mounted, the error has no remedy, because none is needed.
@@ -98,22 +98,22 @@ func load(o Options) (*Source, error) {
 	const otherwise, fix = "the kernel does not let calls of the VFS be traced",
 		"use Linux 5.13 or later (arm64: 6.4) with BPF trampolines (CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS) and without lockdown"
 	s.accounts, err = bpf.OpenAccounts(bpf.AccountsSpec{
-		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.prepare(o) }, Record: recordSize, Buffer: 40,
-		Attach: []string{filesProgEnded}, Also: s.names(), Otherwise: otherwise, Fix: fix,
+		Root: o.Root, Types: o.Types, Load: func() (*ebpf.CollectionSpec, error) { return s.preparePrograms(o) }, Record: recordSize,
+		Buffer: 40, Attach: []string{filesProgEnded}, Also: s.programNames(), Otherwise: otherwise, Fix: fix,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(o); err != nil {
+	if err := s.attachNeeded(o); err != nil {
 		_ = s.Close()
 		return nil, bpf.Explain(err, o.Root, otherwise, fix)
 	}
 	return s, nil
 }
 
-// begin attaches the programs that are needed now.
-func (s *Source) begin(o Options) (err error) {
-	if s.reader, err = newReader(s.accounts, o.Root, mount{sensor.OtherNames, sensor.OtherNames, o.All}); err != nil {
+// attachNeeded attaches the programs that are needed now.
+func (s *Source) attachNeeded(o Options) (err error) {
+	if s.reader, err = newReader(s.accounts, o.Root, mountID{sensor.OtherNames, sensor.OtherNames, o.All}); err != nil {
 		return fmt.Errorf("open the account of calls without a process: %w", err)
 	}
 	if s.table, err = mountTable(o.Root); err != nil {
@@ -154,10 +154,10 @@ func (s *Source) attachRemote() error {
 
 // attach attaches the programs in scope what that are not attached yet. It returns an error if a mandatory function
 // cannot be attached, because the other programs are useless without it.
-func (s *Source) attach(what scope) error {
+func (s *Source) attach(within scope) error {
 	for i := range s.hooks {
 		h := &s.hooks[i]
-		if h.attached || h.scope&what == 0 {
+		if h.attached || h.scope&within == 0 {
 			continue
 		}
 		p := s.accounts.Program(h.program())
@@ -175,8 +175,8 @@ func (s *Source) attach(what scope) error {
 	return nil
 }
 
-// prepare reads the compiled programs and creates one for each function.
-func (s *Source) prepare(o Options) (*ebpf.CollectionSpec, error) {
+// preparePrograms reads the compiled programs and creates one for each function.
+func (s *Source) preparePrograms(o Options) (*ebpf.CollectionSpec, error) {
 	spec, err := loadFiles()
 	if err != nil {
 		return nil, err
@@ -194,8 +194,8 @@ func (s *Source) prepare(o Options) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// names lists the programs that [Source.prepare] makes.
-func (s *Source) names() (all []string) {
+// programNames lists the programs that [Source.preparePrograms] makes.
+func (s *Source) programNames() (all []string) {
 	for i := range s.hooks {
 		all = append(all, s.hooks[i].program())
 	}

@@ -137,18 +137,18 @@ func run(t testing.TB, dir, what string) int32 {
 }
 
 // used adds up what a process did on a mount.
-func used(p *sensor.TallyPass, pid int32, m mount) (u cells) {
+func used(p *sensor.TallyPass, pid int32, m mountID) (u callCounts) {
 	for i := range p.Rows {
 		if x := &p.Rows[i]; x.PID == pid && p.NameOf(x.Name) == m.name() {
-			(*[numbers]uint64)(unsafe.Pointer(&u))[x.Series] += x.Amount
+			(*[valuesPerMount]uint64)(unsafe.Pointer(&u))[x.Series] += x.Amount
 		}
 	}
 	return u
 }
 
-func expect(t *testing.T, what string, got cells, changing bool, times uint64) {
+func expect(t *testing.T, what string, got callCounts, changing bool, times uint64) {
 	t.Helper()
-	want := cells{Bytes: [2]uint64{reads * readSize * times, writes * writeSize * times}}
+	want := callCounts{Bytes: [2]uint64{reads * readSize * times, writes * writeSize * times}}
 	want.Operations = [3]uint64{reads * times, writes * times, did(changing) * times}
 	got.Nanos = want.Nanos
 	if got != want {
@@ -157,14 +157,14 @@ func expect(t *testing.T, what string, got cells, changing bool, times uint64) {
 }
 
 // tmpfs mounts one with a file.
-func tmpfs(t testing.TB, source string) (dir string, m mount) {
+func tmpfs(t testing.TB, source string) (dir string, m mountID) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := unix.Mount(source, dir, "tmpfs", 0, ""); err != nil {
 		t.Skipf("mount a file system: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), mount{Type: "tmpfs", Source: source, Local: true}
+	return file(t, dir), mountID{Type: "tmpfs", Source: source, Local: true}
 }
 
 func file(t testing.TB, dir string) string {
@@ -176,7 +176,7 @@ func file(t testing.TB, dir string) string {
 }
 
 // disk mounts an ext4 file system of a loop device.
-func disk(t testing.TB) (dir string, m mount) {
+func disk(t testing.TB) (dir string, m mountID) {
 	t.Helper()
 	make, err := exec.LookPath("mkfs.ext4")
 	if err != nil {
@@ -229,7 +229,7 @@ func disk(t testing.TB) (dir string, m mount) {
 		t.Skip("no ext4: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	return file(t, dir), mount{Type: "ext4", Source: device, Local: true}
+	return file(t, dir), mountID{Type: "ext4", Source: device, Local: true}
 }
 
 // Every call of a process that ended between two readings is charged to it, by file system, without times.
@@ -238,8 +238,8 @@ func TestLocal(t *testing.T) {
 	if _, err := s.Missing(); err != nil {
 		t.Error(err)
 	}
-	where := map[string]func(testing.TB) (string, mount){
-		"tmpfs": func(t testing.TB) (string, mount) { return tmpfs(t, "one dir") }, "ext4": disk,
+	where := map[string]func(testing.TB) (string, mountID){
+		"tmpfs": func(t testing.TB) (string, mountID) { return tmpfs(t, "one dir") }, "ext4": disk,
 	}
 	for name, mount := range where {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestTogether(t *testing.T) {
 	p.Reset()
 	type started struct {
 		*exec.Cmd
-		mount mount
+		mount mountID
 	}
 	var all []started
 	for i := range 8 {
@@ -314,7 +314,7 @@ func TestTogether(t *testing.T) {
 // Calls on a file system across the network are counted with their times once one is mounted; local ones are not.
 func TestAcross(t *testing.T) {
 	s := open(t, Options{})
-	dir, m := t.TempDir(), mount{Type: "fuse.test", Source: "host:/dir"}
+	dir, m := t.TempDir(), mountID{Type: "fuse.test", Source: "host:/dir"}
 	near, local := tmpfs(t, "near")
 	if s.table == nil {
 		t.Log("there is another file system across the network")
@@ -337,7 +337,7 @@ func TestAcross(t *testing.T) {
 			t.Errorf("operation %d took no time", i)
 		}
 	}
-	if got := used(&p, other, local); got != (cells{}) {
+	if got := used(&p, other, local); got != (callCounts{}) {
 		t.Errorf("local calls were counted: %+v", got)
 	}
 }
@@ -346,7 +346,7 @@ func TestAcross(t *testing.T) {
 // their times, apart from what the threads of the server do.
 func TestNFS(t *testing.T) {
 	s := open(t, Options{})
-	dir, m := file(t, nfstest.Mounted(t, "")), mount{Type: "nfs", Source: nfstest.Source}
+	dir, m := file(t, nfstest.Mounted(t, "")), mountID{Type: "nfs", Source: nfstest.Source}
 	for _, what := range []string{"changes", "nothing"} {
 		var p sensor.TallyPass
 		read(t, s, &p)
@@ -385,7 +385,7 @@ func TestEnds(t *testing.T) {
 			t.Error("the account of a process that ended is still there")
 		}
 	}
-	if _, ok := any(nobody).(uint32); !ok {
+	if _, ok := any(noProcess).(uint32); !ok {
 		t.Error("no account of nobody")
 	}
 	for range 2 {

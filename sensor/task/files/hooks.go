@@ -16,7 +16,7 @@ const (
 	onNetwork                   // those across the network
 )
 
-// hook is a program at a function of the kernel.
+// hook is a program that is attached to a function of the kernel.
 type hook struct {
 	function string
 	template string // the program that is made for it
@@ -28,36 +28,36 @@ type hook struct {
 // program returns the name of the program. The kernel shows 15 bytes of it.
 func (h *hook) program() string { return h.template + "_" + h.function }
 
-// pair holds the names of the programs at the entry and the return of a kernel function, or "". argument is the index
+// programPair holds the names of the programs at the entry and the return of a kernel function, or "". argument is the index
 // of the function argument that leads to the file system, and kind the type that it points to.
-type pair struct {
+type programPair struct {
 	argument     int
 	kind         string // of structure that it points to
 	begins, ends string
 }
 
 var (
-	byStat        = pair{0, "path", filesProgStatBegins, ""}
-	byStatTime    = pair{0, "path", "", filesProgStatEnds}
-	byOpened      = pair{0, "path", filesProgOpenBegins, filesProgOpenEnds}
-	byRead        = pair{0, "file", filesProgMoveBegins, filesProgRead}
-	byWritten     = pair{0, "file", filesProgMoveBegins, filesProgWritten}
-	byFile        = pair{0, "file", filesProgFileBegins, filesProgFileEnds}
-	byInode       = pair{1, "inode", filesProgInodeBegins, filesProgInodeEnds}
-	byDentry      = pair{1, "dentry", filesProgDentryBegins, filesProgDentryEnds}
-	byFirstDentry = pair{0, "dentry", filesProgFirstDentryBegins, filesProgFirstDentryEnds}
-	byRename      = pair{0, "renamedata", filesProgRenameBegins, filesProgRenameEnds}
+	byStat        = programPair{0, "path", filesProgStatBegins, ""}
+	byStatTime    = programPair{0, "path", "", filesProgStatEnds}
+	byOpened      = programPair{0, "path", filesProgOpenBegins, filesProgOpenEnds}
+	byRead        = programPair{0, "file", filesProgMoveBegins, filesProgRead}
+	byWritten     = programPair{0, "file", filesProgMoveBegins, filesProgWritten}
+	byFile        = programPair{0, "file", filesProgFileBegins, filesProgFileEnds}
+	byInode       = programPair{1, "inode", filesProgInodeBegins, filesProgInodeEnds}
+	byDentry      = programPair{1, "dentry", filesProgDentryBegins, filesProgDentryEnds}
+	byFirstDentry = programPair{0, "dentry", filesProgFirstDentryBegins, filesProgFirstDentryEnds}
+	byRename      = programPair{0, "renamedata", filesProgRenameBegins, filesProgRenameEnds}
 )
 
-// function is one function of the VFS.
-type function struct {
+// kernelFunction is one function of the VFS.
+type kernelFunction struct {
 	name string
-	by   pair
+	by   programPair
 	must bool
 }
 
-// functions are the kernel functions that are hooked to count calls.
-var functions = []function{
+// kernelFunctions are the kernel functions that are hooked to count calls.
+var kernelFunctions = []kernelFunction{
 	{"security_inode_getattr", byStat, true},
 	{"vfs_getattr_nosec", byStatTime, false},
 	{"vfs_open", byOpened, true},
@@ -75,10 +75,10 @@ var functions = []function{
 
 // chooseHooks returns the programs for the functions of a kernel, and the reasons why other functions are not counted.
 func chooseHooks(kernel *btf.Spec) (all []hook, missing []error, err error) {
-	for i := range functions {
-		f := &functions[i]
-		if err := f.check(kernel); err == nil {
-			all = append(all, f.hooks()...)
+	for i := range kernelFunctions {
+		f := &kernelFunctions[i]
+		if err := f.checkUsable(kernel); err == nil {
+			all = append(all, f.hooksFor()...)
 		} else if f.must {
 			return nil, nil, sensor.RefusedError("the kernel has no place to count calls of the VFS at",
 				"report it with the output of uname -r",
@@ -90,8 +90,8 @@ func chooseHooks(kernel *btf.Spec) (all []hook, missing []error, err error) {
 	return all, missing, nil
 }
 
-// check returns why a function can not be used.
-func (f *function) check(kernel *btf.Spec) error {
+// checkUsable returns an error if a function cannot be used.
+func (f *kernelFunction) checkUsable(kernel *btf.Spec) error {
 	var fn *btf.Func
 	if err := kernel.TypeByName(f.name, &fn); err != nil {
 		return fmt.Errorf("%s: the kernel has no such function", f.name)
@@ -102,9 +102,9 @@ func (f *function) check(kernel *btf.Spec) error {
 	return nil
 }
 
-// hooks returns the programs to attach to a function. The number of bytes is known only when the call returns. For
+// hooksFor returns the programs to attach to a function. The number of bytes is known only when the call returns. For
 // local calls the duration is not needed.
-func (f *function) hooks() (all []hook) {
+func (f *kernelFunction) hooksFor() (all []hook) {
 	begins, ends := onMachine|onNetwork, onNetwork
 	if f.by.begins == filesProgMoveBegins {
 		begins, ends = onNetwork, onMachine|onNetwork
@@ -119,7 +119,7 @@ func (f *function) hooks() (all []hook) {
 }
 
 // hasArgument reports whether a function has the argument that identifies its file system.
-func hasArgument(fn *btf.Func, by pair) bool {
+func hasArgument(fn *btf.Func, by programPair) bool {
 	proto, ok := fn.Type.(*btf.FuncProto)
 	if !ok || len(proto.Params) <= by.argument {
 		return false

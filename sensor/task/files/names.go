@@ -15,11 +15,11 @@ const (
 	maxSource = 200
 )
 
-// names finds the file system of a device number.
-type names struct {
+// mountNames finds the file system that a device number belongs to.
+type mountNames struct {
 	root   string
-	known  map[uint64]mount
-	others mount // stands for file systems beyond maxNames, or that no table of mounts names
+	known  map[uint64]mountID
+	others mountID // stands for file systems beyond maxNames, or that no table of mounts names
 	// unfound counts how often a device was in no mount table. Because tables of container nodes are
 	// long, it is looked up only at the first, second, fourth and so on occurrence, up to every
 	// maxUnfound.
@@ -30,7 +30,7 @@ const maxUnfound = 256
 
 // fileSystem returns the file system with a device number. dev is that number plus 1, as the programs store it.
 // fileSystem first searches the mounts of the process, which may be private, and then the machine's mounts.
-func (n *names) fileSystem(dev uint64, pid int32) mount {
+func (n *mountNames) fileSystem(dev uint64, pid int32) mountID {
 	if m, ok := n.known[dev]; ok {
 		return m
 	}
@@ -49,7 +49,7 @@ func (n *names) fileSystem(dev uint64, pid int32) mount {
 		if err != nil {
 			continue
 		}
-		if m, ok := find(string(table), dev-1); ok {
+		if m, ok := findDevice(string(table), dev-1); ok {
 			m.Local = !isRemote(m.Type)
 			n.known[dev] = m
 			delete(n.unfound, dev)
@@ -59,23 +59,23 @@ func (n *names) fileSystem(dev uint64, pid int32) mount {
 	return n.others // it is looked for again: its process may have ended first
 }
 
-// find looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.
-func find(table string, dev uint64) (mount, bool) {
+// findDevice looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.
+func findDevice(table string, dev uint64) (mountID, bool) {
 	number := strconv.FormatUint(dev>>20, 10) + ":" + strconv.FormatUint(dev&(1<<20-1), 10)
 	for line := range strings.Lines(table) {
 		left, right, ok := strings.Cut(line, " - ")
 		of := strings.Fields(left)
 		what := strings.Fields(right)
 		if ok && len(of) > 2 && of[2] == number && len(what) > 1 {
-			return canonicalMount(what[0], unescape(what[1])), true
+			return canonicalMount(what[0], unescapeName(what[1])), true
 		}
 	}
-	return mount{}, false
+	return mountID{}, false
 }
 
 // canonicalMount returns a file system under the name that kernel statistics use (reckon/sensor/netfs). All NFS
 // versions get one name, and Lustre is named without its server addresses.
-func canonicalMount(kind, source string) mount {
+func canonicalMount(kind, source string) mountID {
 	switch kind {
 	case "nfs4":
 		kind = "nfs"
@@ -84,11 +84,11 @@ func canonicalMount(kind, source string) mount {
 			source = name
 		}
 	}
-	return mount{Type: kind, Source: source}
+	return mountID{Type: kind, Source: source}
 }
 
-// unescape resolves the octal escapes of blanks, and bounds the length.
-func unescape(s string) string {
+// unescapeName resolves the octal escapes of blanks, and bounds the length.
+func unescapeName(s string) string {
 	s = sysfs.Unescape(s)
 	return strings.ToValidUTF8(s[:min(len(s), maxSource)], "")
 }

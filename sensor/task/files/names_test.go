@@ -21,20 +21,20 @@ func TestNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	others := mount{Type: "fuse", Source: "other"}
-	n := names{root: root, known: make(map[uint64]mount), others: others}
+	others := mountID{Type: "fuse", Source: "other"}
+	n := mountNames{root: root, known: make(map[uint64]mountID), others: others}
 	for i, c := range []struct {
 		dev  uint64
 		pid  int32
-		want mount
+		want mountID
 	}{
-		{45, 5, mount{Type: "fuse.sshfs", Source: "u@host:/home/a b"}},
+		{45, 5, mountID{Type: "fuse.sshfs", Source: "u@host:/home/a b"}},
 		{60, 5, others},
-		{60, 77, mount{Type: "fuse", Source: "rclone:"}},
-		{60, 5, mount{Type: "fuse", Source: "rclone:"}},
-		{46, 5, mount{Type: "nfs", Source: "fs:/home"}},
-		{47, 5, mount{Type: "lustre", Source: "scratch"}},
-		{98 << 20, 5, mount{Type: "ext3", Source: "/dev/root", Local: true}},
+		{60, 77, mountID{Type: "fuse", Source: "rclone:"}},
+		{60, 5, mountID{Type: "fuse", Source: "rclone:"}},
+		{46, 5, mountID{Type: "nfs", Source: "fs:/home"}},
+		{47, 5, mountID{Type: "lustre", Source: "scratch"}},
+		{98 << 20, 5, mountID{Type: "ext3", Source: "/dev/root", Local: true}},
 		{^uint64(0) - 1, 5, others},
 	} {
 		if got := n.fileSystem(c.dev+1, c.pid); got != c.want {
@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 	if got := n.fileSystem(49, 5); got != others {
 		t.Errorf("beyond %d: %+v", maxNames, got)
 	}
-	if got := unescape(strings.Repeat("ä", 300)); len(got) > maxSource {
+	if got := unescapeName(strings.Repeat("ä", 300)); len(got) > maxSource {
 		t.Errorf("a name of %d bytes", len(got))
 	}
 }
@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 func FuzzFind(f *testing.F) {
 	f.Add("44 36 0:45 / /home rw - fuse.sshfs u@host:/home rw\n", uint64(45))
 	f.Fuzz(func(t *testing.T, table string, dev uint64) {
-		if m, ok := find(table, dev); ok && (m.Type == "" || len(m.Source) > maxSource) {
+		if m, ok := findDevice(table, dev); ok && (m.Type == "" || len(m.Source) > maxSource) {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -67,8 +67,8 @@ func TestUnfound(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(root, "proc/1"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	others := mount{Type: "fuse", Source: "other"}
-	n := names{root: root, known: make(map[uint64]mount), others: others}
+	others := mountID{Type: "fuse", Source: "other"}
+	n := mountNames{root: root, known: make(map[uint64]mountID), others: others}
 	for i := 1; i <= 8; i++ {
 		if i == 5 {
 			if err := os.WriteFile(filepath.Join(root, "proc/1/mountinfo"), []byte("91 36 0:60 / /job rw - fuse rclone: rw\n"), 0o644); err != nil {

@@ -43,14 +43,14 @@ var (
 
 // Indices of the sets of series: of file systems across the network, and of file systems of this machine.
 const (
-	across = 1
-	local  = 2
+	networkSet = 1
+	localSet   = 2
 )
 
 // Spec describes the counts. Calls on local file systems are not timed.
-var Spec = specification()
+var Spec = buildSpec()
 
-func specification() *sensor.TallySpec {
+func buildSpec() *sensor.TallySpec {
 	figure := &sensor.TallyFigure{Name: "mount_metadata_operations", Source: "requests", Lacks: []sensor.Lack{sensor.LackOtherCalls}}
 	series := func(bytes, operations, seconds *metric.Desc) (all []sensor.TallySeries) {
 		for _, direction := range []string{"read", "write"} {
@@ -79,7 +79,7 @@ func specification() *sensor.TallySpec {
 	const most = 8 // of a workload
 	return &sensor.TallySpec{Name: "files", Sets: []sensor.TallySet{
 		{},
-		across: {Labels: 2, Most: most, Series: remote},
-		local:  {Labels: 2, Most: most, Series: series(fileBytes, fileOperations, nil)},
+		networkSet: {Labels: 2, Most: most, Series: remote},
+		localSet:   {Labels: 2, Most: most, Series: series(fileBytes, fileOperations, nil)},
 	}}
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// network are the file system types that class_of of the programs treats as network file systems.
-var network = []string{
+// networkTypes are the file system types that class_of of the programs treats as network file systems.
+var networkTypes = []string{
 	"nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "afs", "coda", "9p", "lustre", "gpfs", "beegfs", "panfs", "pvfs2", "gfs2", "ocfs2",
 }
 
@@ -62,5 +62,5 @@ func hasRemoteMount(f io.ReadSeeker) (bool, error) {
 
 // isRemote reports whether a type of file system is a network one or FUSE.
 func isRemote(kind string) bool {
-	return slices.Contains(network, kind) || kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")
+	return slices.Contains(networkTypes, kind) || kind == "fuse" || kind == "fuseblk" || strings.HasPrefix(kind, "fuse.")
 }

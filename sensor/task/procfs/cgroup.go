@@ -40,18 +40,18 @@ func parseCgroups(b []byte, origin cgpath.Origin) []sensor.CgroupPath {
 	return paths
 }
 
-// cgroupSet is one set of cgroups that processes are in.
+// cgroupSet is a set of control groups that processes belong to.
 type cgroupSet struct {
 	paths []sensor.CgroupPath
 	pass  uint64 // pass in which a process was last read to be in it
 }
 
-// remembered is the number of passes that a set of cgroups is kept after its last process was read. It is longer than
+// keptPasses is the number of passes that a set of cgroups is kept after its last process was read. It is longer than
 // the interval at which every process is read again.
-const remembered = 600
+const keptPasses = 600
 
-// membership returns the number of the set of cgroups in text and stores its paths. It allocates only for new sets.
-func (s *Source) membership(text []byte) uint64 {
+// cgroupSetNumber returns the number of the set of cgroups in text and stores its paths. It allocates only for new sets.
+func (s *Source) cgroupSetNumber(text []byte) uint64 {
 	n := maphash.Bytes(s.seed, text)
 	if n == 0 {
 		n = 1 // 0 is unknown
@@ -73,7 +73,7 @@ func (s *Source) forgetCgroups() {
 		}
 	}
 	for n, set := range s.cgroups {
-		if set.pass+remembered < s.passes {
+		if set.pass+keptPasses < s.passes {
 			delete(s.cgroups, n)
 		}
 	}

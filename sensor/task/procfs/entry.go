@@ -6,11 +6,11 @@ import (
 	"reckon/sensor"
 )
 
-// entry is the record of a process between passes.
-type entry struct {
+// processEntry is the state of a process between passes.
+type processEntry struct {
 	p     sensor.Process // state of the last report
 	known bool           // p is filled in
-	files [kinds]file
+	files [processFiles]file
 	idle  uint16 // passes since the process last ran
 	since uint16 // readings since status was read
 
@@ -24,17 +24,17 @@ type entry struct {
 	ioDenied bool // io may not be read
 
 	io      ownIO
-	threads threads
+	threads threadTable
 }
 
-// refreshCap is the longest time that a process which does not run is not looked at.
-const refreshCap = 60_000_000_000
+// maxRefresh is the longest time in nanoseconds for which a process that does not run is not read.
+const maxRefresh = 60_000_000_000
 
-// keepIdle is the number of passes that the descriptors of an idle process are kept.
-const keepIdle = 30
+// idlePasses is the number of passes for which the files of an idle process stay open.
+const idlePasses = 30
 
 // nextRefresh returns the time at which a process that does not run is read again. The interval doubles with the age of
-// the process up to [refreshCap]. Processes that were found together at the start are spread by their ids.
+// the process up to [maxRefresh]. Processes that were found together at the start are spread by their ids.
 func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	age := uint64(0)
 	if boot > start {
@@ -43,7 +43,7 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 	switch {
 	case age < 1e9:
 		return start + 1e9
-	case age < refreshCap:
+	case age < maxRefresh:
 		step := uint64(2e9)
 		for step <= age {
 			step *= 2
@@ -51,44 +51,44 @@ func nextRefresh(boot uint64, pid int32, start uint64) uint64 {
 		return start + step
 	}
 	// Each process has its own second of the minute: the pid times a large odd number separates neighbours.
-	phase := uint64(uint32(pid)*2654435761) * (refreshCap >> 8) >> 24
-	next := boot - boot%refreshCap + phase
+	phase := uint64(uint32(pid)*2654435761) * (maxRefresh >> 8) >> 24
+	next := boot - boot%maxRefresh + phase
 	if next <= boot {
-		next += refreshCap
+		next += maxRefresh
 	}
 	return next
 }
 
 // newEntry returns an entry for a new process.
-func (s *Source) newEntry(pid int32) *entry {
-	var e *entry
+func (s *Source) newEntry(pid int32) *processEntry {
+	var e *processEntry
 	if n := len(s.free); n > 0 {
 		e, s.free = s.free[n-1], s.free[:n-1]
 	} else {
-		e = &entry{}
+		e = &processEntry{}
 		for k := range e.files {
-			e.files[k] = closed
+			e.files[k] = fileClosed
 		}
 	}
-	s.reset(e, pid)
+	s.resetEntry(e, pid)
 	return e
 }
 
-// reset makes e the entry of another process.
-func (s *Source) reset(e *entry, pid int32) {
+// resetEntry makes e the entry of another process.
+func (s *Source) resetEntry(e *processEntry, pid int32) {
 	files, list := e.files, e.threads.list[:0]
-	*e = entry{files: files, p: sensor.Process{PID: pid}}
+	*e = processEntry{files: files, p: sensor.Process{PID: pid}}
 	e.threads.list = list
 }
 
-// drop closes the descriptors of a process.
-func (s *Source) drop(e *entry) { s.dropAllBut(e, kinds) }
+// closeFiles closes the descriptors of a process.
+func (s *Source) closeFiles(e *processEntry) { s.closeAllBut(e, processFiles) }
 
-// dropAllBut closes all descriptors of a process except one.
-func (s *Source) dropAllBut(e *entry, keep kind) {
-	for k := range kinds {
+// closeAllBut closes all descriptors of a process except one.
+func (s *Source) closeAllBut(e *processEntry, keep processFile) {
+	for k := range processFiles {
 		if k != keep {
-			s.forget(e, k)
+			s.closeFile(e, k)
 		}
 	}
 	for i := range e.threads.list {
@@ -96,28 +96,28 @@ func (s *Source) dropAllBut(e *entry, keep kind) {
 	}
 }
 
-// forget closes one descriptor of a process.
-func (s *Source) forget(e *entry, k kind) {
+// closeFile closes one descriptor of a process.
+func (s *Source) closeFile(e *processEntry, k processFile) {
 	if e.files[k] >= 0 {
 		e.files[k].close()
 		s.files.used--
 	}
 }
 
-// release forgets a process that is gone.
-func (s *Source) release(e *entry) {
-	s.drop(e)
+// releaseEntry forgets a process that is gone.
+func (s *Source) releaseEntry(e *processEntry) {
+	s.closeFiles(e)
 	e.threads.list = e.threads.list[:0]
 	s.gone = append(s.gone, e.p.PID)
 	s.free = append(s.free, e)
 }
 
-// merge makes the table follow a list of process ids in ascending order.
-func (s *Source) merge(pids []int32) {
+// mergeList updates the table to a list of process ids in ascending order.
+func (s *Source) mergeList(pids []int32) {
 	out, old := s.spare[:0], s.entries
 	for _, pid := range pids {
 		for len(old) > 0 && old[0].p.PID < pid {
-			s.release(old[0])
+			s.releaseEntry(old[0])
 			old = old[1:]
 		}
 		if len(old) > 0 && old[0].p.PID == pid {
@@ -128,7 +128,7 @@ func (s *Source) merge(pids []int32) {
 		out = append(out, s.newEntry(pid))
 	}
 	for _, e := range old {
-		s.release(e)
+		s.releaseEntry(e)
 	}
 	s.entries, s.spare = out, s.entries
 }

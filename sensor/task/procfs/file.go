@@ -10,19 +10,19 @@ import (
 // file is a descriptor, or closed.
 type file int32
 
-const closed file = -1
+const fileClosed file = -1
 
 func (f *file) close() {
 	if *f >= 0 {
 		_ = unix.Close(int(*f))
-		*f = closed
+		*f = fileClosed
 	}
 }
 
-// budget is the maximum number of descriptors that stay open between passes.
-type budget struct{ limit, used int }
+// fileBudget limits the number of files that stay open between passes.
+type fileBudget struct{ limit, used int }
 
-func newBudget(limit int) budget {
+func newBudget(limit int) fileBudget {
 	if limit <= 0 {
 		limit = 256
 		var r unix.Rlimit
@@ -30,7 +30,7 @@ func newBudget(limit int) budget {
 			limit = int(min(r.Cur/4, 8192))
 		}
 	}
-	return budget{limit: limit}
+	return fileBudget{limit: limit}
 }
 
 // open opens the file name below /proc. It builds the path in place and calls the kernel directly, because package os
@@ -73,7 +73,7 @@ func (s *Source) openAt() (file, error) {
 			return file(fd), nil
 		case unix.EINTR:
 		default:
-			return closed, errno
+			return fileClosed, errno
 		}
 	}
 }
@@ -82,12 +82,12 @@ func (s *Source) openAt() (file, error) {
 func (s *Source) closeKept() {
 	s.files.limit = s.files.used / 2
 	for _, e := range s.entries {
-		s.drop(e)
+		s.closeFiles(e)
 	}
 }
 
-// content reads a file from its beginning; the bytes are valid until the next call.
-func (s *Source) content(f file) ([]byte, error) {
+// readAll reads a file from its beginning; the bytes are valid until the next call.
+func (s *Source) readAll(f file) ([]byte, error) {
 	n := 0
 	for {
 		m, err := unix.Pread(int(f), s.buf[n:], int64(n))
@@ -108,34 +108,34 @@ func (s *Source) content(f file) ([]byte, error) {
 	}
 }
 
-// kind is a file of a process.
-type kind uint8
+// processFile is a file of a process.
+type processFile uint8
 
 const (
-	statFile kind = iota
+	statFile processFile = iota
 	statusFile
 	schedstatFile
 	ioFile
-	kinds
+	processFiles
 )
 
-var kindNames = [kinds]string{"stat", "status", "schedstat", "io"}
+var processFileNames = [processFiles]string{"stat", "status", "schedstat", "io"}
 
-// read reads a file of a process. It keeps the descriptor open if keep is set and the budget allows.
-func (s *Source) read(e *entry, k kind, keep bool) ([]byte, error) {
+// readFile reads a file of a process. It keeps the descriptor open if keep is set and the budget allows.
+func (s *Source) readFile(e *processEntry, k processFile, keep bool) ([]byte, error) {
 	if f := e.files[k]; f >= 0 {
-		b, err := s.content(f)
+		b, err := s.readAll(f)
 		if err == nil || err == unix.EACCES {
 			return b, err
 		}
 		// The process of this descriptor is gone; its number may have a new one.
-		s.forget(e, k)
+		s.closeFile(e, k)
 	}
-	f, err := s.openPID(e.p.PID, kindNames[k])
+	f, err := s.openPID(e.p.PID, processFileNames[k])
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.content(f)
+	b, err := s.readAll(f)
 	if err != nil || !keep || s.files.used >= s.files.limit {
 		f.close()
 		return b, err
@@ -151,7 +151,7 @@ func (s *Source) readOnce(pid int32, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.content(f)
+	b, err := s.readAll(f)
 	f.close()
 	return b, err
 }

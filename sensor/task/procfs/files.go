@@ -69,7 +69,7 @@ func (f *Files) MemoryOf(fd int) (resident, shared uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return f.pages(f.buf[:n])
+	return f.parseMemory(f.buf[:n])
 }
 
 // Memory does the same for a process id.
@@ -78,10 +78,10 @@ func (f *Files) Memory(pid int32) (resident, shared uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return f.pages(b)
+	return f.parseMemory(b)
 }
 
-func (f *Files) pages(b []byte) (resident, shared uint64, err error) {
+func (f *Files) parseMemory(b []byte) (resident, shared uint64, err error) {
 	resident, shared, err = parseStatm(b)
 	return resident * f.page, shared * f.page, err
 }
@@ -109,9 +109,9 @@ func parseTraffic(b []byte) (t Traffic, err error) {
 	for len(b) > 0 {
 		var l []byte
 		l, b = sysfs.Line(b)
-		if v, ok := field(l, "rchar:"); ok {
+		if v, ok := lineNumber(l, "rchar:"); ok {
 			t.ReadCalls, found = v, found|1
-		} else if v, ok := field(l, "wchar:"); ok {
+		} else if v, ok := lineNumber(l, "wchar:"); ok {
 			t.WriteCalls, found = v, found|2
 		}
 	}
@@ -123,7 +123,7 @@ func parseTraffic(b []byte) (t Traffic, err error) {
 
 // Waited returns the time in nanoseconds that a thread was on a processor, and the time that it waited for one.
 func (f *Files) Waited(pid, tid int32) (run, wait uint64, err error) {
-	b, err := f.ofTask(pid, tid, "schedstat")
+	b, err := f.readTaskFile(pid, tid, "schedstat")
 	if err != nil {
 		return 0, 0, err
 	}
@@ -179,7 +179,7 @@ func ignoresChildren(status []byte) bool {
 // Children appends the ids of the children of a thread to the list to. It includes those that the thread adopted as a
 // subreaper. It appends none if the kernel does not list children (CONFIG_PROC_CHILDREN).
 func (f *Files) Children(pid, tid int32, to []int32) []int32 {
-	b, err := f.ofTask(pid, tid, "children")
+	b, err := f.readTaskFile(pid, tid, "children")
 	if err != nil {
 		return to
 	}
@@ -224,17 +224,17 @@ func (f *Files) setPath(pid int32, file string) {
 // readFile reads a file of a process; the bytes are valid until the next call.
 func (f *Files) readFile(pid int32, file string) ([]byte, error) {
 	f.setPath(pid, file)
-	return f.read()
+	return f.readPath()
 }
 
-func (f *Files) ofTask(pid, tid int32, file string) ([]byte, error) {
+func (f *Files) readTaskFile(pid, tid int32, file string) ([]byte, error) {
 	f.setPath(pid, "task/")
 	f.path = append(strconv.AppendInt(f.path, int64(tid), 10), '/')
 	f.path = append(f.path, file...)
-	return f.read()
+	return f.readPath()
 }
 
-func (f *Files) read() ([]byte, error) {
+func (f *Files) readPath() ([]byte, error) {
 	fd, err := unix.Open(string(f.path), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err

@@ -20,16 +20,16 @@ func (t *ioTotals) add(o ioTotals) {
 	t.read, t.write, t.cancelled = t.read+o.read, t.write+o.write, t.cancelled+o.cancelled
 }
 
-// raise makes the figures of a process at least t.
-func (t *ioTotals) raise(p *sensor.Process) {
+// raiseTo raises the figures of a process to at least t.
+func (t *ioTotals) raiseTo(p *sensor.Process) {
 	p.ReadBytes, p.WriteBytes, p.CancelledBytes = max(p.ReadBytes, t.read), max(p.WriteBytes, t.write), max(p.CancelledBytes, t.cancelled)
 }
 
-// fromIO sets the bytes that a process read from and wrote to storage.
+// setIO sets the bytes that a process read from and wrote to storage.
 //
 // Until the process reaps a child, /proc/PID/io has exactly its own I/O, including ended threads. From then on
-// it includes the I/O of children, so fromIO sums the increases of the live threads.
-func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
+// it includes the I/O of children, so setIO sums the increases of the live threads.
+func (s *Source) setIO(e *processEntry, st *stat, keep, due bool) {
 	if e.ioDenied && !due {
 		return
 	}
@@ -38,31 +38,31 @@ func (s *Source) fromIO(e *entry, st *stat, keep, due bool) {
 		return // its last figures stand
 	}
 	if st.reaped || e.io.perThread {
-		s.threadsIO(e, st)
+		s.addThreadsIO(e, st)
 		return
 	}
-	text, err := s.read(e, ioFile, keep)
+	text, err := s.readFile(e, ioFile, keep)
 	if err != nil {
-		ioFailed(e, err)
+		markIODenied(e, err)
 		return
 	}
 	whole, err := parseIO(text)
 	if err != nil {
 		return // a kernel without CONFIG_TASK_IO_ACCOUNTING
 	}
-	whole.raise(&e.p)
+	whole.raiseTo(&e.p)
 	e.p.Have |= sensor.FieldIO
 }
 
-func ioFailed(e *entry, err error) {
+func markIODenied(e *processEntry, err error) {
 	if err == unix.EACCES || err == unix.EPERM {
 		e.ioDenied = true
 		e.p.Have &^= sensor.FieldIO
 	}
 }
 
-// threadsIO adds the I/O of the live threads of a process since the last reading.
-func (s *Source) threadsIO(e *entry, st *stat) {
+// addThreadsIO adds the I/O of the live threads of a process since the last reading.
+func (s *Source) addThreadsIO(e *processEntry, st *stat) {
 	io := &e.io
 	if io.skip > 0 {
 		io.skip--
@@ -71,39 +71,39 @@ func (s *Source) threadsIO(e *entry, st *stat) {
 	io.skip = min(st.threads/threadBatch, 15)
 	var now ioTotals
 	if !e.threads.many {
-		own, err := s.threadIO(e, e.p.PID)
+		own, err := s.readThreadIO(e, e.p.PID)
 		if err != nil {
-			ioFailed(e, err)
+			markIODenied(e, err)
 			return
 		}
 		now = own
 	}
 	for i := range e.threads.list {
-		if own, err := s.threadIO(e, e.threads.list[i].tid); err == nil {
+		if own, err := s.readThreadIO(e, e.threads.list[i].tid); err == nil {
 			now.add(own)
 		}
 	}
 	if !io.perThread {
 		io.perThread = true
-		s.forget(e, ioFile)
-		now.raise(&e.p)
+		s.closeFile(e, ioFile)
+		now.raiseTo(&e.p)
 		io.last = now
 	}
 	if e.threads.ended {
 		e.p.Partial |= sensor.FieldIO
 	}
-	e.p.ReadBytes += growthOf(&io.last.read, now.read)
-	e.p.WriteBytes += growthOf(&io.last.write, now.write)
-	e.p.CancelledBytes += growthOf(&io.last.cancelled, now.cancelled)
+	e.p.ReadBytes += counterGrowth(&io.last.read, now.read)
+	e.p.WriteBytes += counterGrowth(&io.last.write, now.write)
+	e.p.CancelledBytes += counterGrowth(&io.last.cancelled, now.cancelled)
 	e.p.Have |= sensor.FieldIO
 }
 
-func (s *Source) threadIO(e *entry, tid int32) (ioTotals, error) {
-	f, err := s.openTask(e.p.PID, tid, kindNames[ioFile])
+func (s *Source) readThreadIO(e *processEntry, tid int32) (ioTotals, error) {
+	f, err := s.openTask(e.p.PID, tid, processFileNames[ioFile])
 	if err != nil {
 		return ioTotals{}, err
 	}
-	text, err := s.content(f)
+	text, err := s.readAll(f)
 	f.close()
 	if err != nil {
 		return ioTotals{}, err

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lister lists the numeric names in a directory with getdents64(2). Each record has inode (8 bytes), offset (8), length
+// pidLister lists the numeric names in a directory with getdents64(2). Each record has inode (8 bytes), offset (8), length
 // (2), type (1), and the name with a NUL.
-type lister struct {
+type pidLister struct {
 	dir int
 	buf []byte
 }
 
-func (l *lister) init(dir int) { l.dir, l.buf = dir, make([]byte, 32<<10) }
+func (l *pidLister) init(dir int) { l.dir, l.buf = dir, make([]byte, 32<<10) }
 
 // read appends the numbers in ascending order.
-func (l *lister) read(to []int32) ([]int32, error) {
+func (l *pidLister) read(to []int32) ([]int32, error) {
 	if _, err := unix.Seek(l.dir, 0, 0); err != nil {
 		return to, err
 	}

@@ -416,7 +416,7 @@ func TestDeniedIO(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range s.entries {
-		ioFailed(e, unix.EACCES)
+		markIODenied(e, unix.EACCES)
 		if e.p.Have&sensor.FieldIO != 0 {
 			t.Fatal("I/O that may not be read is reported")
 		}

@@ -298,7 +298,7 @@ func TestNextRefresh(t *testing.T) {
 		reads := 0
 		for boot < start+3600*second {
 			next := nextRefresh(boot, pid, start)
-			if next <= boot || next > boot+refreshCap+4*second {
+			if next <= boot || next > boot+maxRefresh+4*second {
 				t.Fatalf("pid %d at age %d: next after %d", pid, boot-start, int64(next-boot))
 			}
 			boot = next
@@ -327,7 +327,7 @@ func TestStartBeforeTheClockOfATimeNamespace(t *testing.T) {
 		922337203684: 922337203684, 922337203685: 0, // 292 years of ticks, and what is below zero as an unsigned number
 		1844674307210: 0,
 	} {
-		if got := startOf(ticks); got != want {
+		if got := startTicks(ticks); got != want {
 			t.Errorf("%d ticks: start %d, want %d", ticks, got, want)
 		}
 	}

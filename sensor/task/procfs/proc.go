@@ -71,7 +71,7 @@ func (p Proc) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 func (p Proc) Env(pid int32, keys ...string) (map[string]string, error) {
 	b, err := p.read(pid, "environ", environmentLimit)
 	for range 3 {
-		if err != nil || len(b) > 0 || !p.starting(pid) {
+		if err != nil || len(b) > 0 || !p.isStarting(pid) {
 			break
 		}
 		time.Sleep(200 * time.Microsecond)
@@ -93,8 +93,8 @@ func (p Proc) Args(pid int32) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00"), nil
 }
 
-// starting reports whether a process may be inside execve(2). It then has neither arguments nor an environment.
-func (p Proc) starting(pid int32) bool {
+// isStarting reports whether a process may be inside execve(2). It then has neither arguments nor an environment.
+func (p Proc) isStarting(pid int32) bool {
 	b, err := p.read(pid, "cmdline", 1)
 	return err == nil && len(b) == 0
 }
@@ -128,13 +128,13 @@ const noSession = 1<<32 - 1
 // LoginSession returns the audit session of a process. It returns false if the process has none, or if the kernel has
 // no audit support (CONFIG_AUDIT).
 func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
-	return p.audit(pid, "sessionid")
+	return p.readAudit(pid, "sessionid")
 }
 
 // LoginUser returns the login user of a process even if it changed its user (pam_loginuid(8)), or false as LoginSession does.
-func (p Proc) LoginUser(pid int32) (uint32, bool, error) { return p.audit(pid, "loginuid") }
+func (p Proc) LoginUser(pid int32) (uint32, bool, error) { return p.readAudit(pid, "loginuid") }
 
-func (p Proc) audit(pid int32, file string) (uint32, bool, error) {
+func (p Proc) readAudit(pid int32, file string) (uint32, bool, error) {
 	b, err := p.read(pid, file, 32)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := p.read(pid, "stat", 16); gone == nil {

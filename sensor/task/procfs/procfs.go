@@ -70,8 +70,8 @@ type Source struct {
 	name  string // path of /proc
 	buf   []byte
 	path  []byte
-	list  lister
-	files budget
+	list  pidLister
+	files fileBudget
 
 	clock  bool   // CPU clocks of processes can be asked for
 	hertz  uint64 // clock ticks per second
@@ -81,13 +81,13 @@ type Source struct {
 	loadavg  file
 	lastPID  uint64
 	pids     []int32
-	entries  []*entry // by process id
-	spare    []*entry // the other half of a merge
-	free     []*entry
-	gone     []int32  // process ids that ended, for their children
-	young    []sharer // processes that this pass was the first to read
-	sharers  []sharer
-	tids     lister
+	entries  []*processEntry // by process id
+	spare    []*processEntry // the other half of a merge
+	free     []*processEntry
+	gone     []int32       // process ids that ended, for their children
+	young    []spaceSharer // processes that this pass was the first to read
+	sharers  []spaceSharer
+	tids     pidLister
 	tidBuf   []int32
 	stat     stat
 	status   status
@@ -108,7 +108,7 @@ func New(o Options) (*Source, error) {
 		buf:  make([]byte, 16<<10), path: make([]byte, 0, 64),
 		hertz: ticksPerSecond(), page: uint64(unix.Getpagesize()),
 		seed: maphash.MakeSeed(), cgroups: make(map[uint64]*cgroupSet),
-		loadavg: closed, origin: cgpath.FindOrigin(o.Root),
+		loadavg: fileClosed, origin: cgpath.FindOrigin(o.Root),
 	}
 	dir, err := unix.Open(s.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	for _, e := range s.entries {
-		s.release(e)
+		s.releaseEntry(e)
 	}
 	s.entries, s.free = nil, nil
 	s.loadavg.close()

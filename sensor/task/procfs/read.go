@@ -22,13 +22,13 @@ func (s *Source) Read(p *sensor.Pass) error {
 		if s.pids, err = s.list.read(s.pids[:0]); err != nil {
 			return fmt.Errorf("list %s: %w", s.name, err)
 		}
-		s.merge(s.pids)
+		s.mergeList(s.pids)
 	}
 	s.markOrphans()
 	kept, first := s.entries[:0], len(p.Live)
 	for _, e := range s.entries {
-		if !s.update(e, p.Boot) {
-			s.release(e)
+		if !s.updateProcess(e, p.Boot) {
+			s.releaseEntry(e)
 			continue
 		}
 		kept = append(kept, e)
@@ -41,7 +41,7 @@ func (s *Source) Read(p *sensor.Pass) error {
 	}
 	clear(s.entries[len(kept):])
 	s.entries = kept
-	if s.passes%remembered == 0 {
+	if s.passes%keptPasses == 0 {
 		s.forgetCgroups()
 	}
 	if len(p.Live) == 0 {
@@ -55,7 +55,7 @@ func (s *Source) mayHaveNew() bool {
 	if s.loadavg < 0 {
 		return true
 	}
-	b, err := s.content(s.loadavg)
+	b, err := s.readAll(s.loadavg)
 	if err != nil {
 		return true
 	}
@@ -65,28 +65,28 @@ func (s *Source) mayHaveNew() bool {
 	return !same || s.passes%8 == 1
 }
 
-// update reads the changed data of a process. It returns false if the process is gone.
-func (s *Source) update(e *entry, boot uint64) bool {
+// updateProcess reads the changed data of a process. It returns false if the process is gone.
+func (s *Source) updateProcess(e *processEntry, boot uint64) bool {
 	clock, asked := uint64(0), false
 	if s.clock {
 		clock, asked = cpuClock(e.p.PID)
 		if asked && clock == e.clock && e.isUnchanged(boot) {
-			if e.idle++; e.idle == keepIdle {
-				s.drop(e)
+			if e.idle++; e.idle == idlePasses {
+				s.closeFiles(e)
 			}
 			return true
 		}
 	}
 	ran := !asked || !e.known || clock != e.clock
-	text, err := s.read(e, statFile, e.known && ran)
+	text, err := s.readFile(e, statFile, e.known && ran)
 	if err != nil {
-		return s.failed(e, err)
+		return s.handleStatError(e, err)
 	}
 	if !asked {
 		finger := maphash.Bytes(s.seed, text)
 		if finger == e.finger && e.isUnchanged(boot) {
-			if e.idle++; e.idle == keepIdle {
-				s.dropAllBut(e, statFile)
+			if e.idle++; e.idle == idlePasses {
+				s.closeAllBut(e, statFile)
 			}
 			return true
 		}
@@ -95,28 +95,28 @@ func (s *Source) update(e *entry, boot uint64) bool {
 	}
 	st := &s.stat
 	if err := parseStat(text, st); err != nil || st.pid != e.p.PID {
-		return s.failed(e, errMalformed)
+		return s.handleStatError(e, errMalformed)
 	}
 	start := st.start * (1e9 / s.hertz)
 	fresh := !e.known || start != e.p.Start
 	if fresh {
-		s.begin(e, start)
+		s.beginEntry(e, start)
 	}
 	due := fresh || boot >= e.due
-	s.fromStat(e, st, clock, asked)
+	s.setFromStat(e, st, clock, asked)
 	if ran {
 		e.idle = 0
 	}
 	e.orphan = false
 	gone := false
-	if due || e.memoryMoved(st) || ran && (e.since >= 8 || st.isLeaderEnded()) {
-		gone = s.fromStatus(e, st, ran && !fresh)
+	if due || e.mayHaveMemoryChanged(st) || ran && (e.since >= 8 || st.isLeaderEnded()) {
+		gone = s.setFromStatus(e, st, ran && !fresh)
 	}
 	if !st.kernel && !gone {
 		s.readRest(e, st, ran, due, fresh)
 	}
 	if st.kernel && (ran || fresh) {
-		s.fromSchedstat(e, !fresh)
+		s.setWait(e, !fresh)
 	}
 	if due {
 		e.due = nextRefresh(boot, e.p.PID, start)
@@ -126,38 +126,38 @@ func (s *Source) update(e *entry, boot uint64) bool {
 }
 
 // isUnchanged reports whether a process that has not run needs no reading.
-func (e *entry) isUnchanged(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
+func (e *processEntry) isUnchanged(boot uint64) bool { return e.known && boot < e.due && !e.orphan }
 
-// begin reuses the entry for another process, which is new or has the same id.
-func (s *Source) begin(e *entry, start uint64) {
+// beginEntry reuses the entry for another process, which is new or has the same id.
+func (s *Source) beginEntry(e *processEntry, start uint64) {
 	if e.known {
 		s.gone = append(s.gone, e.p.PID)
 	}
 	finger := e.finger
-	s.drop(e)
-	s.reset(e, e.p.PID)
+	s.closeFiles(e)
+	s.resetEntry(e, e.p.PID)
 	e.p.Start, e.finger = start, finger
-	s.young = append(s.young, sharer{pid: e.p.PID, start: start})
+	s.young = append(s.young, spaceSharer{pid: e.p.PID, start: start})
 }
 
 // readRest reads the data that is neither in stat nor in status.
-func (s *Source) readRest(e *entry, st *stat, ran, due, fresh bool) {
+func (s *Source) readRest(e *processEntry, st *stat, ran, due, fresh bool) {
 	if ran || fresh {
 		e.since++
-		s.perThread(e, st, !fresh)
-		s.fromIO(e, st, !fresh, due)
+		s.sumThreads(e, st, !fresh)
+		s.setIO(e, st, !fresh, due)
 	}
 	if !due || st.exiting && e.p.Have&sensor.FieldCgroup != 0 {
 		return // version 1 shows the root groups of a process that is exiting, however long it takes
 	}
 	if text, err := s.readOnce(e.p.PID, "cgroup"); err == nil && len(text) > 0 {
-		e.p.Cgroup = s.membership(text)
+		e.p.Cgroup = s.cgroupSetNumber(text)
 		e.p.Have |= sensor.FieldCgroup
 	}
 }
 
-// failed handles an error of reading stat.
-func (s *Source) failed(e *entry, err error) bool {
+// handleStatError handles an error of reading stat. It returns false if the process is gone.
+func (s *Source) handleStatError(e *processEntry, err error) bool {
 	switch err {
 	case unix.ENOENT, unix.ESRCH:
 		return false
@@ -171,8 +171,8 @@ func (s *Source) failed(e *entry, err error) bool {
 	return true // its last figures stand
 }
 
-// fromStat sets the content of stat.
-func (s *Source) fromStat(e *entry, st *stat, clock uint64, asked bool) {
+// setFromStat sets the content of stat.
+func (s *Source) setFromStat(e *processEntry, st *stat, clock uint64, asked bool) {
 	p := &e.p
 	p.PPID, p.PGID, p.SID = st.ppid, st.pgid, st.sid
 	p.State, p.Comm, p.Kernel, p.Threads = st.state, st.comm, st.kernel, st.threads
@@ -207,20 +207,20 @@ func splitClock(clock, user, system uint64) (u, sys uint64) {
 	return clock - sys, sys
 }
 
-// memoryMoved reports whether the memory may differ from the last reading of status.
-func (e *entry) memoryMoved(st *stat) bool {
+// mayHaveMemoryChanged reports whether the memory may differ from the last reading of status.
+func (e *processEntry) mayHaveMemoryChanged(st *stat) bool {
 	return !st.kernel && (st.rss != e.rss || st.minflt+st.majflt != e.faults)
 }
 
-// fromStatus reads user, memory and context switches. It reports whether the process is gone.
-func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
-	text, err := s.read(e, statusFile, keep)
+// setFromStatus reads user, memory and context switches. It reports whether the process is gone.
+func (s *Source) setFromStatus(e *processEntry, st *stat, keep bool) (gone bool) {
+	text, err := s.readFile(e, statusFile, keep)
 	if err != nil { // it ended meanwhile; its owner must be known, or it is not reported
 		return !s.setOwner(e) && !e.known
 	}
 	if st.isLeaderEnded() {
-		if text = s.livingStatus(e); text == nil {
-			text, err = s.read(e, statusFile, false)
+		if text = s.threadStatus(e); text == nil {
+			text, err = s.readFile(e, statusFile, false)
 		}
 	}
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	}
 	e.since, e.rss, e.faults = 0, st.rss, st.minflt+st.majflt
 	if !u.haveTypes && u.haveRSS {
-		s.olderMemory(e, u)
+		s.setOldMemory(e, u)
 	}
 	p.Anon, p.File, p.Shmem, p.Swap, p.Huge = u.anon, u.file, u.shmem, u.swap, u.huge
 	// A zombie and a kernel thread have no memory of their own: here zero is a figure.
@@ -257,9 +257,9 @@ func (s *Source) fromStatus(e *entry, st *stat, keep bool) (gone bool) {
 	return false
 }
 
-// olderMemory sets the memory by type on kernels before 4.5. These report only the sum of mapped files and shared
-// memory, which olderMemory counts as files.
-func (s *Source) olderMemory(e *entry, u *status) {
+// setOldMemory sets the memory by type on kernels before 4.5. These report only the sum of mapped files and shared
+// memory, which setOldMemory counts as files.
+func (s *Source) setOldMemory(e *processEntry, u *status) {
 	text, err := s.readOnce(e.p.PID, "statm")
 	if err != nil {
 		return
@@ -271,7 +271,7 @@ func (s *Source) olderMemory(e *entry, u *status) {
 
 // setOwner sets the user of a process from the owner of its files in /proc, if its status does not show the user. The
 // owner is the effective user, or root for a process that may not be dumped.
-func (s *Source) setOwner(e *entry) bool {
+func (s *Source) setOwner(e *processEntry) bool {
 	f, err := s.openPID(e.p.PID, "stat")
 	if err != nil {
 		return false

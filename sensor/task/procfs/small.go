@@ -39,13 +39,13 @@ func parseIO(b []byte) (t ioTotals, err error) {
 	for len(b) > 0 {
 		var l []byte
 		l, b = sysfs.Line(b)
-		if v, ok := field(l, "read_bytes:"); ok {
+		if v, ok := lineNumber(l, "read_bytes:"); ok {
 			t.read = v
 			found |= 1
-		} else if v, ok := field(l, "write_bytes:"); ok {
+		} else if v, ok := lineNumber(l, "write_bytes:"); ok {
 			t.write = v
 			found |= 2
-		} else if v, ok := field(l, "cancelled_write_bytes:"); ok {
+		} else if v, ok := lineNumber(l, "cancelled_write_bytes:"); ok {
 			t.cancelled = v
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"reckon/sensor"
 )
 
-// sharer is a process that uses the address space of another process, its owner. It is a child of vfork(2) that has not
+// spaceSharer is a process that uses the address space of another process, its owner. It is a child of vfork(2) that has not
 // executed a program yet, or of clone(2) with CLONE_VM.
-type sharer struct {
+type spaceSharer struct {
 	pid, owner int32
 	start      uint64
 }
@@ -38,10 +38,10 @@ func (s *Source) shareSpaces(live []sensor.Process) {
 			continue
 		}
 		owner := p.PPID
-		if i := slices.IndexFunc(s.sharers, func(o sharer) bool { return o.pid == owner }); i >= 0 {
+		if i := slices.IndexFunc(s.sharers, func(o spaceSharer) bool { return o.pid == owner }); i >= 0 {
 			owner = s.sharers[i].owner
 		}
-		s.sharers = append(s.sharers, sharer{y.pid, owner, y.start})
+		s.sharers = append(s.sharers, spaceSharer{y.pid, owner, y.start})
 	}
 	s.young = s.young[:0]
 	for i, o := range s.sharers { // the owner may have ended
@@ -54,7 +54,7 @@ func (s *Source) shareSpaces(live []sensor.Process) {
 			}
 		}
 	}
-	s.sharers = slices.DeleteFunc(s.sharers, func(o sharer) bool {
+	s.sharers = slices.DeleteFunc(s.sharers, func(o spaceSharer) bool {
 		p, of := findProcess(live, o.pid), findProcess(live, o.owner)
 		if p == nil || of == nil || p == of || p.Start != o.start || !sameSpace(o.pid, o.owner) {
 			return true
@@ -75,18 +75,18 @@ func findProcess(live []sensor.Process, pid int32) *sensor.Process {
 	return &live[i]
 }
 
-// livingStatus returns the status of a living thread of a process whose first thread has ended; nil if there is none.
-func (s *Source) livingStatus(e *entry) []byte {
+// threadStatus returns the status of a living thread of a process after its first thread has ended, or nil.
+func (s *Source) threadStatus(e *processEntry) []byte {
 	if s.listThreads(e) != nil {
 		return nil
 	}
 	for i := range e.threads.list {
 		if tid := e.threads.list[i].tid; tid != e.p.PID {
-			f, err := s.openTask(e.p.PID, tid, kindNames[statusFile])
+			f, err := s.openTask(e.p.PID, tid, processFileNames[statusFile])
 			if err != nil {
 				continue
 			}
-			text, err := s.content(f)
+			text, err := s.readAll(f)
 			f.close()
 			if err == nil && len(text) > 0 {
 				return text

@@ -33,9 +33,9 @@ type stat struct {
 	cutime, cstime   uint64
 }
 
-// startOf returns the start of a process in ticks since boot. If a time namespace is behind the machine's clock, a
-// process from before its zero has a negative start, which reads as a large unsigned number. startOf returns 0 for it.
-func startOf(ticks uint64) uint64 {
+// startTicks returns the start of a process in ticks since boot. If a time namespace is behind the machine's clock, a
+// process from before its zero has a negative start, which reads as a large unsigned number. startTicks returns 0 for it.
+func startTicks(ticks uint64) uint64 {
 	const most = 1 << 63 / 10_000_000 // of ticks with positive nanoseconds
 	if ticks >= most {
 		return 0
@@ -82,6 +82,6 @@ func parseStat(b []byte, s *stat) error {
 	s.minflt, s.cminflt, s.majflt, s.cmajflt = f[10], f[11], f[12], f[13]
 	s.utime, s.stime, s.cutime, s.cstime = f[14], f[15], f[16], f[17]
 	s.reaped = f[11]|f[13]|f[16]|f[17] != 0
-	s.threads, s.start, s.vsize, s.rss = uint32(f[20]), startOf(f[22]), f[23], f[24]
+	s.threads, s.start, s.vsize, s.rss = uint32(f[20]), startTicks(f[22]), f[23], f[24]
 	return nil
 }

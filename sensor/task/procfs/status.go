@@ -34,7 +34,7 @@ func parseStatus(b []byte, s *status) {
 		}
 		switch l[0] {
 		case 'U':
-			if v, ok := field(l, "Uid:"); ok && v <= 1<<32-1 {
+			if v, ok := lineNumber(l, "Uid:"); ok && v <= 1<<32-1 {
 				s.uid, s.haveUID = uint32(v), true
 			}
 		case 'V':
@@ -55,12 +55,12 @@ func parseStatus(b []byte, s *status) {
 		case 'H':
 			parseKB(l, "HugetlbPages:", &s.huge)
 		case 'v':
-			if v, ok := field(l, "voluntary_ctxt_switches:"); ok {
+			if v, ok := lineNumber(l, "voluntary_ctxt_switches:"); ok {
 				s.voluntary = v
 				switches++
 			}
 		case 'n':
-			if v, ok := field(l, "nonvoluntary_ctxt_switches:"); ok {
+			if v, ok := lineNumber(l, "nonvoluntary_ctxt_switches:"); ok {
 				s.involuntary = v
 				switches++
 			}
@@ -70,8 +70,8 @@ func parseStatus(b []byte, s *status) {
 	s.haveMemory = s.haveRSS || s.haveTypes
 }
 
-// field returns the first number of a line that begins with key.
-func field(l []byte, key string) (uint64, bool) {
+// lineNumber returns the first number of a line that begins with key.
+func lineNumber(l []byte, key string) (uint64, bool) {
 	if len(l) < len(key) || string(l[:len(key)]) != key {
 		return 0, false
 	}
@@ -81,7 +81,7 @@ func field(l []byte, key string) (uint64, bool) {
 
 // parseKB reads a number in kB into bytes.
 func parseKB(l []byte, key string, into *uint64) bool {
-	v, ok := field(l, key)
+	v, ok := lineNumber(l, key)
 	if !ok || v > (1<<64-1)>>10 {
 		return false
 	}

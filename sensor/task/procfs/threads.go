@@ -2,18 +2,18 @@ package procfs
 
 import "reckon/sensor"
 
-// threads is the record of the threads of a process.
-type threads struct {
+// threadTable holds the threads of a process between passes.
+type threadTable struct {
 	many  bool // has ever had more than one
 	known bool // was read before
 	ended bool // some have ended that were not read to their end
 	count uint32
 	skip  uint32 // readings until the threads are looked at again
 	round uint32
-	list  []thread
+	list  []threadEntry
 }
 
-type thread struct {
+type threadEntry struct {
 	tid  int32
 	file file // schedstat
 	wait uint64
@@ -23,12 +23,12 @@ type thread struct {
 // threads is read in every k-th pass, but at least in every 16th.
 const threadBatch = 32
 
-// perThread sums figures that the kernel reports only per thread.
-func (s *Source) perThread(e *entry, st *stat, keep bool) {
+// sumThreads sums figures that the kernel reports only per thread.
+func (s *Source) sumThreads(e *processEntry, st *stat, keep bool) {
 	t := &e.threads
 	t.many = t.many || st.threads > 1
 	if !t.many {
-		s.fromSchedstat(e, keep)
+		s.setWait(e, keep)
 		return
 	}
 	e.p.Have &^= sensor.FieldSwitches | sensor.FieldTurns
@@ -48,7 +48,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 	kept, ran := t.list[:0], uint64(0)
 	for i := range t.list {
 		th := &t.list[i]
-		if run, lives := s.fromThread(e, th, keep); lives {
+		if run, lives := s.addThread(e, th, keep); lives {
 			kept = append(kept, *th)
 			ran += run
 		} else {
@@ -71,7 +71,7 @@ func (s *Source) perThread(e *entry, st *stat, keep bool) {
 const endedSlack = 20e6
 
 // listThreads makes the list follow /proc/PID/task.
-func (s *Source) listThreads(e *entry) error {
+func (s *Source) listThreads(e *processEntry) error {
 	f, err := s.openPID(e.p.PID, "task")
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Source) listThreads(e *entry) error {
 			i++
 			continue
 		}
-		th := thread{tid: tid, file: closed}
+		th := threadEntry{tid: tid, file: fileClosed}
 		if tid == e.p.PID && !e.threads.known {
 			th.wait = e.p.WaitNanos // was the only thread so far
 		}
@@ -107,7 +107,7 @@ func (s *Source) listThreads(e *entry) error {
 }
 
 // sortThreads sorts by insertion: the list is sorted but for a few at its end.
-func sortThreads(l []thread) {
+func sortThreads(l []threadEntry) {
 	for i := 1; i < len(l); i++ {
 		for j := i; j > 0 && l[j].tid < l[j-1].tid; j-- {
 			l[j], l[j-1] = l[j-1], l[j]
@@ -115,29 +115,29 @@ func sortThreads(l []thread) {
 	}
 }
 
-// fromThread adds the waiting time of a thread and returns its running time. lives is false if the thread ended.
-func (s *Source) fromThread(e *entry, th *thread, keep bool) (ran uint64, lives bool) {
+// addThread adds the waiting time of a thread and returns its running time. lives is false if the thread ended.
+func (s *Source) addThread(e *processEntry, th *threadEntry, keep bool) (ran uint64, lives bool) {
 	text, err := s.readThread(e, th, keep)
 	if err != nil {
 		return 0, false
 	}
 	run, wait, _, err := parseSchedstat(text)
 	if err == nil && run|wait != 0 {
-		e.p.WaitNanos += growthOf(&th.wait, wait)
+		e.p.WaitNanos += counterGrowth(&th.wait, wait)
 		e.p.Have |= sensor.FieldWait
 	}
 	return run, true
 }
 
-func (s *Source) readThread(e *entry, th *thread, keep bool) ([]byte, error) {
+func (s *Source) readThread(e *processEntry, th *threadEntry, keep bool) ([]byte, error) {
 	if th.file >= 0 {
-		return s.content(th.file)
+		return s.readAll(th.file)
 	}
-	f, err := s.openTask(e.p.PID, th.tid, kindNames[schedstatFile])
+	f, err := s.openTask(e.p.PID, th.tid, processFileNames[schedstatFile])
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.content(f)
+	text, err := s.readAll(f)
 	if err == nil && keep && s.files.used < s.files.limit {
 		th.file = f
 		s.files.used++
@@ -147,15 +147,15 @@ func (s *Source) readThread(e *entry, th *thread, keep bool) ([]byte, error) {
 	return text, err
 }
 
-func (s *Source) dropThread(th *thread) {
+func (s *Source) dropThread(th *threadEntry) {
 	if th.file >= 0 {
 		th.file.close()
 		s.files.used--
 	}
 }
 
-// growthOf returns the growth of a counter, and stores its value.
-func growthOf(last *uint64, v uint64) uint64 {
+// counterGrowth returns the growth of a counter, and stores its value.
+func counterGrowth(last *uint64, v uint64) uint64 {
 	d := uint64(0)
 	if v > *last {
 		d = v - *last
@@ -164,9 +164,9 @@ func growthOf(last *uint64, v uint64) uint64 {
 	return d
 }
 
-// fromSchedstat sets the wait of a process that has only ever had one thread.
-func (s *Source) fromSchedstat(e *entry, keep bool) {
-	text, err := s.read(e, schedstatFile, keep)
+// setWait sets the wait of a process that has only ever had one thread.
+func (s *Source) setWait(e *processEntry, keep bool) {
+	text, err := s.readFile(e, schedstatFile, keep)
 	if err != nil {
 		return
 	}

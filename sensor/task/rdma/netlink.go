@@ -26,11 +26,11 @@ const (
 
 	typeSMI, typeGSI = 0, 1 // queue pairs of subnet management, enum ib_qp_type
 
-	headerSize = 16
-	attrHeader = 4
-	attrMask   = 0x1fff // flags are above: nested, byte order, mandatory
-	noIndex    = ^uint32(0)
-	maxAnswer  = 16 << 20
+	headerSize  = 16
+	attrHeader  = 4
+	attrMask    = 0x1fff // flags are above: nested, byte order, mandatory
+	noIndex     = ^uint32(0)
+	maxResponse = 16 << 20
 )
 
 var errTruncated = errors.New("the answer of the kernel is cut off")
@@ -61,7 +61,7 @@ func (s *Source) requestDump(request []byte) (all []byte, err error) {
 	if err := unix.Sendto(s.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return nil, err
 	}
-	for len(all) < maxAnswer {
+	for len(all) < maxResponse {
 		n, err := unix.Read(s.fd, s.buf)
 		switch {
 		case err == unix.EINTR:
@@ -140,21 +140,21 @@ func parseDevice(body []byte) (d adapter, ok bool) {
 	return d, ok && d.name != ""
 }
 
-// queuePairs reads a message of RDMA_NLDEV_CMD_RES_QP_GET.
-func queuePairs(body []byte, l *sensor.Link) {
+// parseQueuePairs reads a message of RDMA_NLDEV_CMD_RES_QP_GET.
+func parseQueuePairs(body []byte, l *sensor.Link) {
 	eachAttribute(body, func(kind uint16, list []byte) {
 		if kind != attrQPs {
 			return
 		}
 		eachAttribute(list, func(kind uint16, one []byte) {
 			if kind == attrQP {
-				queuePair(one, l)
+				parseQueuePair(one, l)
 			}
 		})
 	})
 }
 
-func queuePair(one []byte, l *sensor.Link) {
+func parseQueuePair(one []byte, l *sensor.Link) {
 	var pid uint32
 	management, kernel := false, false
 	eachAttribute(one, func(kind uint16, v []byte) {

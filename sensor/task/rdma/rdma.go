@@ -25,8 +25,8 @@ import (
 	"reckon/sensor"
 )
 
-// every is the interval of its looks.
-const every = 10 * time.Second
+// readInterval is the shortest time between two readings.
+const readInterval = 10 * time.Second
 
 // Source reads adapters while it is open.
 type Source struct {
@@ -51,7 +51,7 @@ func Open(root string) (*Source, error) {
 	}
 	_ = unix.SetsockoptTimeval(s.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
 	s.ask = s.requestDump
-	if _, err := s.devices(); err != nil {
+	if _, err := s.listDevices(); err != nil {
 		return nil, errors.Join(sensor.Unavailable("the kernel does not list users of RDMA adapters", "use Linux 4.17 or later", err),
 			s.Close())
 	}
@@ -73,17 +73,17 @@ func (s *Source) Close() error {
 
 // ReadLinks appends every adapter, or nothing if the last reading was a short time ago.
 func (s *Source) ReadLinks(p *sensor.LinkPass) error {
-	if now := s.now(); now.Sub(s.looked) < every {
+	if now := s.now(); now.Sub(s.looked) < readInterval {
 		return nil
 	} else {
 		s.looked = now
 	}
-	list, err := s.devices()
+	list, err := s.listDevices()
 	if err != nil {
 		return fmt.Errorf("list RDMA adapters: %w", err)
 	}
 	for _, d := range list {
-		octets, ok := s.octets(d.name)
+		octets, ok := s.readOctets(d.name)
 		if !ok {
 			continue
 		}
@@ -92,7 +92,7 @@ func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 			return fmt.Errorf("list queue pairs of %s: %w", d.name, err)
 		}
 		l := sensor.Link{Device: d.name, Octets: octets}
-		if err := eachMessage(answer, func(body []byte) { queuePairs(body, &l) }); err != nil {
+		if err := eachMessage(answer, func(body []byte) { parseQueuePairs(body, &l) }); err != nil {
 			return fmt.Errorf("list queue pairs of %s: %w", d.name, err)
 		}
 		slices.Sort(l.Users)
@@ -102,7 +102,7 @@ func (s *Source) ReadLinks(p *sensor.LinkPass) error {
 	return nil
 }
 
-func (s *Source) devices() (list []adapter, err error) {
+func (s *Source) listDevices() (list []adapter, err error) {
 	answer, err := s.ask(dumpRequest(cmdDevices, noIndex))
 	if err != nil {
 		return nil, err
@@ -115,8 +115,9 @@ func (s *Source) devices() (list []adapter, err error) {
 	return list, err
 }
 
-// octets returns the sum of the counters of all ports of an adapter; false if one is unreadable. InfiniBand counts units of four octets.
-func (s *Source) octets(name string) (sum [2]uint64, ok bool) {
+// readOctets sums the octets over all ports of an adapter. ok is false if a counter is unreadable. InfiniBand counts
+// units of four octets.
+func (s *Source) readOctets(name string) (sum [2]uint64, ok bool) {
 	dir := filepath.Join(s.root, "sys/class/infiniband", filepath.Base(name), "ports")
 	ports, _ := os.ReadDir(dir)
 	for _, port := range ports {

@@ -131,7 +131,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(refusal(unix.EPERM))
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		var l sensor.Link
-		_ = eachMessage(b, func(body []byte) { _, _ = parseDevice(body); queuePairs(body, &l) })
+		_ = eachMessage(b, func(body []byte) { _, _ = parseDevice(body); parseQueuePairs(body, &l) })
 		_ = isDumpEnded(b)
 	})
 }

@@ -49,7 +49,7 @@ type Source struct {
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
 	pass     *sensor.TallyPass // that is being read
-	unowned  delays            // so far
+	unowned  processDelays     // so far
 	missed   uint64            // so far
 }
 
@@ -68,7 +68,7 @@ func Open(o Options) (*Source, error) {
 		return nil, err
 	}
 	s := &Source{accounts: a, clock: bpf.OwnClock()}
-	s.take = s.record
+	s.take = s.readRecord
 	return s, nil
 }
 
@@ -100,16 +100,16 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	return nil
 }
 
-func (s *Source) record(b []byte) (key uint32, ended bool) {
+func (s *Source) readRecord(b []byte) (key uint32, ended bool) {
 	r := (*runqueueRecord)(unsafe.Pointer(&b[0]))
-	d := delays{r.Delays.Nanos, r.Delays.Octaves}
+	d := processDelays{r.Delays.Nanos, r.Delays.Octaves}
 	if r.Pid == 0 {
 		more := d
 		more.nanos -= s.unowned.nanos
 		for i := range more.octaves {
 			more.octaves[i] -= s.unowned.octaves[i]
 		}
-		s.add(0, 0, &more)
+		s.addDelays(0, 0, &more)
 		s.pass.Unowned = s.pass.Unowned || more.nanos > 0
 		s.unowned = d
 		if missed := r.Start; missed > s.missed { // switches that were not reported: a delay is lost with each
@@ -118,17 +118,17 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 		}
 		return 0, false
 	}
-	s.add(max(r.Pid, 0), s.clock.Here(r.Start), &d)
+	s.addDelays(max(r.Pid, 0), s.clock.Here(r.Start), &d)
 	return r.Tgid, r.Ended != 0
 }
 
-// delays are the delays of a process.
-type delays struct {
+// processDelays sums the delays of a process, with their distribution.
+type processDelays struct {
 	nanos   uint64
 	octaves [sensor.TallyOctaves]uint64
 }
 
-func (s *Source) add(pid int32, start uint64, d *delays) {
+func (s *Source) addDelays(pid int32, start uint64, d *processDelays) {
 	s.pass.Add(pid, start, 0, d.nanos)
 	for i, n := range d.octaves {
 		if n != 0 {

@@ -98,7 +98,7 @@ func read(t testing.TB, s *Source, p *sensor.TallyPass) {
 }
 
 // add adds what the pass has of a process.
-func (d *delays) add(p *sensor.TallyPass, pid int32) {
+func (d *processDelays) add(p *sensor.TallyPass, pid int32) {
 	for i := range p.Rows {
 		switch r := &p.Rows[i]; {
 		case r.PID != pid:
@@ -137,7 +137,7 @@ func TestShare(t *testing.T) {
 		t.Skip("no figures of threads")
 	}
 	// A delay is counted when its thread leaves the processor, which the one that printed may not have done.
-	var got delays
+	var got processDelays
 	var n uint64
 	for end := time.Now().Add(2 * time.Minute); float64(n) < stints && time.Now().Before(end); {
 		p.Reset()
@@ -184,7 +184,7 @@ func TestNoRoom(t *testing.T) {
 		}
 	}
 	read(t, s, &p)
-	var before, after delays
+	var before, after processDelays
 	before.add(&p, 0)
 	if before.nanos == 0 || before.octaves == [sensor.TallyOctaves]uint64{} || !p.Unowned {
 		t.Errorf("%+v is nobody's", before)

@@ -49,8 +49,8 @@ func eachAttribute(b []byte, f func(kind uint16, value []byte)) {
 	}
 }
 
-// next cuts the first netlink message off b. ok is false if there is no complete one.
-func next(b []byte) (kind uint16, body, rest []byte, ok bool) {
+// nextMessage cuts the first netlink message off b. ok is false if there is no complete one.
+func nextMessage(b []byte) (kind uint16, body, rest []byte, ok bool) {
 	if len(b) < nlmsgHeader {
 		return 0, nil, nil, false
 	}
@@ -91,7 +91,7 @@ func (s *Source) request(message []byte, wanted uint16) ([]byte, error) {
 			return nil, err
 		}
 		for b := s.buf[:n]; ; {
-			kind, body, rest, ok := next(b)
+			kind, body, rest, ok := nextMessage(b)
 			if !ok {
 				break
 			}
@@ -150,8 +150,8 @@ func (s *Source) probeVersion() (version uint16, layout int, err error) {
 					return
 				}
 				version = binary.NativeEndian.Uint16(v)
-				for _, d := range layouts() {
-					if layout < 0 && isOf(v, d, pid, uint32(unix.Getppid())) {
+				for _, d := range recordLayouts() {
+					if layout < 0 && belongsTo(v, d, pid, uint32(unix.Getppid())) {
 						layout = d
 					}
 				}
@@ -165,7 +165,7 @@ func (s *Source) probeVersion() (version uint16, layout int, err error) {
 	return version, layout, nil
 }
 
-func (s *Source) register(cpus string) error {
+func (s *Source) registerCPUs(cpus string) error {
 	_, err := s.request(buildRequest(s.family, requestFlagsAndAck, cmdGet, attrRegisterCPUs, append([]byte(cpus), 0)), s.family)
 	if err != nil {
 		return explainDenied(err, uidMap(), lacksProcessID())

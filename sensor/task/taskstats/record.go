@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// oldest is the first version with records that name the process (ac_tgid).
-	oldest = 12
-	// lastOfGroup is AGROUP of linux/acct.h: the thread was the last of its process.
-	lastOfGroup = 0x20
+	// minVersion is the first version with records that name the process (ac_tgid).
+	minVersion = 12
+	// flagLastThread is AGROUP of linux/acct.h: the thread was the last of its process.
+	flagLastThread = 0x20
 
 	commSize = 32
 )
 
-// stats is the used part of struct taskstats.
-type stats struct {
+// threadStats is the used part of struct taskstats.
+type threadStats struct {
 	version      uint16
 	flags        byte
 	comm         [commSize]byte
@@ -34,23 +34,23 @@ type stats struct {
 	hiwater uint64 // KiB
 }
 
-// layouts lists the known layouts of struct taskstats, as the number of bytes inserted after each delay. Most versions
+// recordLayouts lists the known layouts of struct taskstats, as the number of bytes inserted after each delay. Most versions
 // append fields at the end, but Linux 6.14 and later insert one or two fields of 8 bytes after each delay. The version
 // number does not show that. [New] therefore looks for the process id in its own record.
-func layouts() []int { return []int{0, 8, 16} }
+func recordLayouts() []int { return []int{0, 8, 16} }
 
-// isOf reports whether a record with layout d belongs to a process, as far as can be determined.
-func isOf(b []byte, d int, pid, ppid uint32) bool {
-	var s stats
+// belongsTo reports whether a record with layout d belongs to a process, as far as that can be determined.
+func belongsTo(b []byte, d int, pid, ppid uint32) bool {
+	var s threadStats
 	return s.parse(b, d) && s.pid == pid && s.ppid == ppid
 }
 
 // parse reads struct taskstats of include/uapi/linux/taskstats.h.
-func (s *stats) parse(b []byte, d int) bool {
+func (s *threadStats) parse(b []byte, d int) bool {
 	if len(b) < 328+4*d {
 		return false
 	}
-	*s = stats{version: binary.NativeEndian.Uint16(b)}
+	*s = threadStats{version: binary.NativeEndian.Uint16(b)}
 	if s.version < 8 {
 		return false
 	}
@@ -73,14 +73,14 @@ func (s *stats) parse(b []byte, d int) bool {
 		s.btime = u64(344 + o)
 	}
 	o = 6 * d // and of compaction
-	if s.version >= oldest && len(b) >= 384+o {
+	if s.version >= minVersion && len(b) >= 384+o {
 		s.tgid, s.groupElapsed = u32(368+o), u64(376+o)
 	}
 	return true
 }
 
-// partial adds up the threads of a process that ended so far.
-type partial struct {
+// endedThreadTotals sums the ended threads of a process.
+type endedThreadTotals struct {
 	runtime, utime, stime, wait uint64
 	runReal                     uint64 // ns; utime + stime of the threads seen
 	minflt, majflt              uint64
@@ -91,7 +91,7 @@ type partial struct {
 	heard                       uint64 // boot time
 }
 
-func (a *partial) add(s *stats) {
+func (a *endedThreadTotals) add(s *threadStats) {
 	a.runtime += s.runtime
 	a.utime += s.utime
 	a.stime += s.stime
@@ -110,21 +110,21 @@ func (a *partial) add(s *stats) {
 // maxPartials bounds the processes with ended threads that are remembered.
 const maxPartials = 8192
 
-// collector makes processes of threads.
-type collector struct {
-	layout    int                 // see layouts
-	threads   map[uint32]*partial // by process
-	free      []*partial
+// processCollector combines the records of threads into records of processes.
+type processCollector struct {
+	layout    int                           // see layouts
+	threads   map[uint32]*endedThreadTotals // by process
+	free      []*endedThreadTotals
 	since     uint64 // boot time of the previous call
 	now, wall uint64 // boot and wall time of this one
 
-	one, all stats // of the message at hand
+	one, all threadStats // of the message at hand
 }
 
 // addRecords handles the records of one read.
-func (c *collector) addRecords(b []byte, family uint16, p *sensor.Pass) {
+func (c *processCollector) addRecords(b []byte, family uint16, p *sensor.Pass) {
 	for {
-		kind, body, rest, ok := next(b)
+		kind, body, rest, ok := nextMessage(b)
 		if !ok {
 			return
 		}
@@ -137,7 +137,7 @@ func (c *collector) addRecords(b []byte, family uint16, p *sensor.Pass) {
 
 // addRecord adds the exit record of one thread to its process. The record of the last thread of a multi-threaded process
 // is followed by one of the whole process. message then appends the process to p.
-func (c *collector) addRecord(b []byte, p *sensor.Pass) {
+func (c *processCollector) addRecord(b []byte, p *sensor.Pass) {
 	one, all := false, false
 	eachAttribute(b, func(kind uint16, v []byte) {
 		switch kind {
@@ -154,7 +154,7 @@ func (c *collector) addRecord(b []byte, p *sensor.Pass) {
 	if !one || c.one.tgid == 0 || int32(c.one.tgid) < 0 {
 		return
 	}
-	if c.one.flags&lastOfGroup == 0 {
+	if c.one.flags&flagLastThread == 0 {
 		c.addThread(&c.one)
 		return
 	}
@@ -162,7 +162,7 @@ func (c *collector) addRecord(b []byte, p *sensor.Pass) {
 }
 
 // addThread remembers a thread that ended before its process.
-func (c *collector) addThread(s *stats) {
+func (c *processCollector) addThread(s *threadStats) {
 	a := c.endedThreads(s)
 	if a == nil {
 		if len(c.threads) >= maxPartials {
@@ -171,9 +171,9 @@ func (c *collector) addThread(s *stats) {
 		if n := len(c.free); n > 0 {
 			a, c.free = c.free[n-1], c.free[:n-1]
 		} else {
-			a = new(partial)
+			a = new(endedThreadTotals)
 		}
-		*a = partial{}
+		*a = endedThreadTotals{}
 		c.threads[s.tgid] = a
 	}
 	a.add(s)
@@ -183,27 +183,27 @@ func (c *collector) addThread(s *stats) {
 // endedThreads returns the amounts of the threads of a process that ended earlier, or nil if there are none. It drops records
 // from before the start of the process. A thread that lost its processor while ending may report after its process,
 // when another process may already have the id.
-func (c *collector) endedThreads(s *stats) *partial {
+func (c *processCollector) endedThreads(s *threadStats) *endedThreadTotals {
 	a := c.threads[s.tgid]
 	if a != nil && a.heard+s.groupElapsed*1000 < c.since { // before the process began
-		c.drop(s.tgid, a)
+		c.dropThreads(s.tgid, a)
 		return nil
 	}
 	return a
 }
 
-func (c *collector) drop(tgid uint32, a *partial) {
+func (c *processCollector) dropThreads(tgid uint32, a *endedThreadTotals) {
 	delete(c.threads, tgid)
 	c.free = append(c.free, a)
 }
 
-// emitProcess makes the record of a process.
-func (c *collector) emitProcess(threads bool, p *sensor.Pass) {
+// emitProcess appends the record of a process to p.
+func (c *processCollector) emitProcess(threads bool, p *sensor.Pass) {
 	s := &c.one
-	var t partial
+	var t endedThreadTotals
 	if a := c.endedThreads(s); a != nil {
 		t = *a
-		c.drop(s.tgid, a)
+		c.dropThreads(s.tgid, a)
 	}
 	t.add(s)
 	have := sensor.FieldWait | sensor.FieldSwitches | sensor.FieldPeak | sensor.FieldParent
@@ -219,7 +219,7 @@ func (c *collector) emitProcess(threads bool, p *sensor.Pass) {
 		t.runtime = runTime(&t, s)
 	}
 	p.Exited = append(p.Exited, sensor.Process{
-		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.start(s), Life: s.groupElapsed * 1000,
+		PID: int32(s.tgid), PPID: int32(s.ppid), UID: s.uid, Start: c.startTime(s), Life: s.groupElapsed * 1000,
 		Have: have, State: 'X', Comm: sensor.CommOf(s.comm[:15]),
 		WaitNanos: t.wait, Voluntary: t.nvcsw, Involuntary: t.nivcsw,
 		PeakBytes: t.hiwater << 10,
@@ -241,7 +241,7 @@ func (c *collector) emitProcess(threads bool, p *sensor.Pass) {
 // runTime returns the run time of a single-threaded process, including the time since the scheduler last updated it. If the thread
 // never yielded, it ran whenever it was not waiting. If the thread was preempted, the result is less certain, because switches,
 // interrupts and the hypervisor take about 0.1 % of the time. Over a long life that exceeds the missing time, which is one tick at most.
-func runTime(t *partial, s *stats) uint64 {
+func runTime(t *endedThreadTotals, s *threadStats) uint64 {
 	const (
 		longestTick = 10e6 // ns, CONFIG_HZ=100
 		unsure      = 500
@@ -257,10 +257,10 @@ func runTime(t *partial, s *stats) uint64 {
 	return max(t.runtime, ran-not)
 }
 
-// start returns the start of a process in nanoseconds since boot. The record has the second in which the last thread of
+// startTime returns the start of a process in nanoseconds since boot. The record has the second in which the last thread of
 // the process began, and the lifetimes of that thread and of the process. The process ended between the last two calls
 // of Drain, which narrows the result further.
-func (c *collector) start(s *stats) uint64 {
+func (c *processCollector) startTime(s *threadStats) uint64 {
 	const second = 1_000_000_000
 	life := s.groupElapsed * 1000
 	epoch := int64(c.wall - c.now)
@@ -273,14 +273,14 @@ func (c *collector) start(s *stats) uint64 {
 }
 
 // dropStale drops threads of processes with a missed end.
-func (c *collector) dropStale() {
+func (c *processCollector) dropStale() {
 	const hour = 3600 * 1_000_000_000
 	if len(c.threads) < maxPartials/2 {
 		return
 	}
 	for tgid, a := range c.threads {
 		if a.heard+hour < c.now {
-			c.drop(tgid, a)
+			c.dropThreads(tgid, a)
 		}
 	}
 }

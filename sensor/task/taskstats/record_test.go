@@ -11,7 +11,7 @@ import (
 const family = 31
 
 // structure lays out one struct taskstats.
-func structure(s stats, d, size int) []byte {
+func structure(s threadStats, d, size int) []byte {
 	b := make([]byte, size)
 	u64 := func(at int, v uint64) { binary.NativeEndian.PutUint64(b[at:], v) }
 	u32 := func(at int, v uint32) { binary.NativeEndian.PutUint32(b[at:], v) }
@@ -54,7 +54,7 @@ func attribute(kind uint16, value []byte) []byte {
 }
 
 // message makes what the kernel sends when a thread ends, with the sum of all threads if there is one.
-func message(one stats, all *stats) []byte {
+func message(one threadStats, all *threadStats) []byte {
 	body := []byte{cmdNew, 1, 0, 0}
 	body = append(body, attribute(typeAggrPID, append(attribute(1, make([]byte, 4)), attribute(typeStats, structure(one, 0, 560))...))...)
 	if all != nil {
@@ -65,12 +65,12 @@ func message(one stats, all *stats) []byte {
 	return append(append(b, make([]byte, 10)...), body...)
 }
 
-func newCollector() *collector {
-	return &collector{threads: make(map[uint32]*partial), since: 100e9, now: 101e9, wall: 1_700_000_101e9}
+func newCollector() *processCollector {
+	return &processCollector{threads: make(map[uint32]*endedThreadTotals), since: 100e9, now: 101e9, wall: 1_700_000_101e9}
 }
 
 func TestParseVersions(t *testing.T) {
-	want := stats{flags: 0x20, uid: 1000, pid: 71, ppid: 70, btime: 1_700_000_000, elapsed: 5, utime: 4000, stime: 8000,
+	want := threadStats{flags: 0x20, uid: 1000, pid: 71, ppid: 70, btime: 1_700_000_000, elapsed: 5, utime: 4000, stime: 8000,
 		runReal: 12e6, runtime: 9e6, wait: 3, minflt: 100, majflt: 2, nvcsw: 7, nivcsw: 8, readBytes: 4096, writeBytes: 8192, hiwater: 1234}
 	copy(want.comm[:], "a name of 15 by")
 	for _, c := range []struct {
@@ -83,12 +83,12 @@ func TestParseVersions(t *testing.T) {
 			w.tgid, w.groupElapsed = 70, 6
 		}
 		b := structure(w, c.d, c.size)
-		var got stats
+		var got threadStats
 		if !got.parse(b, c.d) || got != w {
 			t.Errorf("version %d: %+v, want %+v", c.version, got, w)
 		}
-		for _, d := range layouts() {
-			if isOf(b, d, w.pid, w.ppid) != (d == c.d) {
+		for _, d := range recordLayouts() {
+			if belongsTo(b, d, w.pid, w.ppid) != (d == c.d) {
 				t.Errorf("version %d: layout %d for %d", c.version, d, c.d)
 			}
 		}
@@ -101,14 +101,14 @@ func TestParseVersions(t *testing.T) {
 // TestThreads tests how threads become processes.
 func TestThreads(t *testing.T) {
 	c := newCollector()
-	thread := stats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 32e6, utime: 20000, stime: 12000, minflt: 5, nvcsw: 1, wait: 4, hiwater: 10, readBytes: 1}
-	last := stats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: lastOfGroup, runtime: 10e6, runReal: 8e6, utime: 8000, minflt: 7, nvcsw: 2, wait: 6, hiwater: 20, readBytes: 2, elapsed: 50e3, groupElapsed: 50e3}
+	thread := threadStats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 32e6, utime: 20000, stime: 12000, minflt: 5, nvcsw: 1, wait: 4, hiwater: 10, readBytes: 1}
+	last := threadStats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: flagLastThread, runtime: 10e6, runReal: 8e6, utime: 8000, minflt: 7, nvcsw: 2, wait: 6, hiwater: 20, readBytes: 2, elapsed: 50e3, groupElapsed: 50e3}
 	var p sensor.Pass
 	c.addRecords(append(message(thread, nil), message(thread, nil)...), family, &p)
 	if len(p.Exited) != 0 {
 		t.Fatalf("threads of a process that lives are reported: %+v", p.Exited)
 	}
-	all := stats{version: 14, runtime: 70e6, runReal: 72e6, nvcsw: 4, wait: 14}
+	all := threadStats{version: 14, runtime: 70e6, runReal: 72e6, nvcsw: 4, wait: 14}
 	c.addRecords(message(last, &all), family, &p)
 	if len(p.Exited) != 1 {
 		t.Fatalf("%d processes", len(p.Exited))
@@ -134,8 +134,8 @@ func TestThreads(t *testing.T) {
 // process with the same id, and that a thread of a long process is not forgotten.
 func TestThreadAfterItsProcess(t *testing.T) {
 	const second = 1_000_000_000
-	thread := stats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 30e6, utime: 30000, minflt: 5, elapsed: 50e3}
-	last := stats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: lastOfGroup, runtime: 10e6, runReal: 10e6, utime: 10000, minflt: 7, elapsed: 50e3}
+	thread := threadStats{version: 14, pid: 71, tgid: 70, ppid: 1, runtime: 30e6, runReal: 30e6, utime: 30000, minflt: 5, elapsed: 50e3}
+	last := threadStats{version: 14, pid: 70, tgid: 70, ppid: 1, flags: flagLastThread, runtime: 10e6, runReal: 10e6, utime: 10000, minflt: 7, elapsed: 50e3}
 	for _, c := range []struct {
 		name   string
 		life   uint64 // of the process that ends 10 s after the thread, ns
@@ -168,8 +168,8 @@ func TestLastSlice(t *testing.T) {
 		{8e6, 9e9, 9000, 0, 0, 8e6},           // clocks that disagree
 		{8e6, 0, 7000, 0, 0, 8e6},             // the lifetime is rounded down
 	} {
-		s := stats{runtime: c.runtime, wait: c.wait, elapsed: c.elapsed, nvcsw: c.nvcsw, nivcsw: c.nivcsw}
-		if got := runTime(&partial{runtime: c.runtime, wait: c.wait}, &s); got != c.want {
+		s := threadStats{runtime: c.runtime, wait: c.wait, elapsed: c.elapsed, nvcsw: c.nvcsw, nivcsw: c.nivcsw}
+		if got := runTime(&endedThreadTotals{runtime: c.runtime, wait: c.wait}, &s); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
@@ -178,16 +178,16 @@ func TestLastSlice(t *testing.T) {
 // TestStart tests when a process began: the boot was at 1,700,000,000 s, the end lies between 100 s and 101 s after.
 func TestStart(t *testing.T) {
 	c := newCollector()
-	s := stats{btime: 1_700_000_097, elapsed: 3_200_000, groupElapsed: 3_200_000} // ends in second 100
-	if got := c.start(&s); got < 96_800e6 || got > 97_800e6 {
+	s := threadStats{btime: 1_700_000_097, elapsed: 3_200_000, groupElapsed: 3_200_000} // ends in second 100
+	if got := c.startTime(&s); got < 96_800e6 || got > 97_800e6 {
 		t.Errorf("%d", got)
 	}
 	s.groupElapsed = 50_000_000
-	if got := c.start(&s); got < 50e9 || got > 51e9 {
+	if got := c.startTime(&s); got < 50e9 || got > 51e9 {
 		t.Errorf("of a group %d", got)
 	}
 	s.btime = 5 // the clock was set
-	if got := c.start(&s); got > 101e9 {
+	if got := c.startTime(&s); got > 101e9 {
 		t.Errorf("after a jump %d", got)
 	}
 }
@@ -196,7 +196,7 @@ func TestBounded(t *testing.T) {
 	c := newCollector()
 	var p sensor.Pass
 	for i := range uint32(3 * maxPartials) {
-		c.addRecords(message(stats{version: 14, tgid: i + 1}, nil), family, &p)
+		c.addRecords(message(threadStats{version: 14, tgid: i + 1}, nil), family, &p)
 	}
 	if len(c.threads) != maxPartials {
 		t.Errorf("%d processes are remembered", len(c.threads))
@@ -209,8 +209,8 @@ func TestBounded(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	c := newCollector()
-	thread := message(stats{version: 14, tgid: 9, runtime: 5}, nil)
-	last := message(stats{version: 14, tgid: 9, runtime: 5, flags: lastOfGroup}, &stats{version: 14})
+	thread := message(threadStats{version: 14, tgid: 9, runtime: 5}, nil)
+	last := message(threadStats{version: 14, tgid: 9, runtime: 5, flags: flagLastThread}, &threadStats{version: 14})
 	var p sensor.Pass
 	if n := testing.AllocsPerRun(100, func() {
 		p.Reset()
@@ -239,14 +239,14 @@ func TestRecorded(t *testing.T) {
 }
 
 func FuzzMessages(f *testing.F) {
-	f.Add(message(stats{version: 14, tgid: 9, flags: lastOfGroup}, &stats{version: 14}), 0)
-	f.Add(message(stats{version: 14, tgid: 9}, nil), 16)
+	f.Add(message(threadStats{version: 14, tgid: 9, flags: flagLastThread}, &threadStats{version: 14}), 0)
+	f.Add(message(threadStats{version: 14, tgid: 9}, nil), 16)
 	if b, err := os.ReadFile("testdata/linux-6.18-true.bin"); err == nil {
 		f.Add(b, 0)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, layout int) {
 		c := newCollector()
-		c.layout = layouts()[uint(layout)%3]
+		c.layout = recordLayouts()[uint(layout)%3]
 		var p sensor.Pass
 		c.addRecords(b, family, &p)
 		c.addRecords(b, family, &p)
@@ -264,7 +264,7 @@ func FuzzMessages(f *testing.F) {
 
 func BenchmarkMessage(b *testing.B) {
 	c := newCollector()
-	m := message(stats{version: 14, tgid: 9, runtime: 5, flags: lastOfGroup}, nil)
+	m := message(threadStats{version: 14, tgid: 9, runtime: 5, flags: flagLastThread}, nil)
 	var p sensor.Pass
 	b.ReportAllocs()
 	for b.Loop() {

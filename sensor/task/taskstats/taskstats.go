@@ -54,7 +54,7 @@ type Source struct {
 	fd     int
 	buf    []byte
 	family uint16
-	collector
+	processCollector
 }
 
 // New starts to listen for exit records. If the kernel or the permissions do not allow it, the error matches
@@ -70,15 +70,15 @@ func New(o Options) (*Source, error) {
 	if err != nil {
 		return nil, sensor.Unavailable("no generic netlink", "use a kernel built with CONFIG_NET", err)
 	}
-	s := &Source{fd: fd, buf: make([]byte, 64<<10), collector: collector{threads: make(map[uint32]*partial)}}
-	if err := s.start(o); err != nil {
+	s := &Source{fd: fd, buf: make([]byte, 64<<10), processCollector: processCollector{threads: make(map[uint32]*endedThreadTotals)}}
+	if err := s.startListening(o); err != nil {
 		_ = unix.Close(fd)
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Source) start(o Options) error {
+func (s *Source) startListening(o Options) error {
 	if err := unix.Bind(s.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("bind the netlink socket: %w", err)
 	}
@@ -94,14 +94,14 @@ func (s *Source) start(o Options) error {
 		return err
 	}
 	s.layout = layout
-	if version < oldest {
+	if version < minVersion {
 		return sensor.Unavailable(fmt.Sprintf("the kernel's exit records (version %d) do not name the process of a thread", version),
 			newer, nil)
 	}
 	if unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, o.Buffer) != nil {
 		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, o.Buffer) // as much as is allowed
 	}
-	if err := s.register(possibleCPUs(o.Root)); err != nil {
+	if err := s.registerCPUs(possibleCPUs(o.Root)); err != nil {
 		return err
 	}
 	s.since = readClock(unix.CLOCK_BOOTTIME)

@@ -36,11 +36,11 @@ func attachMethods() []attachMethod {
 	}
 }
 
-// requiredPrograms returns the programs of every way: the ends of processes cannot be done without.
+// requiredPrograms returns the programs that every method needs, because accounts must be freed when their processes end.
 func requiredPrograms() []string { return []string{trafficProgEnded, trafficProgHarvest} }
 
-// kernelSide is the part that was loaded into the kernel.
-type kernelSide struct {
+// loadedPrograms holds the programs and maps that were loaded into the kernel.
+type loadedPrograms struct {
 	hooks   string
 	missing []error
 	// unspliced: payload that the kernel takes out of sockets without a call of the process is not counted.
@@ -52,14 +52,14 @@ type kernelSide struct {
 	harvest   *link.Iter
 }
 
-func (k *kernelSide) close() {
+func (k *loadedPrograms) close() {
 	for i := len(k.objects) - 1; i >= 0; i-- {
 		_ = k.objects[i].Close()
 	}
 }
 
-// load loads the programs into the kernel.
-func load(o Options) (*kernelSide, error) {
+// loadMethod loads the programs into the kernel.
+func loadMethod(o Options) (*loadedPrograms, error) {
 	explain := func(err error) error {
 		return bpf.Explain(err, o.Root, "the kernel has no place to count traffic at",
 			"use Linux 6.3 or later, or 5.13 with BPF trampolines")
@@ -104,7 +104,7 @@ func configurePrograms(o Options, connections bool) (*ebpf.CollectionSpec, error
 	}
 	spec.Maps[trafficMapAccounts].MaxEntries = processRoom(bpf.PossibleCPUs(o.Root))
 	if list, err := net.InterfaceAddrs(); err == nil {
-		spec.Maps[trafficMapHere].MaxEntries = roomForAddresses(len(list))
+		spec.Maps[trafficMapHere].MaxEntries = addressRoom(len(list))
 	}
 	spec.Maps[trafficMapPending].MaxEntries *= bpf.PossibleCPUs(o.Root)
 	if o.accounts != 0 {
@@ -118,33 +118,33 @@ func configurePrograms(o Options, connections bool) (*ebpf.CollectionSpec, error
 // process until two passes after the end.
 func processRoom(cpus uint32) uint32 { return min(8192+512*cpus, 1<<16) }
 
-// roomForAddresses returns the number of addresses of this machine for which a table has room, given n configured
+// addressRoom returns the number of addresses of this machine for which a table has room, given n configured
 // addresses. Other network namespaces with connections need as many again.
-func roomForAddresses(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
+func addressRoom(n int) uint32 { return uint32(min(max(2048, 2*n), 1<<16)) }
 
 // loadPrograms loads the programs and attaches them by method w. connections enables storing data with sockets, which
 // requires Linux 5.11.
-func loadPrograms(o Options, w attachMethod, connections bool, cache *btf.Cache) (*kernelSide, error) {
+func loadPrograms(o Options, method attachMethod, connections bool, cache *btf.Cache) (*loadedPrograms, error) {
 	spec, err := configurePrograms(o, connections)
 	if err != nil {
 		return nil, err
 	}
 	all := spec.Programs
 	spec.Programs = make(map[string]*ebpf.ProgramSpec)
-	for _, name := range append(requiredPrograms(), w.must...) {
+	for _, name := range append(requiredPrograms(), method.must...) {
 		spec.Programs[name] = all[name]
 	}
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: cache})
 	if err != nil {
 		return nil, err
 	}
-	k := &kernelSide{hooks: w.name, accounts: c.Maps[trafficMapAccounts], here: c.Maps[trafficMapHere]}
-	k.objects = append(k.objects, closing(c.Close))
-	if err := k.attach(c, w); err != nil {
+	k := &loadedPrograms{hooks: method.name, accounts: c.Maps[trafficMapAccounts], here: c.Maps[trafficMapHere]}
+	k.objects = append(k.objects, closeFunc(c.Close))
+	if err := k.attachPrograms(c, method); err != nil {
 		k.close()
 		return nil, err
 	}
-	beside := w.beside
+	beside := method.beside
 	if connections {
 		beside = append([]string{trafficProgState, trafficProgRetransmit}, beside...)
 	} else {
@@ -152,7 +152,7 @@ func loadPrograms(o Options, w attachMethod, connections bool, cache *btf.Cache)
 		k.missing = append(k.missing, errors.New("TCP segments sent again and connections accepted are not counted (Linux 5.11)"))
 	}
 	for _, name := range beside {
-		if err := k.add(spec, c, all[name], cache); err != nil {
+		if err := k.addProgram(spec, c, all[name], cache); err != nil {
 			what := name
 			if name == trafficProgSpliced {
 				k.unspliced = true
@@ -164,18 +164,18 @@ func loadPrograms(o Options, w attachMethod, connections bool, cache *btf.Cache)
 	return k, nil
 }
 
-type closing func()
+type closeFunc func()
 
-func (f closing) Close() error { f(); return nil }
+func (f closeFunc) Close() error { f(); return nil }
 
-// attach attaches the mandatory programs of method w. It attaches the iterator first, because that passes our pid namespace to the other
-// programs. The program for ends of processes comes before those that create accounts, so that every account is ended.
-func (k *kernelSide) attach(c *ebpf.Collection, w attachMethod) (err error) {
+// attachPrograms attaches the mandatory programs of method w. It attaches the iterator first, because that passes our pid namespace to
+// the other programs. The program for ends of processes comes before those that create accounts, so that every account is ended.
+func (k *loadedPrograms) attachPrograms(c *ebpf.Collection, w attachMethod) (err error) {
 	if k.harvest, err = link.AttachIter(link.IterOptions{Program: c.Programs[trafficProgHarvest], Map: k.accounts}); err != nil {
 		return fmt.Errorf("attach the map iterator: %w", err)
 	}
 	k.objects = append(k.objects, k.harvest)
-	if err := k.begin(); err != nil {
+	if err := k.runIterator(); err != nil {
 		return err
 	}
 	for _, name := range append([]string{trafficProgEnded}, w.must...) {
@@ -188,8 +188,8 @@ func (k *kernelSide) attach(c *ebpf.Collection, w attachMethod) (err error) {
 	return nil
 }
 
-// begin runs the iterator once.
-func (k *kernelSide) begin() error {
+// runIterator runs the iterator once.
+func (k *loadedPrograms) runIterator() error {
 	fd, err := bpf.NewIteration(k.harvest.FD())
 	if err != nil {
 		return err
@@ -202,15 +202,15 @@ func (k *kernelSide) begin() error {
 	}
 }
 
-// add loads and attaches another program that shares the existing maps.
-func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.ProgramSpec, cache *btf.Cache) error {
+// addProgram loads and attaches another program that shares the existing maps.
+func (k *loadedPrograms) addProgram(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.ProgramSpec, cache *btf.Cache) error {
 	one := spec.Copy()
 	one.Programs = map[string]*ebpf.ProgramSpec{p.Name: p}
 	more, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{Cache: cache, MapReplacements: c.Maps})
 	if err != nil {
 		return err
 	}
-	k.objects = append(k.objects, closing(more.Close))
+	k.objects = append(k.objects, closeFunc(more.Close))
 	l, err := link.AttachTracing(link.TracingOptions{Program: more.Programs[p.Name]})
 	if err != nil {
 		return err
@@ -219,13 +219,13 @@ func (k *kernelSide) add(spec *ebpf.CollectionSpec, c *ebpf.Collection, p *ebpf.
 	return nil
 }
 
-// refresh is the number of passes after which the addresses in our own network namespace are read again. Addresses in
-// other namespaces become known through connections that use them.
-const refresh = 60
+// addressRefresh is the number of passes after which the addresses in our own network namespace are read again.
+// Addresses in other namespaces become known through connections that use them.
+const addressRefresh = 60
 
 // passAddresses passes the addresses of this machine to the programs. Until a connection uses it, an address that
 // cannot be read counts as the address of another machine.
-func (k *kernelSide) passAddresses() {
+func (k *loadedPrograms) passAddresses() {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return

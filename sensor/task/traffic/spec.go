@@ -67,11 +67,11 @@ var (
 
 // Indices of series: bytes by protocol, scope and direction come first, then messages by protocol and direction.
 const (
-	messages   = Protocols * Scopes * sensor.Directions
-	seriesRole = messages + Protocols*sensor.Directions
-	Opened     = seriesRole     // TCP connections initiated
-	Accepted   = seriesRole + 1 // those accepted
-	Retransmit = seriesRole + 2 // TCP segments sent again
+	firstMessageSeries = Protocols * Scopes * sensor.Directions
+	firstRoleSeries    = firstMessageSeries + Protocols*sensor.Directions
+	Opened             = firstRoleSeries     // TCP connections initiated
+	Accepted           = firstRoleSeries + 1 // those accepted
+	Retransmit         = firstRoleSeries + 2 // TCP segments sent again
 )
 
 // Bytes returns the index of the series of payload.
@@ -81,13 +81,13 @@ func Bytes(p Protocol, s Scope, d sensor.Direction) int {
 
 // Messages returns the index of the series of calls that moved payload; for UDP they are datagrams, or segments passed together.
 func Messages(p Protocol, d sensor.Direction) int {
-	return messages + int(p)*sensor.Directions + int(d)
+	return firstMessageSeries + int(p)*sensor.Directions + int(d)
 }
 
 // Spec describes the counts.
-var Spec = specification()
+var Spec = buildSpec()
 
-func specification() *sensor.TallySpec {
+func buildSpec() *sensor.TallySpec {
 	all := make([]sensor.TallySeries, Retransmit+1)
 	network := &sensor.TallyFigure{Name: "network_bytes", Source: "sockets"}
 	for p := range Protocol(Protocols) {

@@ -46,7 +46,7 @@ type Options struct {
 
 // Source counts traffic while it is open.
 type Source struct {
-	kernel  *kernelSide
+	kernel  *loadedPrograms
 	clock   bpf.Clock
 	buf     []byte
 	unowned trafficCounts // so far
@@ -60,7 +60,7 @@ func Open(o Options) (*Source, error) {
 	if o.Root == "" {
 		o.Root = "/"
 	}
-	k, err := load(o)
+	k, err := loadMethod(o)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	if s.kernel == nil {
 		return errors.New("read traffic: the source is closed")
 	}
-	if s.passes%refresh == 0 {
+	if s.passes%addressRefresh == 0 {
 		s.kernel.passAddresses()
 	}
 	s.passes++
@@ -105,7 +105,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 		p.Lacks = append(p.Lacks, sensor.LackSpliced)
 	}
 	s.over.Begin()
-	if err := s.iterate(p); err != nil {
+	if err := s.readAccounts(p); err != nil {
 		return fmt.Errorf("read traffic: %w", err)
 	}
 	s.over.Free(s.kernel.accounts)
@@ -117,7 +117,7 @@ const recordSize = int(unsafe.Sizeof(trafficRecord{}))
 // trafficCounts is the traffic of a process, as its record has it.
 type trafficCounts = struct {
 	_     structs.HostLayout
-	Cells [messages]struct {
+	Cells [firstMessageSeries]struct {
 		_        structs.HostLayout
 		Bytes    uint64
 		Messages uint64
@@ -127,8 +127,8 @@ type trafficCounts = struct {
 	Retransmits uint64
 }
 
-// iterate makes the kernel report every account that has grown.
-func (s *Source) iterate(p *sensor.TallyPass) error {
+// readAccounts makes the kernel report every account that has grown.
+func (s *Source) readAccounts(p *sensor.TallyPass) error {
 	fd, err := bpf.NewIteration(s.kernel.harvest.FD())
 	if err != nil {
 		return err
@@ -160,11 +160,11 @@ func (s *Source) addRecord(r *trafficRecord, p *sensor.TallyPass) {
 	if r.Ended != 0 {
 		s.over.Add(uint32(r.Tgid))
 	}
-	add(p, max(r.Pid, 0), s.clock.Here(r.Start), &r.Use)
+	addTraffic(p, max(r.Pid, 0), s.clock.Here(r.Start), &r.Use)
 }
 
-// add appends the traffic of a process.
-func add(p *sensor.TallyPass, pid int32, start uint64, u *trafficCounts) {
+// addTraffic appends the traffic of a process.
+func addTraffic(p *sensor.TallyPass, pid int32, start uint64, u *trafficCounts) {
 	for i := range u.Cells {
 		p.Add(pid, start, i, u.Cells[i].Bytes)
 	}
@@ -191,7 +191,7 @@ func (s *Source) takeUnowned(now *trafficCounts, p *sensor.TallyPass) {
 	}
 	more.Opened, more.Accepted, more.Retransmits = now.Opened-was.Opened, now.Accepted-was.Accepted, now.Retransmits-was.Retransmits
 	p.Unowned = p.Unowned || more != trafficCounts{}
-	add(p, 0, 0, &more)
+	addTraffic(p, 0, 0, &more)
 	s.unowned = *now
 }
 

@@ -76,13 +76,13 @@ type counts struct {
 func (c *counts) add(r *sensor.TallyRow) {
 	i := int(r.Series)
 	switch {
-	case i < messages:
+	case i < firstMessageSeries:
 		c.Moved[i/(Scopes*sensor.Directions)][i/sensor.Directions%Scopes][i%sensor.Directions].Bytes += r.Amount
-	case i < seriesRole:
-		i -= messages
+	case i < firstRoleSeries:
+		i -= firstMessageSeries
 		c.Moved[i/sensor.Directions][ScopeLoopback][i%sensor.Directions].Messages += r.Amount
 	default:
-		*[]*uint64{&c.Opened, &c.Accepted, &c.Retransmits}[i-seriesRole] += r.Amount
+		*[]*uint64{&c.Opened, &c.Accepted, &c.Retransmits}[i-firstRoleSeries] += r.Amount
 	}
 }
 
@@ -445,7 +445,7 @@ func TestRoom(t *testing.T) {
 
 func TestRoomForAddresses(t *testing.T) {
 	for n, want := range map[int]uint32{0: 2048, 1024: 2048, 1025: 2050, 4096: 8192, 1 << 15: 1 << 16, 1 << 20: 1 << 16} {
-		if got := roomForAddresses(n); got != want {
+		if got := addressRoom(n); got != want {
 			t.Errorf("%d addresses: room for %d, want %d", n, got, want)
 		}
 	}

@@ -46,7 +46,7 @@ func BenchmarkTransfers(b *testing.B) {
 				read(b, s, &p)
 				got := uint64(0)
 				for k := range p.Rows {
-					if r := &p.Rows[k]; r.PID == int32(c.Process.Pid) && int(r.Series) < messages && sensor.Direction(r.Series)%2 == sensor.Transmit {
+					if r := &p.Rows[k]; r.PID == int32(c.Process.Pid) && int(r.Series) < firstMessageSeries && sensor.Direction(r.Series)%2 == sensor.Transmit {
 						got += r.Amount
 					}
 				}

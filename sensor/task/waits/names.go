@@ -10,18 +10,18 @@ import (
 	"reckon/sensor"
 )
 
-// maxNames bounds the memory of names.
+// maxNames limits the number of remembered disk names.
 const maxNames = 1024
 
-// names maps device numbers stored by programs to names of disks.
-type names struct {
+// diskNames maps device numbers stored by programs to names of disks.
+type diskNames struct {
 	root  string
 	known map[[2]uint64]string
 }
 
 // diskName returns the name of a disk in /sys/block from its stored number (MAJOR:MINOR). It returns "" if no disk has
 // that number. Network file systems have such numbers too, for the write-back of their page cache.
-func (n *names) diskName(stored [2]uint64) string {
+func (n *diskNames) diskName(stored [2]uint64) string {
 	if stored == [2]uint64{} {
 		return sensor.OtherNames // beyond the ones of a process that are distinguished
 	}

@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 	if err := os.Symlink("../../devices/pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda", root+"/sys/dev/block/8:0"); err != nil {
 		t.Fatal(err)
 	}
-	n := names{root: root}
+	n := diskNames{root: root}
 	for stored, want := range map[string]string{"nvme0n1": "nvme0n1", "8:0": "sda", "0:45": "", "btrfs-1": "btrfs-1", "cciss!c0d0": "cciss/c0d0", "": sensor.OtherNames, "fifteen-letters": "fifteen-letters"} {
 		var raw [16]byte
 		copy(raw[:], stored)

@@ -31,8 +31,8 @@ import (
 	"reckon/sensor/task/bpf"
 )
 
-// disks is the index of the sets of disks.
-const disks = 1
+// diskSet is the index of the sets of disks.
+const diskSet = 1
 
 // Spec describes the measurements.
 var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
@@ -48,7 +48,7 @@ var Spec = &sensor.TallySpec{Name: "waits", Sets: []sensor.TallySet{
 			"Time that threads of the node slept for storage since the agent began: workloads, short work and other together."),
 		Figure: &sensor.TallyFigure{Name: "io_wait_seconds", Source: "scheduler", Lacks: []sensor.Lack{sensor.LackUnderWay}},
 	}}},
-	disks: {Labels: 1, Most: 8, Series: []sensor.TallySeries{{
+	diskSet: {Labels: 1, Most: 8, Series: []sensor.TallySeries{{
 		Desc: &metric.Desc{
 			Name: "reckon_workload_disk_wait_seconds_total", Kind: metric.Counter, Unit: metric.Seconds,
 			Help: "Time that threads of the workload slept for a disk, summed over threads. This is the part of " +
@@ -74,7 +74,7 @@ type Source struct {
 	accounts *bpf.Accounts
 	clock    bpf.Clock
 	take     func([]byte) (uint32, bool)
-	names    names
+	names    diskNames
 	missing  error             // why disks are not known, nil if they are
 	pass     *sensor.TallyPass // that is being read
 	unowned  [2]uint64         // so far: nanoseconds, and waits
@@ -101,8 +101,8 @@ func Open(o Options) (*Source, error) {
 			return nil, err
 		}
 	}
-	s := &Source{accounts: a, clock: bpf.OwnClock(), names: names{root: o.Root}, missing: missing}
-	s.take = s.record
+	s := &Source{accounts: a, clock: bpf.OwnClock(), names: diskNames{root: o.Root}, missing: missing}
+	s.take = s.readRecord
 	return s, nil
 }
 
@@ -139,7 +139,7 @@ func (s *Source) Read(p *sensor.TallyPass) error {
 	return nil
 }
 
-func (s *Source) record(b []byte) (key uint32, ended bool) {
+func (s *Source) readRecord(b []byte) (key uint32, ended bool) {
 	r := (*waitsRecord)(unsafe.Pointer(&b[0]))
 	if r.Pid == 0 {
 		was := s.unowned
@@ -156,7 +156,7 @@ func (s *Source) record(b []byte) (key uint32, ended bool) {
 			continue
 		}
 		if disk := s.names.diskName(u.Disk.Name); disk != "" {
-			name := s.pass.Named(sensor.TallyName{Set: disks, Labels: [2]string{disk}})
+			name := s.pass.Named(sensor.TallyName{Set: diskSet, Labels: [2]string{disk}})
 			s.pass.Rows = append(s.pass.Rows, sensor.TallyRow{PID: pid, Start: start, Name: name, Amount: u.Nanos})
 		}
 	}

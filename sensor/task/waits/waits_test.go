@@ -100,7 +100,7 @@ func (s *Source) waits() map[int32]uint64 {
 	s.take = func(b []byte) (uint32, bool) {
 		r := (*waitsRecord)(unsafe.Pointer(&b[0]))
 		all[r.Pid] += r.Waits
-		return s.record(b)
+		return s.readRecord(b)
 	}
 	return all
 }

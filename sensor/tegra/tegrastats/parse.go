@@ -30,40 +30,40 @@ func (p *Parser) Parse(line []byte, s *Stats) bool {
 		if !isFieldName(w) {
 			continue // the date, or the rest of something unknown
 		}
-		if at := index(w, '@'); at > 0 { // name@31.5C
+		if at := indexByte(w, '@'); at > 0 { // name@31.5C
 			if c, ok := parseCelsius(w[at+1:]); ok {
 				found = true
-				if name := p.name(w[:at]); name != "" && c > off && len(s.Temperatures) < maxParts {
+				if name := p.intern(w[:at]); name != "" && c > powerOffTemperature && len(s.Temperatures) < maxParts {
 					s.Temperatures = append(s.Temperatures, Temperature{name, c})
 				}
 			}
 			continue
 		}
-		found = p.field(w, s) || found
+		found = p.parseField(w, s) || found
 	}
 }
 
-// off and below is not a temperature: Tegra writes -256 for a zone without power.
-const off = -200
+// powerOffTemperature and below is not a temperature: Tegra writes -256 for a zone without power.
+const powerOffTemperature = -200
 
-// field parses the value after a name.
-func (p *Parser) field(key []byte, s *Stats) bool {
+// parseField parses the value after a name.
+func (p *Parser) parseField(key []byte, s *Stats) bool {
 	switch string(key) {
 	case "RAM":
-		return p.memory(&s.RAMUsed, &s.RAMTotal, nil, s)
+		return p.parseMemory(&s.RAMUsed, &s.RAMTotal, nil, s)
 	case "SWAP":
-		return p.memory(&s.SwapUsed, &s.SwapTotal, &s.SwapCached, s)
+		return p.parseMemory(&s.SwapUsed, &s.SwapTotal, &s.SwapCached, s)
 	case "IRAM":
 		var used, total Value
-		return p.memory(&used, &total, nil, nil)
+		return p.parseMemory(&used, &total, nil, nil)
 	case "MTS":
-		return p.translation(s)
+		return p.parseTranslation(s)
 	case "EDP": // "EDP limit 1734"
 		p.nextWord()
 		p.nextWord()
 		return false
 	}
-	v := p.peek()
+	v := p.peekWord()
 	switch {
 	case len(v) == 0:
 		return false
@@ -76,7 +76,7 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 	}
 	if r, ok := parseRail(v); ok {
 		p.nextWord()
-		if r.Name = p.name(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !hasRail(s.Rails, r.Name) {
+		if r.Name = p.intern(key); r.Name != "" && r.Name != "NC" && len(s.Rails) < maxParts && !hasRail(s.Rails, r.Name) {
 			s.Rails = append(s.Rails, r)
 		}
 		return true
@@ -87,12 +87,12 @@ func (p *Parser) field(key []byte, s *Stats) bool {
 		return false
 	}
 	p.nextWord()
-	p.engine(strings.TrimSuffix(p.name(key), "_FREQ"), e, s)
+	p.storeEngine(strings.TrimSuffix(p.intern(key), "_FREQ"), e, s)
 	return true
 }
 
-// engine stores an engine by its name.
-func (p *Parser) engine(k string, e Engine, s *Stats) {
+// storeEngine stores an engine by its name.
+func (p *Parser) storeEngine(k string, e Engine, s *Stats) {
 	switch k {
 	case "":
 	case "GR3D":
@@ -126,23 +126,23 @@ func hasRail(rails []Rail, name string) bool {
 	return false
 }
 
-// memory reads "5246/7771MB (lfb 7x4MB)" or "983/20269MB (cached 280MB)".
-func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
-	v := p.peek()
+// parseMemory reads "5246/7771MB (lfb 7x4MB)" or "983/20269MB (cached 280MB)".
+func (p *Parser) parseMemory(used, total, cached *Value, s *Stats) bool {
+	v := p.peekWord()
 	a, rest, ok := parseNumber(v)
 	if !ok || len(rest) == 0 || rest[0] != '/' {
 		return false
 	}
 	b, unit, ok := parseNumber(rest[1:])
-	scale := bytesOf(unit)
+	scale := byteUnit(unit)
 	if !ok || scale == 0 {
 		return false
 	}
 	p.nextWord()
 	*used, *total = Value{a * scale, true}, Value{b * scale, true}
-	if v := p.peek(); index(unit, '(') < 0 && (len(v) == 0 || v[0] != '(') {
+	if v := p.peekWord(); indexByte(unit, '(') < 0 && (len(v) == 0 || v[0] != '(') {
 		return true
-	} else if index(unit, '(') < 0 {
+	} else if indexByte(unit, '(') < 0 {
 		p.nextWord()
 	}
 	v = p.nextWord() // the text in the parentheses
@@ -150,27 +150,27 @@ func (p *Parser) memory(used, total, cached *Value, s *Stats) bool {
 	switch {
 	case !ok:
 	case len(rest) > 0 && rest[0] == 'x' && s != nil:
-		if size, unit, ok := parseNumber(rest[1:]); ok && bytesOf(unit) > 0 {
-			s.FreeBlocks, s.FreeBlockSize = Value{n, true}, Value{size * bytesOf(unit), true}
+		if size, unit, ok := parseNumber(rest[1:]); ok && byteUnit(unit) > 0 {
+			s.FreeBlocks, s.FreeBlockSize = Value{n, true}, Value{size * byteUnit(unit), true}
 		}
-	case cached != nil && bytesOf(rest) > 0:
-		*cached = Value{n * bytesOf(rest), true}
+	case cached != nil && byteUnit(rest) > 0:
+		*cached = Value{n * byteUnit(rest), true}
 	}
 	return true
 }
 
-// translation reads "fg 1% bg 9%".
-func (p *Parser) translation(s *Stats) bool {
+// parseTranslation reads "fg 1% bg 9%".
+func (p *Parser) parseTranslation(s *Stats) bool {
 	found := false
 	for _, f := range []struct {
 		name string
 		to   *Value
 	}{{"fg", &s.Foreground}, {"bg", &s.Background}} {
-		if string(p.peek()) != f.name {
+		if string(p.peekWord()) != f.name {
 			return found
 		}
 		p.nextWord()
-		v, rest, ok := parseNumber(p.peek())
+		v, rest, ok := parseNumber(p.peekWord())
 		if !ok || len(rest) == 0 || rest[0] != '%' {
 			return found
 		}
@@ -182,7 +182,7 @@ func (p *Parser) translation(s *Stats) bool {
 
 // parseCores reads "[47%@1420,off,3%]" and the older "[0%,0%]@345".
 func parseCores(v []byte, s *Stats) bool {
-	end := index(v, ']')
+	end := indexByte(v, ']')
 	if end < 0 {
 		return false
 	}
@@ -194,7 +194,7 @@ func parseCores(v []byte, s *Stats) bool {
 	}
 	for list := v[1:end]; len(list) > 0 && len(s.CPUs) < 4096; {
 		item := list
-		if i := index(list, ','); i >= 0 {
+		if i := indexByte(list, ','); i >= 0 {
 			item, list = list[:i], list[i+1:]
 		} else {
 			list = nil
@@ -258,7 +258,7 @@ func parseRail(v []byte) (r Rail, ok bool) {
 	if !ok {
 		return r, false
 	}
-	scale, rest, unit := wattsOf(rest)
+	scale, rest, unit := parseWattUnit(rest)
 	r.Watts = now * scale
 	if len(rest) == 0 {
 		return r, unit // a number alone is a clock
@@ -270,7 +270,7 @@ func parseRail(v []byte) (r Rail, ok bool) {
 	if !ok {
 		return r, false
 	}
-	scale, rest, _ = wattsOf(rest)
+	scale, rest, _ = parseWattUnit(rest)
 	r.Average = Value{average * scale, true}
 	return r, len(rest) == 0 || rest[0] == '/'
 }

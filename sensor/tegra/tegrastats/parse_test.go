@@ -254,7 +254,7 @@ func FuzzParse(f *testing.F) {
 		var s Stats
 		p.Parse(line, &s)
 		for _, c := range s.Temperatures {
-			if c.Celsius <= off || math.IsNaN(c.Celsius) {
+			if c.Celsius <= powerOffTemperature || math.IsNaN(c.Celsius) {
 				t.Fatalf("temperature %v of %q", c, line)
 			}
 		}

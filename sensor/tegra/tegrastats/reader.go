@@ -35,15 +35,15 @@ type Reader struct {
 // Stale is the maximum age of the last line: three of the longest intervals in use.
 const Stale = 15 * time.Second
 
-// lookAgain is the interval at which the reader checks whether the file was replaced.
-const lookAgain = 2 * time.Second
+// reopenInterval is the interval at which the reader checks whether the file was replaced.
+const reopenInterval = 2 * time.Second
 
 // NewReader returns a reader of path, which need not exist yet.
 func NewReader(path string) *Reader { return &Reader{path: path, fd: -1} }
 
 // Read returns the figures of the newest complete line, or an error with the reason why there is none.
 func (r *Reader) Read(now time.Time) (*Stats, error) {
-	if r.fd < 0 || now.Sub(r.looked) >= lookAgain {
+	if r.fd < 0 || now.Sub(r.looked) >= reopenInterval {
 		r.looked = now
 		if err := r.reopen(); err != nil {
 			return nil, fmt.Errorf("follow tegrastats: open %s: %w; start `tegrastats --interval 1000 --logfile %s`", r.path, err, r.path)
@@ -124,13 +124,13 @@ func (r *Reader) reopen() error {
 		r.offset, r.skip = tail, true // start with the last lines of the existing content
 	}
 	if !r.fifo && first {
-		return r.skipOld(&st)
+		return r.skipFinished(&st)
 	}
 	return nil
 }
 
-// skipOld skips a file that was finished before: its lines are outdated.
-func (r *Reader) skipOld(st *unix.Stat_t) error {
+// skipFinished skips a file that was finished before: its lines are outdated.
+func (r *Reader) skipFinished(st *unix.Stat_t) error {
 	if time.Since(time.Unix(st.Mtim.Unix())) > Stale {
 		r.offset, r.skip = st.Size, false
 	}

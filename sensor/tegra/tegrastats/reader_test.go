@@ -48,13 +48,13 @@ func TestReaderFollowsAFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("GR3D_FREQ 4%\n"), 0o644); err != nil { // truncated
 		t.Fatal(err)
 	}
-	now = now.Add(lookAgain)
+	now = now.Add(reopenInterval)
 	busy(t, r, now, .04)
 	if err := os.Rename(path, path+".1"); err != nil { // rotated
 		t.Fatal(err)
 	}
 	appendTo(t, path, "GR3D_FREQ 5%\n")
-	now = now.Add(lookAgain)
+	now = now.Add(reopenInterval)
 	busy(t, r, now, .05)
 	appendTo(t, path, "Segmentation fault\n"+strings.Repeat("x", 100000)+"\n")
 	busy(t, r, now, .05)

@@ -74,9 +74,9 @@ func (s *Stats) Reset() {
 	}
 }
 
-// totals are the names of rails that include all other rails, the outermost first. These are the input of the carrier
+// totalRails are the names of rails that include all other rails, the outermost first. These are the input of the carrier
 // board (Thor; TX1 and TX2), and then the input of the module.
-var totals = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
+var totalRails = []string{"VIN", "VDD_MUX", "VDD_IN", "POM_5V_IN"}
 
 // SumOfRails is the zone of a total that has no rail of its own.
 const SumOfRails = "sum of rails"
@@ -85,7 +85,7 @@ const SumOfRails = "sum of rails"
 // the sum of the rails and SumOfRails. VIN_SYS_5V0 is not a total. On AGX Orin and Thor it is a separate 5 V input that
 // shows less than VDD_CPU_CV alone under load.
 func Total(rails []Rail) (name string, watts float64, ok bool) {
-	for _, t := range totals {
+	for _, t := range totalRails {
 		for i := range rails {
 			if rails[i].Name == t {
 				return t, rails[i].Watts, true

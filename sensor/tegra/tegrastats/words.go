@@ -4,27 +4,27 @@ import "bytes"
 
 // nextWord cuts the next word off the line; nil at its end.
 func (p *Parser) nextWord() []byte {
-	w := p.peek()
+	w := p.peekWord()
 	p.line = p.line[len(w):]
 	return w
 }
 
-// peek skips spaces and returns the next word without consuming it.
-func (p *Parser) peek() []byte {
-	for len(p.line) > 0 && space(p.line[0]) {
+// peekWord skips spaces and returns the next word without consuming it.
+func (p *Parser) peekWord() []byte {
+	for len(p.line) > 0 && isSpace(p.line[0]) {
 		p.line = p.line[1:]
 	}
 	n := 0
-	for n < len(p.line) && !space(p.line[n]) {
+	for n < len(p.line) && !isSpace(p.line[n]) {
 		n++
 	}
 	return p.line[:n]
 }
 
-func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// name returns w as an interned string; "" when there are too many names.
-func (p *Parser) name(w []byte) string {
+// intern returns w as a string that is reused. It returns "" if there are too many names.
+func (p *Parser) intern(w []byte) string {
 	if s, ok := p.names[string(w)]; ok {
 		return s
 	}
@@ -54,7 +54,7 @@ func isFieldName(w []byte) bool {
 	return len(w) > 0
 }
 
-func index(b []byte, c byte) int { return bytes.IndexByte(b, c) }
+func indexByte(b []byte, c byte) int { return bytes.IndexByte(b, c) }
 
 // parseNumber reads a decimal number with an optional sign and fraction.
 func parseNumber(b []byte) (v float64, rest []byte, ok bool) {
@@ -91,8 +91,8 @@ func parseCelsius(b []byte) (float64, bool) {
 	return v, ok && len(rest) > 0 && rest[0] == 'C' && (len(rest) == 1 || rest[1] == '/')
 }
 
-// wattsOf parses a unit of power, milliwatts if there is none.
-func wattsOf(b []byte) (scale float64, rest []byte, unit bool) {
+// parseWattUnit parses a unit of power, milliwatts if there is none.
+func parseWattUnit(b []byte) (scale float64, rest []byte, unit bool) {
 	switch {
 	case bytes.HasPrefix(b, []byte("mW")):
 		return 1e-3, b[2:], true
@@ -102,8 +102,8 @@ func wattsOf(b []byte) (scale float64, rest []byte, unit bool) {
 	return 1e-3, b, false
 }
 
-// bytesOf parses a unit of memory; 0 is none.
-func bytesOf(b []byte) float64 {
+// byteUnit returns the number of bytes in a unit of memory, or 0 for an unknown unit.
+func byteUnit(b []byte) float64 {
 	if len(b) == 0 {
 		return 0
 	}
