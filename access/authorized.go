@@ -61,7 +61,7 @@ func (a *Authorized) Workloads(ctx context.Context, f wire.Filter) (wire.Workloa
 		}
 		list, err := a.backend.Workloads(ctx, f)
 		for i := range list.Workloads {
-			a.redact(&list.Workloads[i])
+			a.redactWorkload(&list.Workloads[i])
 		}
 		return list, err
 	}
@@ -134,8 +134,8 @@ func rejectHiddenOwners(f wire.Filter) error {
 		fmt.Errorf("workloads are shown to the public without names, so %s is not allowed", word))
 }
 
-// redact removes the names from a workload. Its id becomes a pseudonym that is stable until the server restarts.
-func (a *Authorized) redact(w *wire.Workload) {
+// redactWorkload removes the names from a workload. Its id becomes a pseudonym that is stable until the server restarts.
+func (a *Authorized) redactWorkload(w *wire.Workload) {
 	m := hmac.New(sha256.New, a.secret)
 	fmt.Fprintf(m, "%q %q %d", w.Site, w.ID, w.Start.UnixNano())
 	w.ID = w.Kind + "/" + hex.EncodeToString(m.Sum(nil)[:8])

@@ -306,7 +306,7 @@ func refuseSteps(err error) error {
 	return err
 }
 
-// medianGap returns the median time between two points with a value, of the line where it is longest. It is rounded up to a
+// medianGap returns the median time between two known points of a line, for the line with the longest one, rounded up to a
 // common step. It is 0 if no line has three points.
 func medianGap(lines []wire.Profile) (longest time.Duration) {
 	for _, l := range lines {

@@ -40,8 +40,8 @@ func (p *LogPlace) PodPattern() string {
 	return strings.Join(quoted, "|")
 }
 
-// LogPlaceOf returns the place of the logs of a run, or an error with the reason why it is unknown.
-func LogPlaceOf(d *wire.WorkloadDetail, now time.Time) (p LogPlace, err error) {
+// FindLogPlace returns the place of the logs of a run, or an error with the reason why it is unknown.
+func FindLogPlace(d *wire.WorkloadDetail, now time.Time) (p LogPlace, err error) {
 	p = LogPlace{From: d.Start.Add(-logMargin), To: now, Running: d.End == nil, Containers: map[string][]string{}}
 	if d.End != nil {
 		p.To = d.End.Add(logMargin)
@@ -96,7 +96,7 @@ type Logs struct {
 
 // Logs returns log lines of a run that the viewer may see.
 func (l *Logs) Logs(ctx context.Context, d *wire.WorkloadDetail, r wire.LogRange) (wire.Logs, error) {
-	p, err := LogPlaceOf(d, l.Clock())
+	p, err := FindLogPlace(d, l.Clock())
 	if err != nil {
 		return wire.Logs{}, err
 	}

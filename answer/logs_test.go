@@ -36,7 +36,7 @@ func TestLogPlace(t *testing.T) {
 		"a pod without a name":     {detail("pod/0b7c2a55", "kubernetes", "0123"), ""},
 		"another's namespace":      {detail("deployment/shop/cart", "other", "a/b"), ""},
 	} {
-		p, err := answer.LogPlaceOf(x.d, end.Add(time.Hour))
+		p, err := answer.FindLogPlace(x.d, end.Add(time.Hour))
 		got := p.Unit
 		if p.Namespace != "" && err == nil {
 			got = p.Namespace + ":"

@@ -15,9 +15,9 @@ import (
 	"reckon/workload"
 )
 
-// MembersOf parses a reference to an array or heterogeneous job: slurm/4, 4 or 4_[1-4,7]. It
+// ParseMembers parses a reference to an array or heterogeneous job: slurm/4, 4 or 4_[1-4,7]. It
 // returns the id of the whole job and the ids of the selected members, nil for all.
-func MembersOf(text string) (id string, only map[string]bool, err error) {
+func ParseMembers(text string) (id string, only map[string]bool, err error) {
 	name := workload.JobNumber(text)
 	number, tasks, some := strings.Cut(name, "_[")
 	if number == "" || strings.Trim(number, "0123456789") != "" || some && !strings.HasSuffix(tasks, "]") {

@@ -17,7 +17,7 @@ func TestMembersOf(t *testing.T) {
 		"4": "slurm/4", "slurm/4": "slurm/4", "4_[1-3,7]": "slurm/4 slurm/4_1 slurm/4_2 slurm/4_3 slurm/4_7", "slurm/4_[2]": "slurm/4 slurm/4_2",
 		"": "", "4_1": "", "x": "", "unit/4": "", "4_[1-": "", "4_[a]": "", "4_[3-1]": "",
 	} {
-		id, only, err := MembersOf(text)
+		id, only, err := ParseMembers(text)
 		got := id
 		for _, k := range slices.Sorted(func(yield func(string) bool) {
 			for k := range only {
@@ -73,7 +73,7 @@ func TestMembers(t *testing.T) {
 		t.Errorf("said %s\nwant %s", got, want)
 	}
 
-	_, only, _ := MembersOf("4_[1,10]")
+	_, only, _ := ParseMembers("4_[1,10]")
 	runs[0].AllocatedCores, runs[0].RequestCores = nil, v(2)
 	waits := task("slurm/4", "pending", 0, 0, figure.Row{RequestCores: v(8)})
 	waits.End = nil

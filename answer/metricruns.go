@@ -72,7 +72,7 @@ func (m *MetricRuns) Keep(ctx context.Context, namespace, name string, u wire.Me
 			p.Reported, p.Text, note = m.Parse(p.Text)
 			p.Incomplete = cmp.Or(p.Incomplete, note)
 		}
-		doc.describe(&p)
+		doc.mergeDescription(&p)
 		if p.UID == u.Pod {
 			if samples, err = doc.addSamples(u.Samples); err != nil {
 				return kept, err
@@ -172,8 +172,8 @@ func toHeader(r *store.MetricRun) (out wire.MetricRun, err error) {
 	return out, nil
 }
 
-// describe merges the description of a pod from an update, except for fields derived from samples.
-func (d *podDocument) describe(p *wire.MetricRunPod) {
+// mergeDescription merges the description of a pod from an update, except for fields derived from samples.
+func (d *podDocument) mergeDescription(p *wire.MetricRunPod) {
 	was := *d
 	d.MetricRunPod = *p
 	d.Samples, d.Total, d.Commands, d.First, d.Last, d.TablesDropped = was.Samples, was.Total, was.Commands, was.First, was.Last,

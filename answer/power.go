@@ -73,15 +73,15 @@ func (p *Power) PowerFit(ctx context.Context, q wire.PowerFitQuery) (wire.PowerF
 		}
 		out.Candidates = append(out.Candidates, one)
 	}
-	return out, explain(&out, r.Model, d)
+	return out, explainModel(&out, r.Model, d)
 }
 
 func toWireScore(s powermodel.Score) wire.PowerScore {
 	return wire.PowerScore{MAPE: s.MAPE, RMSE: s.RMSE, R2: s.R2, Worst: s.Worst}
 }
 
-// explain evaluates the model for the readings and adds up the contribution of each feature.
-func explain(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
+// explainModel evaluates the model for the readings and adds up the contribution of each feature.
+func explainModel(out *wire.PowerFit, m *powermodel.Model, d powerfit.Data) error {
 	var names []string
 	for _, f := range d.Features {
 		names = append(names, f.Name)

@@ -221,8 +221,8 @@ type usageKey struct {
 	from int64              // Unix milliseconds, 0 for all the time
 }
 
-// project returns the key with the given dimensions and the time.
-func (k *usageKey) project(by []int) usageKey {
+// projectTo returns the key with the given dimensions and the time.
+func (k *usageKey) projectTo(by []int) usageKey {
 	out := usageKey{from: k.from}
 	for _, n := range by {
 		out.of[n] = k.of[n]

@@ -314,7 +314,7 @@ func (u *Usage) addRunRows(ctx context.Context, q wire.UsageQuery, c capacities,
 		var own store.Used
 		some := false
 		if runs.nodes {
-			imported = d.hours[s.project(of)] == nil // the node was not measured
+			imported = d.hours[s.projectTo(of)] == nil // the node was not measured
 		}
 		for i := range s.v {
 			if s.has>>i&1 != 0 && (imported || countsStarts(i)) {
@@ -387,7 +387,7 @@ func (d *dividedHours) findRuns(level int, k usageKey) []*runSum {
 	if d.index[level] == nil {
 		d.index[level] = map[usageKey][]*runSum{}
 		for _, s := range d.sums {
-			x := s.project(d.of).dropDimensions(droppedDimensions[level])
+			x := s.projectTo(d.of).dropDimensions(droppedDimensions[level])
 			d.index[level][x] = append(d.index[level][x], s)
 		}
 	}
@@ -403,7 +403,7 @@ func (d *dividedHours) intervalStart(at time.Time) int64 {
 
 // nodeKey returns the key with the node and, if sites are distinguished, the site.
 func (d *dividedHours) nodeKey(k *usageKey) usageKey {
-	out := k.project([]int{dimNode})
+	out := k.projectTo([]int{dimNode})
 	if slices.Contains(d.by, dimSite) {
 		out.of[dimSite] = k.of[dimSite]
 	}
@@ -471,7 +471,7 @@ func (d *dividedHours) addShare(k usageKey, s *runSum, part store.Used, spread f
 	if s != nil && s.parts && part.HeldCoreSeconds != nil {
 		part.Exactness.Add("held_core_seconds", figure.Estimated)
 	}
-	k = k.project(d.by)
+	k = k.projectTo(d.by)
 	r := d.rows[k]
 	if r == nil {
 		r = &wire.Usage{UsageFigures: part}
@@ -502,7 +502,7 @@ func (d *dividedHours) divideGroup(k usageKey, used *store.Used) {
 	all := runSum{}
 	one := true // all goes to one row
 	for _, s := range runs {
-		one = one && s.project(d.by) == runs[0].project(d.by)
+		one = one && s.projectTo(d.by) == runs[0].projectTo(d.by)
 		for i, v := range s.v {
 			all.v[i] += v
 		}
@@ -529,8 +529,8 @@ func (d *dividedHours) divideGroup(k usageKey, used *store.Used) {
 	}
 }
 
-// shareWeight returns the share of hourly figure i that a group of runs gets, of all n groups. It is proportional to the
-// figure of the runs. If that is unknown, it is proportional to their CPU time, allocation or run time.
+// shareWeight returns the share of figure i of an hour that one of n groups of runs gets. It is proportional to the figure of
+// the runs. If that is unknown, it is proportional to their CPU time, allocation or run time.
 func (s *runSum) shareWeight(i int, all *runSum, n int) float64 {
 	order := [...]int{i, usedCPU, usedCores}
 	if i == usedEstimated {

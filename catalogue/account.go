@@ -440,7 +440,7 @@ func (a *account) busiestProgram() string {
 			continue
 		}
 		if name := a.Programs[k.place()].Name; name != "" {
-			used[name] += k.total()
+			used[name] += k.totalCount()
 		}
 	}
 	best := a.Command

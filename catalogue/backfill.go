@@ -22,7 +22,7 @@ func (b *Builder) backfill(ctx context.Context, dirty store.DirtyHours) (int, *f
 			return 0, nil, err
 		}
 	}
-	seen.renumber(b.fold)
+	seen.moveToJobs(b.fold)
 	var missed []*account
 	for k, runs := range seen.accounts {
 		_, known := b.fold.accounts[k]
@@ -45,7 +45,7 @@ func (b *Builder) backfillTails(ctx context.Context, seen *fold) (int, error) {
 	if seen == nil {
 		return 0, nil
 	}
-	seen.renumber(b.fold) // of jobs that are known to run only now
+	seen.moveToJobs(b.fold) // of jobs that are known to run only now
 	var list []*account
 	for k, runs := range seen.accounts {
 		for _, a := range runs {

@@ -393,7 +393,7 @@ func (b *Builder) reread(ctx context.Context, list []*wantedRuns, oldest, to tim
 		had[w.workloadKey] = rows[i]
 	}
 	for list := list; len(list) > 0; {
-		if err := b.fold.reread(ctx, list, oldest, to); err != nil {
+		if err := b.fold.rereadRuns(ctx, list, oldest, to); err != nil {
 			return err
 		}
 		// A run before those that were read may hold samples of one that became known by that.

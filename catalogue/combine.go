@@ -98,7 +98,7 @@ func (a *account) shareByUser(spans []partSpan) map[string]figure.Share {
 func (k *track) currentValue(of figure.Value, fresh int64) (float64, bool) {
 	switch of {
 	case figure.Total:
-		return k.total(), true
+		return k.totalCount(), true
 	case figure.Highest:
 		return k.Max, true
 	case figure.Newest:

@@ -43,7 +43,7 @@ func (f *fold) addContainer(k workloadKey, s slot, it chunkenc.Iterator) {
 
 // addContainer records a report on a container.
 func (a *account) addContainer(s slot, t int64, v float64, n *series.Labels) {
-	x := a.reportsOf(n.Part)
+	x := a.partReport(n.Part)
 	was := *x
 	reason := n.Rest["reason"]
 	switch {
@@ -65,8 +65,8 @@ func (a *account) addContainer(s slot, t int64, v float64, n *series.Labels) {
 		was.Exit.V != x.Exit.V || was.Exit.T == 0 && x.Exit.T != 0 || was.Restarts.T == 0 && x.Restarts.T != 0
 }
 
-// reportsOf returns the reports of a part: a container or a pod.
-func (a *account) reportsOf(part string) *containerState {
+// partReport returns the reports of a part: a container or a pod.
+func (a *account) partReport(part string) *containerState {
 	x := a.Pods[part]
 	if x == nil {
 		if a.Pods == nil {
@@ -108,7 +108,7 @@ func (a *account) setContainerEnds(w *store.Workload, gone time.Duration) {
 	if worst == nil {
 		return
 	}
-	w.ExitCode = worst.Exit.code()
+	w.ExitCode = worst.Exit.codeOrNil()
 	if w.End.IsZero() || kind.Service() && !kind.BarePod() {
 		return
 	}

@@ -265,7 +265,7 @@ func (f *fold) assignStarts(k workloadKey, list, ends []startSpan) {
 }
 
 // moveToNewRun moves data of a new run from the previous run's account to a new account. It is needed because a disconnected
-// node reports an end late. Runs that a batch system reported are read again instead; see misplaced.
+// node reports an end late. Runs that a batch system reported are read again instead; see findMisplaced.
 func (f *fold) moveToNewRun(k workloadKey, mine *account) {
 	for _, a := range f.accounts[k] {
 		if a == mine || a.isReported() || a.samplesFrom(true) > mine.samplesFrom(true) {

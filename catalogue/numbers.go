@@ -95,8 +95,8 @@ func (f *fold) adoptNumbered() {
 	}
 }
 
-// renumber moves accounts under job numbers that another fold has resolved to their jobs.
-func (f *fold) renumber(known *fold) {
+// moveToJobs moves accounts under job numbers that another fold has resolved to their jobs.
+func (f *fold) moveToJobs(known *fold) {
 	for alias := range known.numbers {
 		f.accounts[alias] = slices.DeleteFunc(f.accounts[alias], func(a *account) bool {
 			k := known.resolveJob(alias, a.Start)

@@ -103,9 +103,9 @@ func (w *wantedRuns) afterRow(r *store.Workload) {
 	w.addPrevious(t, 0)
 }
 
-// reread replaces the runs of workloads by those in their whole history. It reads from the first wanted run, or from
+// rereadRuns replaces the runs of workloads by those in their whole history. It reads from the first wanted run, or from
 // oldest if that is later. It needs all runs to assign samples to runs.
-func (f *fold) reread(ctx context.Context, list []*wantedRuns, oldest, to time.Time) error {
+func (f *fold) rereadRuns(ctx context.Context, list []*wantedRuns, oldest, to time.Time) error {
 	for group := range slices.Chunk(list, rereadTogether) {
 		for _, w := range group {
 			for i, a := range w.before {

@@ -253,7 +253,7 @@ func (p *pass) addShare(k workloadKey, from, to int64, s *allocationSpan, share 
 			{usedHeldGPU, s.gpus, s.gpus > 0},
 		} {
 			if x.said {
-				f.add(x.figure, x.v*seconds)
+				f.addValue(x.figure, x.v*seconds)
 			}
 		}
 		at = end

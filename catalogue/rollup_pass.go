@@ -97,7 +97,7 @@ type figureSums struct {
 	exactness figure.Degrees
 }
 
-func (f *figureSums) add(i int, v float64) {
+func (f *figureSums) addValue(i int, v float64) {
 	f.has[i/64] |= 1 << (i % 64)
 	f.sum[i] += v
 }
@@ -292,15 +292,15 @@ func (p *pass) addSpread(n *series.Labels, s slot) {
 			}
 			for _, number := range hourSlots.list[s].figures {
 				if number == usedCPU && p.guess[i] > 0 {
-					f.add(usedInterpolated, p.guess[i])
-					p.nodeSums(nodeCell{at, hour}).add(usedInterpolated, p.guess[i])
+					f.addValue(usedInterpolated, p.guess[i])
+					p.nodeSums(nodeCell{at, hour}).addValue(usedInterpolated, p.guess[i])
 				}
 				e := p.worstExactness(&hourFigures[number], hour)
-				f.add(number, v)
+				f.addValue(number, v)
 				f.exactness.Add(hourFigures[number].Key, e)
 				if n.Node != "" {
 					m := p.nodeSums(nodeCell{at, hour})
-					m.add(number, v)
+					m.addValue(number, v)
 					m.exactness.Add(hourFigures[number].Key, e)
 				}
 			}

@@ -419,7 +419,7 @@ func (x *site) between(from, to time.Time) (rows []store.Workload) {
 			older = append(older, a)
 		}
 	}
-	if err := f.reread(context.Background(), listWanted(older), time.Time{}, to); err != nil {
+	if err := f.rereadRuns(context.Background(), listWanted(older), time.Time{}, to); err != nil {
 		x.tb.Fatal(err)
 	}
 	for _, a := range f.all() {

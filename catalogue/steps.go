@@ -50,12 +50,12 @@ func (a *account) addStepSample(s slot, t int64, v float64, n *series.Labels) {
 		}
 		return
 	}
-	if of := x.figureOf(s); t > of.T {
+	if of := x.stepFigure(s); t > of.T {
 		*of, a.touched = stepValue{t, v}, true
 	}
 }
 
-func (x *jobStep) figureOf(s slot) *stepValue {
+func (x *jobStep) stepFigure(s slot) *stepValue {
 	switch s {
 	case stepStartSlot:
 		return &x.Start
@@ -80,8 +80,9 @@ func (a *account) listSteps() []store.Step {
 			continue
 		}
 		out = append(out, store.Step{
-			ID: id, Name: x.Name, State: x.State, Nodes: x.Nodes, Start: x.Start.time(), End: x.End.time(), ExitCode: x.Exit.code(),
-			CPUSeconds: x.CPU.number(), MemoryPeakBytes: x.Memory.number(), Cores: x.NCores.number(),
+			ID: id, Name: x.Name, State: x.State, Nodes: x.Nodes, Start: x.Start.timeOrZero(), End: x.End.timeOrZero(),
+			ExitCode:   x.Exit.codeOrNil(),
+			CPUSeconds: x.CPU.numberOrNil(), MemoryPeakBytes: x.Memory.numberOrNil(), Cores: x.NCores.numberOrNil(),
 		})
 	}
 	slices.SortStableFunc(out, func(x, y store.Step) int { return cmp.Compare(x.Start.UnixMilli(), y.Start.UnixMilli()) })
@@ -97,21 +98,21 @@ func restoreExitCode(steps []store.Step, code *int) {
 	}
 }
 
-func (v stepValue) number() *float64 {
+func (v stepValue) numberOrNil() *float64 {
 	if v.T == 0 {
 		return nil
 	}
 	return new(v.V)
 }
 
-func (v stepValue) time() time.Time {
+func (v stepValue) timeOrZero() time.Time {
 	if v.T == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(math.Round(v.V * 1000))).UTC()
 }
 
-func (v stepValue) code() *int {
+func (v stepValue) codeOrNil() *int {
 	if v.T == 0 {
 		return nil
 	}

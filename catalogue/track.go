@@ -31,8 +31,8 @@ func (k *track) place() partPlace { return partPlace{k.Node, k.Part, k.Owner} }
 // isBatch reports whether a batch system wrote the series.
 func (k *track) isBatch() bool { return k.Node == "" && k.Part == "" }
 
-// total returns the count of a counter since the workload began.
-func (k *track) total() float64 { return k.Base + k.V }
+// totalCount returns the count of a counter since the workload began.
+func (k *track) totalCount() float64 { return k.Base + k.V }
 
 func (k *track) addNumber(t int64, v float64) {
 	switch {

@@ -52,7 +52,7 @@ func (f *fold) assignWaiting() {
 		}
 		a.Kind = cmp.Or(a.Kind, x.kind)
 		a.setOwner(x.owner, false, false)
-		tr, pod := a.Tracks[x.id], a.reportsOf(x.part)
+		tr, pod := a.Tracks[x.id], a.partReport(x.part)
 		if tr == nil {
 			tr = &track{Slot: unscheduledSlot, Part: x.part, Owner: x.owner, First: x.last, FirstV: float64(x.created) / 1000}
 			a.Tracks[x.id] = tr

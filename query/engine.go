@@ -82,15 +82,16 @@ func (e *Engine) Within(samples int, timeout time.Duration) *Engine {
 	return newEngine(o, e.parser, e.turns, e.budget, e.abandoned)
 }
 
-func newEngine(o EngineOptions, p parser.Parser, t querySlots, b budget, left *abandoned) *Engine {
-	return &Engine{parser: p, options: o, turns: t, budget: b, abandoned: left, engine: sync.OnceValue(func() *promql.Engine {
-		return promql.NewEngine(promql.EngineOpts{
-			Logger: o.Logger, Reg: o.Registry, MaxSamples: o.MaxSamples, Timeout: o.Timeout,
-			ActiveQueryTracker: t, LookbackDelta: o.Lookback,
-			NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
-			EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
-		})
-	})}
+func newEngine(options EngineOptions, p parser.Parser, slots querySlots, memory budget, left *abandoned) *Engine {
+	return &Engine{parser: p, options: options, turns: slots, budget: memory, abandoned: left,
+		engine: sync.OnceValue(func() *promql.Engine {
+			return promql.NewEngine(promql.EngineOpts{
+				Logger: options.Logger, Reg: options.Registry, MaxSamples: options.MaxSamples, Timeout: options.Timeout,
+				ActiveQueryTracker: slots, LookbackDelta: options.Lookback,
+				NoStepSubqueryIntervalFn: func(int64) int64 { return defaultSubqueryStep.Milliseconds() },
+				EnableAtModifier:         true, EnableNegativeOffset: true, Parser: p,
+			})
+		})}
 }
 
 // Parser returns the parser of the engine, for the HTTP API.

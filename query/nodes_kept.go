@@ -56,12 +56,12 @@ func (v *Views) Nodes(ctx context.Context, now time.Time) ([]wire.Node, error) {
 
 // NodesAsOf is like [Views.Nodes] and also returns the time of the list. With [Options.KeepNodes], it returns the last
 // list of [Views.RefreshNodes] if reading takes long. Only the first callers after the start wait for a list.
-func (v *Views) NodesAsOf(ctx context.Context, now time.Time) ([]wire.Node, time.Time, error) {
+func (v *Views) NodesAsOf(ctx context.Context, now time.Time) (nodes []wire.Node, asOf time.Time, err error) {
 	if v.kept == nil || v.kept.isNewer(now) {
 		list, err := v.readNodes(ctx, now)
 		return list, now, err
 	}
-	list, at, under := v.kept.current(now)
+	list, at, under := v.kept.currentList(now)
 	if list != nil {
 		return list, at, nil
 	}
@@ -124,9 +124,9 @@ func (k *nodeCache) isNewer(now time.Time) bool {
 	return k.at.After(now)
 }
 
-// current returns a copy of the kept list with its time, or the reading in progress that the caller should wait for. If it
+// currentList returns a copy of the kept list with its time, or the reading in progress that the caller should wait for. If it
 // returns neither, the caller must start a reading.
-func (k *nodeCache) current(now time.Time) ([]wire.Node, time.Time, *nodesReading) {
+func (k *nodeCache) currentList(now time.Time) ([]wire.Node, time.Time, *nodesReading) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	age := now.Sub(k.at)

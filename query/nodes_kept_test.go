@@ -50,7 +50,7 @@ func TestKeptNodes(t *testing.T) {
 		if rest, first := k.refreshDelay(now); rest != c.idle || first {
 			t.Errorf("%s: idle for %v, want %v", what, rest, c.idle)
 		}
-		list, at, _ := k.current(now)
+		list, at, _ := k.currentList(now)
 		if (list != nil) != c.given || c.given && (len(list) != 1 || !at.Equal(begin) || len(k.wake) != 1) {
 			t.Errorf("%s: given %v of %v, want it %t", what, list, at, c.given)
 		}
@@ -61,11 +61,11 @@ func TestKeptNodes(t *testing.T) {
 			continue
 		}
 		list[0].Node = "changed"
-		if list, _, _ = k.current(now); list[0].Node != "n1" {
+		if list, _, _ = k.currentList(now); list[0].Node != "n1" {
 			t.Error("a caller changed the list")
 		}
 		k.storeList(&nodesReading{done: make(chan struct{}), at: begin.Add(-1), list: []wire.Node{}}, time.Second)
-		if list, _, _ = k.current(now); len(list) != 1 {
+		if list, _, _ = k.currentList(now); len(list) != 1 {
 			t.Error("an older list replaced a newer one")
 		}
 	}

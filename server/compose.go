@@ -70,7 +70,7 @@ func (s *Server) openCatalogue(ctx context.Context) error {
 }
 
 // buildCatalogue updates the catalogue after every export of this node, and at intervals for data from other senders.
-// [pause] and [builderRest] limit the frequency.
+// [roundInterval] and [builderRest] limit the frequency.
 func (s *Server) buildCatalogue(ctx context.Context) error {
 	every := 30 * time.Second
 	if s.config.Receive || s.scraper != nil {
@@ -296,7 +296,7 @@ func (s *Server) rootHandler(ctx context.Context) (http.Handler, error) {
 		o.Hub = &s.hub
 		labels["node"] = s.agent.Node()
 	}
-	o.Metrics = expose.Handler(s.gather, expose.Options{Labels: labels})
+	o.Metrics = expose.Handler(s.gatherMetrics, expose.Options{Labels: labels})
 	all := api.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("GET "+reportPath, reportHandler{all})

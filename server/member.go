@@ -85,7 +85,7 @@ func joinMembers(ctx context.Context, c *Config) (_ *membership, end func(), err
 	if err := errors.Join(cluster.CheckAddress(c.Member), CheckStores(c.Store, c.Catalogue)); err != nil {
 		return nil, nil, err
 	}
-	ln, err := listen(c.Listen)
+	ln, err := listenTCP(c.Listen)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -104,8 +104,8 @@ type selfMetrics struct {
 	at     time.Time
 }
 
-// gather collects the measurements of the agent in this process, if there is one, and the server's own metrics.
-func (s *Server) gather(b *metric.Batch) error {
+// gatherMetrics collects the measurements of the agent in this process, if there is one, and the server's own metrics.
+func (s *Server) gatherMetrics(b *metric.Batch) error {
 	var err error
 	if s.agent != nil {
 		err = s.agent.Gather(b)

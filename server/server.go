@@ -167,11 +167,11 @@ type Server struct {
 
 // Open opens everything. Errors name the remedy.
 func Open(ctx context.Context, c Config) (*Server, error) {
-	s, err := open(ctx, c)
+	s, err := openServer(ctx, c)
 	return s, c.explain(err)
 }
 
-func open(ctx context.Context, c Config) (*Server, error) {
+func openServer(ctx context.Context, c Config) (*Server, error) {
 	c.Graph.pages = c.Alerts.External
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -186,7 +186,7 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	if err := s.checkFileLimit(); err != nil {
 		return nil, err
 	}
-	if s.ln, err = c.listen(); err != nil {
+	if s.ln, err = c.openListener(); err != nil {
 		return nil, err
 	}
 	if err := s.openStores(ctx); err != nil {
@@ -243,19 +243,19 @@ func open(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen opens the address, uses the socket of this member, or the given listener.
-func (c *Config) listen() (net.Listener, error) {
+// openListener opens the address, uses the socket of this member, or the given listener.
+func (c *Config) openListener() (net.Listener, error) {
 	if c.Listener != nil {
 		return c.Listener, nil
 	}
 	if c.member != nil {
 		return net.FileListener(c.member.socket)
 	}
-	return listen(c.Listen)
+	return listenTCP(c.Listen)
 }
 
-// listen opens the listening address. An address in use is the most common mistake.
-func listen(addr string) (net.Listener, error) {
+// listenTCP opens the listening address. An address in use is the most common mistake.
+func listenTCP(addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("the address %s is taken; stop what listens there or choose another one with --listen", addr)

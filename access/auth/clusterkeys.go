@@ -66,7 +66,7 @@ func newClusterKeys(server string, ca []byte, tokenFile string, clock func() tim
 func (k *clusterKeys) clusterIssuer(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err := k.refresh(ctx, false)
+	err := k.refreshKeys(ctx, false)
 	return k.issuer, err
 }
 
@@ -77,7 +77,7 @@ func (k *clusterKeys) keysByID(ctx context.Context, id string) ([]jose.JSONWebKe
 	if found := k.set.Key(id); len(found) > 0 {
 		return found, nil
 	}
-	err := k.refresh(ctx, true)
+	err := k.refreshKeys(ctx, true)
 	found := k.set.Key(id)
 	if len(found) == 0 && err == nil {
 		err = k.why // the key may be among those that could not be fetched
@@ -85,10 +85,10 @@ func (k *clusterKeys) keysByID(ctx context.Context, id string) ([]jose.JSONWebKe
 	return found, err
 }
 
-// refresh fetches the keys from the API server if they are old or wanted is set, but not more often than every
+// refreshKeys fetches the keys from the API server if they are old or wanted is set, but not more often than every
 // keysPause. Old keys stay in use while the API server is unreachable. It holds the lock during the request, so that
 // concurrent callers share the response.
-func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
+func (k *clusterKeys) refreshKeys(ctx context.Context, wanted bool) error {
 	now := k.clock()
 	have := !k.read.IsZero()
 	if have && !wanted && now.Sub(k.read) < keysLast {
@@ -101,7 +101,7 @@ func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 		return k.why
 	}
 	k.tried = now
-	issuer, set, err := k.fetch(context.WithoutCancel(ctx))
+	issuer, set, err := k.fetchKeys(context.WithoutCancel(ctx))
 	if err != nil {
 		k.why = fmt.Errorf("%w: %w", ErrKeys, err)
 		k.log.Warn("the keys for tokens of service accounts", "err", err)
@@ -114,7 +114,7 @@ func (k *clusterKeys) refresh(ctx context.Context, wanted bool) error {
 	return nil
 }
 
-func (k *clusterKeys) fetch(ctx context.Context) (issuer string, set jose.JSONWebKeySet, err error) {
+func (k *clusterKeys) fetchKeys(ctx context.Context) (issuer string, set jose.JSONWebKeySet, err error) {
 	var found struct {
 		Issuer string `json:"issuer"`
 	}

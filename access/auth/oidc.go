@@ -19,9 +19,8 @@ import (
 	"reckon/access"
 )
 
-// ProviderConfig configures sign-in with OpenID Connect
-// (https://openid.net/specs/openid-connect-core-1_0.html): the authorization code flow with PKCE
-// (RFC 7636), state and nonce.
+// ProviderConfig configures sign-in with OpenID Connect (https://openid.net/specs/openid-connect-core-1_0.html): the authorization
+// code flow with PKCE (RFC 7636), state and nonce.
 type ProviderConfig struct {
 	// Name is the provider's name on the sign-in page.
 	Name string `yaml:"name"`

@@ -168,7 +168,7 @@ func (us *Users) CheckPassword(ctx context.Context, name, password, from string)
 
 // tryPassword checks a password. The attempt counts as a failure until it succeeds.
 func (us *Users) tryPassword(ctx context.Context, key [32]byte, now time.Time, name, password, from string) (_ access.Viewer, err error) {
-	if wait := us.guard.reserve(now, name, from); wait > 0 {
+	if wait := us.guard.reserveAttempt(now, name, from); wait > 0 {
 		return access.Viewer{}, fmt.Errorf("%w; try again in %s", ErrSlow, max(time.Second, wait.Round(time.Second)))
 	}
 	made := false

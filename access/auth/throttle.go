@@ -75,9 +75,9 @@ func senderBlock(from string) string {
 	return p.String()
 }
 
-// reserve counts a sign-in attempt as failed before the password is checked. It returns how long the attempt has to
+// reserveAttempt counts a sign-in attempt as failed before the password is checked. It returns how long the attempt has to
 // wait; an attempt that has to wait is not counted.
-func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
+func (t *throttle) reserveAttempt(now time.Time, name, from string) time.Duration {
 	both, byName, byFrom := attemptKeys(name, from)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	if t.keys == nil {
 		t.keys = map[string]*attempts{}
 	}
-	t.trim(now)
+	t.deleteIdle(now)
 	for _, k := range []string{both, byName, byFrom} {
 		if t.keys[k] == nil {
 			t.keys[k] = &attempts{}
@@ -102,8 +102,8 @@ func (t *throttle) reserve(now time.Time, name, from string) time.Duration {
 	return 0
 }
 
-// trim deletes idle counters. If there are still too many, it deletes arbitrary ones.
-func (t *throttle) trim(now time.Time) {
+// deleteIdle deletes idle counters. If there are still too many, it deletes arbitrary ones.
+func (t *throttle) deleteIdle(now time.Time) {
 	if len(t.keys) < mostKeys/2 {
 		return
 	}

@@ -57,7 +57,7 @@ func TestThrottle(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)
 	fail := func(x *throttle, at time.Time, n int, name, from string) (counted int) {
 		for range n {
-			if x.reserve(at, name, from) <= 0 {
+			if x.reserveAttempt(at, name, from) <= 0 {
 				counted++
 			}
 		}
@@ -68,13 +68,13 @@ func TestThrottle(t *testing.T) {
 		if n := fail(&x, begin, 10, "alice", "192.0.2.1"); n != free {
 			t.Errorf("%d were counted", n)
 		}
-		if w := x.reserve(begin.Add(999*time.Millisecond), "alice", "192.0.2.1"); w != time.Millisecond {
+		if w := x.reserveAttempt(begin.Add(999*time.Millisecond), "alice", "192.0.2.1"); w != time.Millisecond {
 			t.Errorf("wait %v", w)
 		}
-		if w := x.reserve(begin.Add(time.Second), "alice", "192.0.2.1"); w > 0 {
+		if w := x.reserveAttempt(begin.Add(time.Second), "alice", "192.0.2.1"); w > 0 {
 			t.Errorf("after a second: wait %v", w)
 		}
-		if w := x.reserve(begin.Add(time.Second), "alice", "192.0.2.1"); w != 2*time.Second {
+		if w := x.reserveAttempt(begin.Add(time.Second), "alice", "192.0.2.1"); w != 2*time.Second {
 			t.Errorf("the next: wait %v", w)
 		}
 	})
@@ -83,26 +83,26 @@ func TestThrottle(t *testing.T) {
 		for i := range 2000 { // from many addresses, for one name
 			fail(&x, begin, 1, "alice", fmt.Sprintf("198.51.%d.%d", i/256, i%256))
 		}
-		if w := x.reserve(begin, "alice", "192.0.2.1"); w <= 0 || w > sharedWait {
+		if w := x.reserveAttempt(begin, "alice", "192.0.2.1"); w <= 0 || w > sharedWait {
 			t.Errorf("a new address: wait %v, want up to %v", w, sharedWait)
 		}
-		if w := x.reserve(begin, "bob", "192.0.2.1"); w > 0 {
+		if w := x.reserveAttempt(begin, "bob", "192.0.2.1"); w > 0 {
 			t.Errorf("another name: wait %v", w)
 		}
 	})
 	t.Run("who has signed in from there goes on", func(t *testing.T) {
 		var x throttle
-		if w := x.reserve(begin, "bob", "192.0.2.1"); w > 0 {
+		if w := x.reserveAttempt(begin, "bob", "192.0.2.1"); w > 0 {
 			t.Fatal(w)
 		}
 		x.recordSuccess(begin, "bob", "192.0.2.1")
 		for i := range 200 { // another user behind the same address
 			fail(&x, begin, 1, fmt.Sprint("name", i), "192.0.2.1")
 		}
-		if w := x.reserve(begin, "carol", "192.0.2.1"); w <= 0 || w > sharedWait {
+		if w := x.reserveAttempt(begin, "carol", "192.0.2.1"); w <= 0 || w > sharedWait {
 			t.Errorf("who has never been there: wait %v", w)
 		}
-		if w := x.reserve(begin, "bob", "192.0.2.1"); w > 0 {
+		if w := x.reserveAttempt(begin, "bob", "192.0.2.1"); w > 0 {
 			t.Errorf("bob waits %v", w)
 		}
 	})
@@ -111,10 +111,10 @@ func TestThrottle(t *testing.T) {
 		for i := range free {
 			fail(&x, begin, 1, "alice", fmt.Sprintf("2001:db8::%x", i+1))
 		}
-		if w := x.reserve(begin, "alice", "2001:db8::ffff"); w <= 0 {
+		if w := x.reserveAttempt(begin, "alice", "2001:db8::ffff"); w <= 0 {
 			t.Error("the sixth address of a network is not held up")
 		}
-		if w := x.reserve(begin, "alice", "2001:db8:0:1::1"); w > 0 {
+		if w := x.reserveAttempt(begin, "alice", "2001:db8:0:1::1"); w > 0 {
 			t.Errorf("another network waits %v", w)
 		}
 	})
@@ -123,7 +123,7 @@ func TestThrottle(t *testing.T) {
 		for i := range 12 {
 			fail(&x, begin.Add(time.Duration(i)*10*time.Minute), 1, "alice", "192.0.2.1")
 		}
-		if w := x.reserve(begin.Add(110*time.Minute+healed+1), "alice", "192.0.2.1"); w > 0 {
+		if w := x.reserveAttempt(begin.Add(110*time.Minute+healed+1), "alice", "192.0.2.1"); w > 0 {
 			t.Errorf("wait %v", w)
 		}
 	})

@@ -105,7 +105,7 @@ func Open(dir string, o Options) (*Users, error) {
 	if err := pages.Check(o.Logger); err != nil {
 		return nil, damagedFile(file, err)
 	}
-	// Users and tokens are in the file itself: see settle.
+	// Users and tokens are in the file itself: see checkpoint.
 	if err := sqlitelog.Report(file, pages.LeftOpen,
 		"No user and no token is lost; sign-ins, entries of the audit log and when tokens were used last may be", o.Logger); err != nil {
 		return nil, fmt.Errorf("open the file of users and tokens: %w", err)
@@ -168,7 +168,7 @@ func chownToFolderOwner(file string) {
 
 // checkpoint moves changes from the database log into the database file and records the file's checksum. SQLite
 // silently skips unreadable parts of its log, so a damaged log could lose a user or restore a revoked token. New
-// sessions, uses of tokens and the audit log stay in the log until it is long; see write.
+// sessions, uses of tokens and the audit log stay in the log until it is long; see execDeferred.
 func (us *Users) checkpoint(ctx context.Context) {
 	if us.file == "" {
 		return

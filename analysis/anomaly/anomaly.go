@@ -137,7 +137,7 @@ func (d *detector) scoreStep(t int) stepScore {
 		d.rest[t] = math.NaN()
 		return stepScore{}
 	}
-	expected, ok := d.expect(t)
+	expected, ok := d.expectedAt(t)
 	d.usual = append(d.usual, v)
 	if !ok {
 		d.rest[t] = math.NaN()
@@ -166,9 +166,9 @@ func (d *detector) scoreStep(t int) stepScore {
 	return best
 }
 
-// expect returns the value expected at step t, and whether one is known. Candidates are the medians of the last day, of the same time on
-// previous days, and of the same time in previous weeks. It chooses the candidate with the smallest error so far.
-func (d *detector) expect(t int) (float64, bool) {
+// expectedAt returns the value expected at step t, and whether one is known. Candidates are the medians of the last day, of the same time
+// on previous days, and of the same time in previous weeks. It chooses the candidate with the smallest error so far.
+func (d *detector) expectedAt(t int) (float64, bool) {
 	d.buffer = d.buffer[:0]
 	last := d.appendRecorded(t-d.day, t)
 	if len(last) < d.day/4 || len(last) < 6 {

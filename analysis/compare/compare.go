@@ -159,26 +159,26 @@ func compareOneRun(a, b meanEstimate, n int, alpha float64, figures int) Result 
 	return testDifference(a, b, d, OneRun, alpha, figures, "")
 }
 
-// testDifference tests whether d, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
+// testDifference tests whether difference, which is B - A, is 0. It divides the level alpha by the number of figures (Bonferroni), so
 // that intervals and verdicts agree. few is the text for too few values.
-func testDifference(a, b, d meanEstimate, test string, alpha float64, figures int, few string) Result {
-	r := Result{A: a.value, B: b.value, Effective: d.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
-	if d.effective < Least || math.IsInf(d.variance, 0) {
+func testDifference(a, b, difference meanEstimate, test string, alpha float64, figures int, few string) Result {
+	r := Result{A: a.value, B: b.value, Effective: difference.effective, Low: math.NaN(), High: math.NaN(), P: math.NaN()}
+	if difference.effective < Least || math.IsInf(difference.variance, 0) {
 		return resultWithoutTest(a, b, few)
 	}
-	if d.variance == 0 {
+	if difference.variance == 0 {
 		r.Test, r.Verdict = Constant, Noise
-		if d.value != 0 {
+		if difference.value != 0 {
 			r.Verdict = Differs
 		}
-		r.Low, r.High = d.value, d.value
+		r.Low, r.High = difference.value, difference.value
 		return r
 	}
-	deviation := math.Sqrt(d.variance)
+	deviation := math.Sqrt(difference.variance)
 	each := alpha / float64(max(figures, 1))
-	r.P = min(1, studentTail(d.value/deviation, d.df)*float64(max(figures, 1)))
-	half := studentQuantile(each, d.df) * deviation
-	r.Low, r.High, r.Test, r.Verdict = d.value-half, d.value+half, test, Noise
+	r.P = min(1, studentTail(difference.value/deviation, difference.df)*float64(max(figures, 1)))
+	half := studentQuantile(each, difference.df) * deviation
+	r.Low, r.High, r.Test, r.Verdict = difference.value-half, difference.value+half, test, Noise
 	if r.P < alpha {
 		r.Verdict = Differs
 	}

@@ -43,7 +43,7 @@ func TestAnalogs(t *testing.T) {
 // TestWithoutOrigin: the error at an origin is the error of weights from origins that share no step with it, or of equal weights if there
 // are none: not of the methods that were best at that origin.
 func TestWithoutOrigin(t *testing.T) {
-	h := newHistory(prepare(Input{Values: made(3, daily), Horizon: 24}))
+	h := newHistory(prepareHistory(Input{Values: made(3, daily), Horizon: 24}))
 	good, bad := []float64{h.y[50], h.y[51]}, []float64{1e3, 1e3}
 	for _, c := range []struct {
 		name    string

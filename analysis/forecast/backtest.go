@@ -32,12 +32,12 @@ func backtest(h *history, horizon int) *trial {
 		}
 	}
 	t.forecast = make([][][]float64, len(t.methods))
-	t.mae = repeat(math.NaN(), len(t.methods))
+	t.mae = repeatValue(math.NaN(), len(t.methods))
 	for m := range t.forecast {
 		t.forecast[m] = make([][]float64, len(t.origins))
 	}
 	for i, o := range t.origins {
-		before := h.prefix(o)
+		before := h.upTo(o)
 		for m, of := range t.methods {
 			t.forecast[m][i] = of.run(before, t.steps)
 		}
@@ -68,7 +68,7 @@ func (t *trial) methodWeights(h *history, without int) []float64 {
 	for m := range t.methods {
 		score[m] = math.Inf(1)
 		if !math.IsNaN(t.mae[m]) {
-			score[m] = t.score(h, without, func(i int) []float64 { return t.forecast[m][i] }) / max(n, 1)
+			score[m] = t.scoreOrigins(h, without, func(i int) []float64 { return t.forecast[m][i] }) / max(n, 1)
 			least = min(least, score[m])
 		}
 	}
@@ -95,8 +95,8 @@ func (t *trial) combineAt(weights []float64, i int) []float64 {
 	return trimmedMean(weights, func(m int) []float64 { return t.forecast[m][i] })
 }
 
-// score returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the excluded one.
-func (t *trial) score(h *history, without int, of func(int) []float64) float64 {
+// scoreOrigins returns the sum of the logarithms of the mean absolute errors at the origins that share no step with the excluded one.
+func (t *trial) scoreOrigins(h *history, without int, of func(int) []float64) float64 {
 	sum, small := 0.0, 1e-5*meanDeviation(h.y)+1e-300
 	for i := range t.origins {
 		if t.originsOverlap(i, without) {
@@ -119,10 +119,10 @@ func meanDeviation(y []float64) float64 {
 }
 
 // errorAt returns the mean absolute error of a forecast at one origin, over recorded steps.
-func (t *trial) errorAt(h *history, i int, f []float64) float64 {
+func (t *trial) errorAt(h *history, origin int, forecast []float64) float64 {
 	sum, n := 0.0, 0.0
-	for k, v := range f {
-		if o := t.origins[i] + k; !h.filled[o] {
+	for k, v := range forecast {
+		if o := t.origins[origin] + k; !h.filled[o] {
 			sum += math.Abs(h.y[o] - v)
 			n++
 		}

@@ -16,20 +16,20 @@ type residuals struct {
 	spans float64 // number of forecasts behind the errors, each of about a day, or of the horizon if the step is not a fraction of a day
 }
 
-func (rs *residuals) addOrigin(h *history, o int, f []float64, scale float64) {
-	for k, v := range f {
-		if o+k < len(h.y) && !h.filled[o+k] {
-			e := h.y[o+k] - v
+func (rs *residuals) addOrigin(h *history, origin int, forecast []float64, scale float64) {
+	for k, v := range forecast {
+		if origin+k < len(h.y) && !h.filled[origin+k] {
+			e := h.y[origin+k] - v
 			if h.log {
-				e = math.Log(h.y[o+k] / max(v, h.leastForecast()))
+				e = math.Log(h.y[origin+k] / max(v, h.leastForecast()))
 			}
 			rs.e = append(rs.e, e*scale)
-			rs.at = append(rs.at, o+k)
+			rs.at = append(rs.at, origin+k)
 		}
 	}
 	rs.spans++
 	if h.day > 0 {
-		rs.spans += max(float64(len(f))/float64(h.day)-1, 0)
+		rs.spans += max(float64(len(forecast))/float64(h.day)-1, 0)
 	}
 }
 
@@ -137,7 +137,7 @@ func (t *trial) collectResiduals(h *history, r *Result) *residuals {
 	}
 	scale := clamp(r.BacktestMAE/off, leastScale, 1.5)
 	for o := t.origins[0] - h.day; o >= 3*h.day && o > t.origins[0]-proxyDays*h.day; o -= h.day {
-		if f := proxy(h.prefix(o), min(t.steps, t.origins[0]-o)); f != nil {
+		if f := proxy(h.upTo(o), min(t.steps, t.origins[0]-o)); f != nil {
 			rs.addOrigin(h, o, f, scale)
 		}
 	}
@@ -158,7 +158,7 @@ func (t *trial) proxyForecast(h *history) (best func(h *history, n int) []float6
 	} {
 		var sum, n float64
 		for i, o := range t.origins {
-			before := f(h.prefix(o), t.steps)
+			before := f(h.upTo(o), t.steps)
 			if before == nil {
 				sum, n = 0, 0
 				break

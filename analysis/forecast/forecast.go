@@ -85,17 +85,18 @@ const (
 // Run forecasts one series.
 func Run(in Input) Result {
 	h := max(in.Horizon, 0)
-	p := prepare(in)
+	p := prepareHistory(in)
 	r := Result{Flags: p.flags, BacktestMAE: math.NaN(), NaiveMAE: math.NaN()}
 	switch {
 	case p.flags&NoHistory != 0:
-		r.Point, r.Mean, r.Low, r.High = repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.floor(), h), repeat(in.ceiling(), h)
-		return r.clip(in)
+		r.Point, r.Mean, r.Low, r.High = repeatValue(in.floor(), h), repeatValue(in.floor(), h), repeatValue(in.floor(), h),
+			repeatValue(in.ceiling(), h)
+		return r.clipToRange(in)
 	case p.flags&Constant != 0 && p.flags&Short == 0:
 		r.Models = []string{naive.name}
-		r.Point, r.Mean = repeat(p.y[0], h), repeat(p.y[0], h)
-		r.Low, r.High = repeat(p.y[0], h), repeat(p.y[0], h)
-		return r.clip(in)
+		r.Point, r.Mean = repeatValue(p.y[0], h), repeatValue(p.y[0], h)
+		r.Low, r.High = repeatValue(p.y[0], h), repeatValue(p.y[0], h)
+		return r.clipToRange(in)
 	}
 	past := newHistory(p)
 	if len(past.periods) == 0 {
@@ -113,7 +114,7 @@ func Run(in Input) Result {
 	t.setBand(past, need, &r)
 	r.Point, r.Mean, r.Low, r.High = p.selectSteps(in, r.Point), p.selectSteps(in, r.Mean), p.selectSteps(in, r.Low), p.selectSteps(in,
 		r.High)
-	return r.clip(in)
+	return r.clipToRange(in)
 }
 
 func (in Input) floor() float64 {
@@ -130,8 +131,8 @@ func (in Input) ceiling() float64 {
 	return math.Inf(1)
 }
 
-// clip clips to floor and capacity, and replaces values that are not finite.
-func (r Result) clip(in Input) Result {
+// clipToRange clips to floor and capacity, and replaces values that are not finite.
+func (r Result) clipToRange(in Input) Result {
 	low, high := in.floor(), in.ceiling()
 	for i := range r.Point {
 		if r.Point[i] < low || r.Point[i] > high {
@@ -155,7 +156,7 @@ func clampFinite(v float64) float64 {
 	return clamp(v, -math.MaxFloat64/1e6, math.MaxFloat64/1e6)
 }
 
-func repeat(v float64, n int) []float64 {
+func repeatValue(v float64, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = v

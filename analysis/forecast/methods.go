@@ -37,7 +37,7 @@ func allMethods() []forecastMethod {
 	}
 }
 
-func lastValue(h *history, n int) []float64 { return repeat(h.y[len(h.y)-1], n) }
+func lastValue(h *history, n int) []float64 { return repeatValue(h.y[len(h.y)-1], n) }
 
 // seasonalDay repeats the previous day, or the last value if there are fewer than two days.
 func seasonalDay(h *history, n int) []float64 {
@@ -47,13 +47,13 @@ func seasonalDay(h *history, n int) []float64 {
 	return repeatSeason(h.y, h.day, n)
 }
 
-func repeatSeason(y []float64, m, n int) []float64 {
-	if m == 0 {
+func repeatSeason(y []float64, period, steps int) []float64 {
+	if period == 0 {
 		return nil
 	}
-	out := make([]float64, n)
+	out := make([]float64, steps)
 	for k := range out {
-		out[k] = y[len(y)-m+k%m]
+		out[k] = y[len(y)-period+k%period]
 	}
 	return out
 }
@@ -61,7 +61,7 @@ func repeatSeason(y []float64, m, n int) []float64 {
 func medianDay(h *history, n int) []float64 {
 	m := h.day
 	m = cmp.Or(m, len(h.y))
-	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
+	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
 // medianHours returns the median of the last eighth of a day.
@@ -70,7 +70,7 @@ func medianHours(h *history, n int) []float64 {
 	if m < 2 {
 		return nil
 	}
-	return repeat(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
+	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
 }
 
 // recentProfile forecasts the median profile of a day, shifted by the deviation of the last quarter of a day from it.
@@ -124,22 +124,22 @@ func medianProfile(h *history, n int) []float64 {
 }
 
 // phaseMedians returns the median of the last cycles at each phase of a period.
-func phaseMedians(y []float64, m, cycles, n int) []float64 {
-	if m == 0 {
+func phaseMedians(y []float64, period, cycles, steps int) []float64 {
+	if period == 0 {
 		return nil
 	}
-	cycles = min(cycles, len(y)/m)
+	cycles = min(cycles, len(y)/period)
 	if cycles < 2 {
 		return nil
 	}
-	out, at := make([]float64, n), make([]float64, cycles)
+	out, at := make([]float64, steps), make([]float64, cycles)
 	for k := range out {
-		if k >= m {
-			out[k] = out[k-m]
+		if k >= period {
+			out[k] = out[k-period]
 			continue
 		}
 		for c := range cycles {
-			at[c] = y[len(y)-(c+1)*m+k]
+			at[c] = y[len(y)-(c+1)*period+k]
 		}
 		out[k] = quantiles.Median(at)
 	}

@@ -15,8 +15,8 @@ type prepared struct {
 	flags     Flags
 }
 
-// prepare assigns the samples to wall-clock slots, drops old ones, removes spikes and fills gaps.
-func prepare(in Input) prepared {
+// prepareHistory assigns the samples to wall-clock slots, drops old ones, removes spikes and fills gaps.
+func prepareHistory(in Input) prepared {
 	p := prepared{}
 	if in.Step > 0 && 24*time.Hour%in.Step == 0 {
 		if d := int(24 * time.Hour / in.Step); d > 1 {
@@ -42,7 +42,7 @@ func (p *prepared) alignToClock(in Input, begin int) {
 	}
 	p.first = in.clockSlot(begin)
 	n := int(in.clockSlot(len(in.Values)-1)-p.first) + 1
-	p.y = repeat(math.NaN(), max(n, 1))
+	p.y = repeatValue(math.NaN(), max(n, 1))
 	count := make([]float64, len(p.y))
 	for i := begin; i < len(in.Values); i++ {
 		at := int(in.clockSlot(i) - p.first)

@@ -37,8 +37,8 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// prefix returns the history up to step n, with the seasons that it covers at least twice.
-func (h *history) prefix(n int) *history {
+// upTo returns the history up to step n, with the seasons that it covers at least twice.
+func (h *history) upTo(n int) *history {
 	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
 	if n >= 2*h.day {
 		b.day = h.day

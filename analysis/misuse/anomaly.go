@@ -27,18 +27,18 @@ func AnomalyText(kind, figure string, value, expected float64) phrase.Sentence {
 	case "network_bytes_per_second":
 		unit, write, what = "bytes/s", format.Rate, "network traffic"
 	}
-	return sentence("anomaly."+kind, phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value)),
+	return ruleSentence("anomaly."+kind, phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value)),
 		"expected": phrase.Number(expected, unit, write(expected))})
 }
 
 // ClimbText describes rising memory: seconds until its limit, bytes per hour, and the limit in bytes.
 func ClimbText(seconds, bytes, limit float64) phrase.Sentence {
-	return sentence("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
+	return ruleSentence("anomaly.climb", phrase.Words{"span": Span(seconds), "bytes": phrase.Bytes(bytes), "limit": phrase.Bytes(limit)})
 }
 
 // PeersText returns a sentence about a node with a power that differs from the power of count similar nodes, in watts.
 func PeersText(value, peers float64, count int, like string) phrase.Sentence {
-	return sentence("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
+	return ruleSentence("anomaly.peers", phrase.Words{"value": phrase.Number(value, "watts", format.Watts(value)),
 		"peers": phrase.Number(peers, "watts", format.Watts(peers)),
 		"count": phrase.Count(float64(count)), "like": like})
 }

@@ -121,7 +121,7 @@ func (w *Workload) Wall() float64 {
 func (w *Workload) newFinding(rule string, s Severity, part, key string, words phrase.Words, e ...Evidence) Finding {
 	f := Finding{Rule: rule, Severity: s, Site: w.Site, Owner: w.Owner, Workload: w.ID, Part: part, First: w.Start, Last: w.Last,
 		Evidence: e}
-	f.SetText(sentence(key, words))
+	f.SetText(ruleSentence(key, words))
 	return f
 }
 

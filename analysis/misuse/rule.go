@@ -62,8 +62,8 @@ var readRules = sync.OnceValue(func() ruleTexts {
 	return t
 })
 
-// sentence returns a sentence of a rule with its words filled in.
-func sentence(key string, words phrase.Words) phrase.Sentence {
+// ruleSentence returns a sentence of a rule with its words filled in.
+func ruleSentence(key string, words phrase.Words) phrase.Sentence {
 	return readRules().sentences.Sentence(key, words)
 }
 

@@ -72,7 +72,7 @@ func smallJobs(all map[[2]string]*smallWork) (out []Finding) {
 		f := Finding{Rule: ManySmallJobs, Severity: Medium, Site: h.site, Owner: h.owner, First: h.first, Last: h.last}
 		if need := h.policy.OverRequested.CoreHours * 3600; h.wasted >= v.Count && h.coreSeconds >= need {
 			f.Part = "cpu"
-			f.SetText(sentence("many-small-jobs.cpu",
+			f.SetText(ruleSentence("many-small-jobs.cpu",
 				phrase.Words{"jobs": quantity(float64(h.wasted), "job"), "wasted": quantity(h.coreSeconds/3600, "core-hour")}))
 			f.Evidence = []Evidence{{Text: "jobs", Value: float64(h.wasted), Unit: "count", Limit: limit(float64(v.Count))},
 				{Text: "allocated and not used", Value: h.coreSeconds, Unit: "core-seconds", Limit: limit(need), Wasted: true}}
@@ -81,7 +81,7 @@ func smallJobs(all map[[2]string]*smallWork) (out []Finding) {
 		if h.short >= v.ShortCount {
 			mean := h.shortWall / float64(h.short)
 			f.Part = "short"
-			f.SetText(sentence("many-small-jobs.short",
+			f.SetText(ruleSentence("many-small-jobs.short",
 				phrase.Words{"jobs": quantity(float64(h.short), "job"), "limit": phrase.Number(v.Short.Seconds(), "seconds",
 					v.Short.format()),
 					"mean": phrase.Number(mean, "seconds", Duration(mean*1e9).format())}))

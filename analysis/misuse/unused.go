@@ -197,7 +197,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 				words["names"] = phrase.Join(", the largest part (", amount, ") in "+most.Name)
 			}
 		}
-		f.SetText(sentence(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
+		f.SetText(ruleSentence(map[bool]string{false: "unused-over-time", true: "unused-over-time.report"}[periods[at].Report], words))
 		list = append(list, f)
 		order[f.Site+"\n"+f.Owner+"\n"+f.Part] = [2]float64{float64(min(h.Running, 1)), cost}
 	}

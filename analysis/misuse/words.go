@@ -40,7 +40,7 @@ func OverShareText(x Excess) phrase.Sentence {
 	if x.Waited >= leastWait {
 		key = "over-share.waited"
 	}
-	return sentence(key, phrase.Words{"share": phrase.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
+	return ruleSentence(key, phrase.Words{"share": phrase.Percent(x.Share), "what": x.What, "where": x.Where, "them": pronoun,
 		"span":   Span(x.Seconds),
 		"waited": Span(x.Waited), "fair": phrase.Percent(x.Fair), "by": FairBy(x.Held)})
 }
@@ -48,9 +48,9 @@ func OverShareText(x Excess) phrase.Sentence {
 // FairBy describes the fair share if jobs held a share of the capacity.
 func FairBy(held float64) phrase.Sentence {
 	if held > 0 {
-		return sentence("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})
+		return ruleSentence("over-share.beside-jobs", phrase.Words{"held": phrase.Percent(held)})
 	}
-	return sentence("over-share.even", nil)
+	return ruleSentence("over-share.even", nil)
 }
 
 // leastWait is the minimum waiting time of other owners worth mentioning, in seconds.

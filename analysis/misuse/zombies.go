@@ -53,6 +53,6 @@ func DeadProcesses(z Zombies, p *Policy) (Finding, bool) {
 			{Text: "for", Value: span, Unit: "seconds", Limit: limit(d.ZombiesFor.Seconds())},
 		},
 	}
-	f.SetText(sentence("idle-allocation.zombies", phrase.Words{"zombies": quantity(least, "zombie")}))
+	f.SetText(ruleSentence("idle-allocation.zombies", phrase.Words{"zombies": quantity(least, "zombie")}))
 	return f, true
 }

@@ -42,7 +42,7 @@ func (r *Result) Explain(w *Work, shapes []Shape, name func(int) string, from, u
 		return out
 	}
 	s, t := &shapes[r.From], &shapes[r.To]
-	out.Why = r.reason(w, s, t)
+	out.Why = r.explainReason(w, s, t)
 	unknown(t.Site != s.Site, "account", phrase.Words{"cluster": t.Site})
 	unknown(true, "software", nil)
 	unknown(t.JoulesPerCoreHour == nil || r.JoulesHere == nil, "energy", nil)
@@ -62,8 +62,8 @@ func (r *Result) Explain(w *Work, shapes []Shape, name func(int) string, from, u
 	return out
 }
 
-// reason explains why a work should move from a shape to another.
-func (r *Result) reason(w *Work, from, to *Shape) string {
+// explainReason explains why a work should move from a shape to another.
+func (r *Result) explainReason(w *Work, from, to *Shape) string {
 	words, key := phrase.Words{"share": format.Percent(r.Share), "value": format.Percent(r.Value)}, r.Rule
 	switch r.Rule {
 	case GPUUp:

@@ -133,7 +133,7 @@ func Fit(d Data, o Options) (*Result, error) {
 // chooseModel validates the families on t and fits the best.
 func chooseModel(t *table, o *Options) *Result {
 	r := &Result{Protocol: t.protocol, Folds: t.names}
-	out := validate(t, o)
+	out := validateFamilies(t, o)
 	best := out.chooseCandidate(t)
 	for _, c := range out.candidates {
 		r.Candidates = append(r.Candidates, c.Candidate)

@@ -471,7 +471,7 @@ func TestTrendBeyondTrees(t *testing.T) {
 		{Feature: 0, Shape: powermodel.ShapePower, Exponent: 0.5, Scale: 0.6, Watts: 20},
 	}}
 	law := func(u float64) float64 { return 30*u/0.6 + 20*math.Sqrt(u/0.6) }
-	part := extrapolation(tab, &trend)
+	part := extrapolate(tab, &trend)
 	part.Base += 100 // a model is never below zero
 	m := modelOfParts(tab, part)
 	for _, c := range []struct{ u, want, within float64 }{

@@ -114,7 +114,7 @@ func (p *Prior) covariance(u, v float64) float64 {
 	return il*(jl*p.Cov[i][j]+jr*p.Cov[i][j+1]) + ir*(jl*p.Cov[i+1][j]+jr*p.Cov[i+1][j+1])
 }
 
-func (p *Prior) value(u float64) float64 {
+func (p *Prior) meanAt(u float64) float64 {
 	i, l, r := p.knotWeights(u)
 	return l*p.Mean[i] + r*p.Mean[i+1]
 }
@@ -142,7 +142,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 			g.a[i*n+j] = p.covariance(load[i], load[j]) + levelVariance
 		}
 		g.a[i*n+i] += variance[i]
-		g.b[i] = math.Log(watts[i]) - level - p.value(load[i])
+		g.b[i] = math.Log(watts[i]) - level - p.meanAt(load[i])
 	}
 	k, err := g.solve(set, 0)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Prior) Complete(load, watts, variance []float64) ([]float64, error) {
 		out[j] = math.Exp(v)
 	}
 	if isRising(load, watts) {
-		isotonic(out)
+		makeMonotone(out)
 	}
 	return out, nil
 }
@@ -179,8 +179,8 @@ func isRising(load, watts []float64) bool {
 	return true
 }
 
-// isotonic replaces v by the nearest non-decreasing sequence (pool adjacent violators).
-func isotonic(v []float64) {
+// makeMonotone replaces v by the nearest non-decreasing sequence (pool adjacent violators).
+func makeMonotone(v []float64) {
 	type block struct {
 		sum float64
 		n   int

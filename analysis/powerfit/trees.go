@@ -73,7 +73,7 @@ func fitBoosted(t *table, features int, fit func(*table, *Options) (powermodel.P
 	if err != nil {
 		return nil, err
 	}
-	rest := extrapolation(t, &trend)
+	rest := extrapolate(t, &trend)
 	trend.Weight, rest.Weight = treeTrend, 1-treeTrend
 	left := make([]float64, len(t.y))
 	var sum, sumW float64
@@ -96,9 +96,9 @@ func fitBoosted(t *table, features int, fit func(*table, *Options) (powermodel.P
 	return []powermodel.Part{{Kind: powermodel.KindTrees, Weight: 1, Base: base, Trees: f.out}, trend, rest}, nil
 }
 
-// extrapolation returns the change of trend outside the observed range of each feature in t, and zero within the range.
+// extrapolate returns the change of trend outside the observed range of each feature in t, and zero within the range.
 // It consists of ramps from the edge of the range, which approximate a root, up to four times the range.
-func extrapolation(t *table, trend *powermodel.Part) powermodel.Part {
+func extrapolate(t *table, trend *powermodel.Part) powermodel.Part {
 	out := powermodel.Part{Kind: powermodel.KindTerms, Weight: 1}
 	for _, q := range trend.Terms {
 		low, high := t.feats[q.Feature].Min, t.feats[q.Feature].Max

@@ -34,7 +34,7 @@ func adaptSingle(fit func(*table, *Options) (powermodel.Part, error)) func(*tabl
 	}
 }
 
-func families() []family {
+func modelFamilies() []family {
 	return []family{
 		{Mean, adaptSingle(fitMean)}, {Root, adaptSingle(fitRoot)}, {CurveFam, adaptSingle(fitCurve)}, {Additive, adaptSingle(fitAdditive)},
 		{TreesFam, fitTrees},
@@ -44,7 +44,7 @@ func families() []family {
 // Families returns the names of all model families, simple ones first. The mean is always a candidate.
 func Families() []string {
 	var out []string
-	for _, f := range families() {
+	for _, f := range modelFamilies() {
 		out = append(out, f.name)
 	}
 	return out
@@ -161,14 +161,14 @@ func standardError(v []float64) float64 {
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
-// validate runs every family over the folds of t.
-func validate(t *table, o *Options) *validation {
+// validateFamilies runs every family over the folds of t.
+func validateFamilies(t *table, o *Options) *validation {
 	v := &validation{}
 	var train []*table
 	for g := range t.names {
 		train = append(train, t.trainingPart(g))
 	}
-	for _, f := range families() {
+	for _, f := range modelFamilies() {
 		if f.name != Mean && o.Families != nil && !slices.Contains(o.Families, f.name) {
 			continue
 		}
@@ -323,7 +323,7 @@ func Validate(d Data, o Options) (*Nested, error) {
 		if len(train.y) < minRows || len(train.names) < 2 {
 			return nil, fmt.Errorf("without %s too little is left to choose a model: %w", t.names[g], ErrData)
 		}
-		v := validate(train, &o)
+		v := validateFamilies(train, &o)
 		c := v.chooseCandidate(train)
 		parts, err := c.fitAll(train, &o)
 		if err != nil {

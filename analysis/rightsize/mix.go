@@ -25,7 +25,7 @@ func mergeDays(days []Day) *weightedUse {
 			continue
 		}
 		ago := float64(min(len(days), CoreDays) - 1 - i)
-		m.add(d.Cores, math.Exp2(-ago/halfLife))
+		m.addHistogram(d.Cores, math.Exp2(-ago/halfLife))
 		m.days++
 	}
 	if m.total > 0 {
@@ -34,7 +34,7 @@ func mergeDays(days []Day) *weightedUse {
 	return m
 }
 
-func (m *weightedUse) add(h *metric.Histogram, weight float64) {
+func (m *weightedUse) addHistogram(h *metric.Histogram, weight float64) {
 	m.total += weight * float64(h.Count)
 	m.mean += weight * h.Sum
 	m.zero += weight * float64(h.ZeroCount)
@@ -146,7 +146,7 @@ func testCores(days []Day, rule func(past []Day) (float64, bool)) *Test {
 			continue
 		}
 		m := &weightedUse{}
-		m.add(h, 1)
+		m.addHistogram(h, 1)
 		t.Days++
 		seconds += m.total
 		asked += v * m.total

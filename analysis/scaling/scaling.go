@@ -141,7 +141,7 @@ func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 		for i := range runs {
 			q[j][i] = equationTerm(runs[i], column)
 		}
-		whole := norm(q[j])
+		whole := vectorNorm(q[j])
 		for p := range j {
 			for i := range runs {
 				r[p][j] += q[p][i] * q[j][i]
@@ -150,7 +150,7 @@ func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 				q[j][i] -= r[p][j] * q[p][i]
 			}
 		}
-		if r[j][j] = norm(q[j]); !(r[j][j] > 1e-10*whole) {
+		if r[j][j] = vectorNorm(q[j]); !(r[j][j] > 1e-10*whole) {
 			return c, false // the runs do not distinguish these columns
 		}
 		for i := range runs {
@@ -168,7 +168,7 @@ func leastSquares(runs []Run, use []int) (c [3]float64, ok bool) {
 	return c, true
 }
 
-func norm(v []float64) float64 {
+func vectorNorm(v []float64) float64 {
 	sum := 0.0
 	for _, x := range v {
 		sum += x * x

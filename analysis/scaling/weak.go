@@ -54,11 +54,11 @@ func detectWeak(runs []Run) (w Weak, ok bool) {
 	last := len(n) - 1
 	w.Sizes, w.From, w.To = len(n), n[0], n[last]
 	w.Growth, w.Efficiency = cpu[last]/cpu[0], seconds[0]/seconds[last]
-	return w, slope(n, cpu) >= inStep && slope(n, seconds) > -level
+	return w, logSlope(n, cpu) >= inStep && logSlope(n, seconds) > -level
 }
 
-// slope returns the slope of the least-squares line through the logarithms.
-func slope(x, y []float64) float64 {
+// logSlope returns the slope of the least-squares line through the logarithms.
+func logSlope(x, y []float64) float64 {
 	mx, my := 0.0, 0.0
 	for i := range x {
 		mx, my = mx+math.Log(x[i])/float64(len(x)), my+math.Log(y[i])/float64(len(x))

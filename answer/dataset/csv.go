@@ -14,7 +14,7 @@ const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
 // WriteCSV writes f as CSV: a header, then time (RFC 3339, UTC), labels and values. A gap is an empty field.
 func (f *Frame) WriteCSV(w io.Writer) error {
-	if err := f.check(); err != nil {
+	if err := f.checkShape(); err != nil {
 		return err
 	}
 	out := csv.NewWriter(w)
@@ -112,7 +112,7 @@ func ReadCSV(r io.Reader, labels ...string) (*Frame, []string, error) {
 			f.Labels = append(f.Labels, LabelColumn{Name: name, Values: cols[i]})
 		}
 	}
-	if err := f.check(); err != nil {
+	if err := f.checkShape(); err != nil {
 		return nil, nil, fmt.Errorf("read data set: %w", err)
 	}
 	return f, warnings, nil

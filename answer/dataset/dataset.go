@@ -96,8 +96,8 @@ func (f *Frame) Label(name string) *LabelColumn {
 	return nil
 }
 
-// check returns an error unless all columns have unique names and as many rows as there are times.
-func (f *Frame) check() error {
+// checkShape returns an error unless all columns have unique names and as many rows as there are times.
+func (f *Frame) checkShape() error {
 	seen := map[string]bool{TimeColumn: true}
 	one := func(name string, n int) error {
 		if n != len(f.Time) {

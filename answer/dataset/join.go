@@ -105,7 +105,7 @@ func Join(series []Series, g Grid) (*Frame, []string, error) {
 		fillColumn(f.Columns[c].Values[at:at+steps], points, p.s.Kind, g)
 	}
 	slices.SortFunc(f.Columns, func(a, b Column) int { return strings.Compare(a.Name, b.Name) })
-	return f, warnings, f.check()
+	return f, warnings, f.checkShape()
 }
 
 // labelValues returns the values of the row labels, or "" if the series lacks a label.

@@ -23,7 +23,7 @@ const batchRows = 1024
 // strings, values as optional doubles with null for a gap. The metadata contains the data
 // dictionary with units and column order.
 func (f *Frame) WriteParquet(w io.Writer) error {
-	if err := f.check(); err != nil {
+	if err := f.checkShape(); err != nil {
 		return err
 	}
 	group := parquet.Group{TimeColumn: parquet.Timestamp(parquet.Millisecond)}
@@ -134,7 +134,7 @@ func ReadParquet(r io.ReaderAt, size int64) (f *Frame, err error) {
 	if s, ok := file.Lookup(dictionaryKey); ok {
 		f.applyDictionary([]byte(s))
 	}
-	return f, f.check()
+	return f, f.checkShape()
 }
 
 // fileColumn is a column of a Parquet file while it is read.

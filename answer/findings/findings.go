@@ -44,7 +44,7 @@ type Keeper struct {
 // ErrUnknown is wrapped by the error for an unknown finding.
 var ErrUnknown = errors.New("no such finding")
 
-func (k *Keeper) window() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
+func (k *Keeper) evaluationWindow() time.Duration { return cmp.Or(k.Window, 24*time.Hour) }
 
 // recurrenceWindow is the time within which a finding that disappeared and recurs is the same finding.
 const recurrenceWindow = 24 * time.Hour
@@ -58,7 +58,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 		return err
 	}
 	now := k.Clock()
-	from := now.Add(-k.window())
+	from := now.Add(-k.evaluationWindow())
 	work, err := k.Evaluator.readRuns(ctx, from, now, policy)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func ID(f *misuse.Finding) string {
 // readStored returns the findings of the last days, and open ones of any age, by id.
 func (k *Keeper) readStored(ctx context.Context, now time.Time) (map[string]*store.Finding, error) {
 	out := map[string]*store.Finding{}
-	for _, f := range []store.FindingFilter{{Since: now.Add(-k.window() - 2*recurrenceWindow)},
+	for _, f := range []store.FindingFilter{{Since: now.Add(-k.evaluationWindow() - 2*recurrenceWindow)},
 		{States: []string{store.FindingNew, store.FindingOpen}}} {
 		list, _, err := k.Store.Findings(ctx, f)
 		if err != nil {

@@ -125,8 +125,8 @@ type threshold struct {
 	value     reflect.Value
 }
 
-// thresholds returns all values of a policy, as the tags of the rules describe them.
-func thresholds(p *misuse.Policy) (out []threshold) {
+// listThresholds returns all values of a policy, as the tags of the rules describe them.
+func listThresholds(p *misuse.Policy) (out []threshold) {
 	rules := reflect.ValueOf(p).Elem()
 	for i := range rules.NumField() {
 		field, values := rules.Type().Field(i), rules.Field(i)
@@ -151,7 +151,7 @@ func nodeRule(rules *yaml.Node) string {
 		}
 		for k := 0; k+1 < len(value.Content); k += 2 {
 			word := value.Content[k].Value
-			if slices.ContainsFunc(thresholds(new(misuse.Policy)),
+			if slices.ContainsFunc(listThresholds(new(misuse.Policy)),
 				func(t threshold) bool { return t.ofNode && t.rule == key && t.key == word }) {
 				return key + "." + word
 			}
@@ -209,7 +209,7 @@ func convertDurations(n *yaml.Node) error {
 
 // isDuration reports whether a key of some rule is a duration.
 func isDuration(key string) bool {
-	return slices.ContainsFunc(thresholds(new(misuse.Policy)), func(t threshold) bool {
+	return slices.ContainsFunc(listThresholds(new(misuse.Policy)), func(t threshold) bool {
 		_, is := t.value.Interface().(misuse.Duration)
 		return is && t.key == key
 	})
@@ -217,7 +217,7 @@ func isDuration(key string) bool {
 
 // checkThresholds rejects implausible thresholds.
 func checkThresholds(p *misuse.Policy) error {
-	for _, t := range thresholds(p) {
+	for _, t := range listThresholds(p) {
 		var v float64
 		switch value := t.value.Interface().(type) {
 		case float64:

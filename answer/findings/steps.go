@@ -50,7 +50,7 @@ func (k *Keeper) Steps(ctx context.Context, id string) (f store.Finding, steps [
 	if err != nil {
 		return f, nil, err
 	}
-	steps, err = k.Evaluator.scoreSteps(ctx, policy, f.Seen.Add(-k.window()), f.Seen, f.Site, f.Owner, f.Part)
+	steps, err = k.Evaluator.scoreSteps(ctx, policy, f.Seen.Add(-k.evaluationWindow()), f.Seen, f.Site, f.Owner, f.Part)
 	if err == nil && !sumsToScore(&f, steps) {
 		return f, nil, fmt.Errorf("%s: %w", id, ErrChanged)
 	}

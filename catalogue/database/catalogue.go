@@ -90,7 +90,7 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 	}
 	var c *Catalogue
 	if err == nil {
-		c, err = open(path, pages, log)
+		c, err = openDatabase(path, pages, log)
 	}
 	if err != nil && sqliteDialect().corrupt(err) {
 		aside := fmt.Sprintf("%s.corrupt-%d", path, time.Now().UnixNano())
@@ -98,10 +98,10 @@ func Open(path string, log *slog.Logger) (*Catalogue, error) {
 			return nil, fmt.Errorf("open catalogue %s: %w (and could not move it aside: %w)", path, err, mv)
 		}
 		cause := err
-		if c, err = open(path, durable.NewPages(path), log); err == nil {
+		if c, err = openDatabase(path, durable.NewPages(path), log); err == nil {
 			var pages damageReport
 			errors.As(cause, &pages)
-			took, lost, failed := c.salvage(context.Background(), aside, pages.pages)
+			took, lost, failed := c.salvageTables(context.Background(), aside, pages.pages)
 			c.reportMoved(aside, took, lost, cause, failed)
 		}
 	}
@@ -119,7 +119,7 @@ const onlyInBackups = "Runs and hours older than the series, marks on findings, 
 const lostWithLog = "Runs and hours are read again from the series; marks on findings, forecasts, runs of MetricSets and what others " +
 	"wrote to the knowledge graph are not: restore a backup if any are missing"
 
-func open(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, err error) {
+func openDatabase(path string, pages *durable.Pages, log *slog.Logger) (_ *Catalogue, err error) {
 	deep := false
 	if st, err := os.Stat(path); err == nil {
 		deep = st.Size() <= checkAlways

@@ -35,7 +35,7 @@ func (c *Catalogue) Forget(ctx context.Context, lives []store.Run) error {
 				return err
 			}
 		}
-		return c.recount(ctx, tx)
+		return c.recountRows(ctx, tx)
 	})
 	c.lists.applyWrite(at, nil, err)
 	if err != nil {

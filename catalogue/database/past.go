@@ -106,11 +106,11 @@ func (c *Catalogue) dropRows(ctx context.Context, tx *sql.Tx, cond string, ms in
 			return err
 		}
 	}
-	return c.recount(ctx, tx)
+	return c.recountRows(ctx, tx)
 }
 
-// recount updates workload_counts after deletions.
-func (c *Catalogue) recount(ctx context.Context, tx *sql.Tx) error {
+// recountRows updates workload_counts after deletions.
+func (c *Catalogue) recountRows(ctx context.Context, tx *sql.Tx) error {
 	if !c.d.indexes {
 		return nil
 	}

@@ -51,8 +51,7 @@ func postgresDialect() *dialect {
 	}
 }
 
-// sqlState returns the SQLSTATE of a PostgreSQL error
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+// sqlState returns the SQLSTATE of a PostgreSQL error (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 func sqlState(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -75,10 +74,9 @@ func isPostgresAway(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 }
 
-// OpenURL opens a catalogue in PostgreSQL, at an address such as postgres://USER@HOST/DATABASE?password_file=FILE. The
-// address may contain other settings of libpq
-// (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database must exist; OpenURL
-// creates the tables. It logs repairs to log, unless that is nil.
+// OpenURL opens a catalogue in PostgreSQL, at an address such as postgres://USER@HOST/DATABASE?password_file=FILE. The address may
+// contain other settings of libpq (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS). The database
+// must exist; OpenURL creates the tables. It logs repairs to log, unless that is nil.
 func OpenURL(ctx context.Context, address string, log *slog.Logger) (*Catalogue, error) {
 	c, err := newConnections(address, log, "")
 	if err != nil {

@@ -60,7 +60,7 @@ type storedRow struct {
 	nodes      string
 }
 
-func (h *storedRow) scan(row *sql.Row) error {
+func (h *storedRow) scanStored(row *sql.Row) error {
 	err := row.Scan(&h.key, &h.owner, &h.account, &h.kind, &h.partition, &h.state, &h.command, &h.until, &h.nodes)
 	h.running = h.until == running
 	return err
@@ -139,7 +139,7 @@ func (u *upsert) writeRow(ctx context.Context, w *store.Workload) error {
 	}
 	var old storedRow
 	if u.d.indexes {
-		switch err := old.scan(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
+		switch err := old.scanStored(u.find.QueryRowContext(ctx, w.ID, w.Start.UnixMilli(), w.Site)); {
 		case err == nil:
 			u.counts[old.countGroup]--
 		case !errors.Is(err, sql.ErrNoRows):
@@ -229,7 +229,7 @@ func (u *upsert) writeSeparate(ctx context.Context, key int64, w *store.Workload
 // deleteRow deletes the row of a workload that started at was, if there is one.
 func (u *upsert) deleteRow(ctx context.Context, w *store.Workload, was time.Time) error {
 	var old storedRow
-	err := old.scan(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
+	err := old.scanStored(u.find.QueryRowContext(ctx, w.ID, was.UnixMilli(), w.Site))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

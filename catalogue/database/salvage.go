@@ -33,9 +33,9 @@ func salvageGroups() []tableGroup {
 	}
 }
 
-// salvage copies the parts of a damaged file that have no page in bad, and returns the others as lost. aside is the
+// salvageTables copies the parts of a damaged file that have no page in bad, and returns the others as lost. aside is the
 // damaged file. It never copies rows of a damaged page, because SQLite cannot detect changes in them.
-func (c *Catalogue) salvage(ctx context.Context, aside string, bad map[int64]bool) (took, lost []tableGroup, err error) {
+func (c *Catalogue) salvageTables(ctx context.Context, aside string, bad map[int64]bool) (took, lost []tableGroup, err error) {
 	lost = salvageGroups()
 	if len(bad) == 0 {
 		return nil, lost, errors.New("which of its pages are damaged is not known")

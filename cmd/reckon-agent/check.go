@@ -56,7 +56,7 @@ func runCheck(ctx context.Context, out io.Writer, o *options) error {
 	}
 	log := slog.New(slog.DiscardHandler)
 	o.State = "" // the accounts belong to the running agent
-	a, notes, err := agent.Open(o.config(log))
+	a, notes, err := agent.Open(o.agentConfig(log))
 	if err != nil {
 		return err
 	}

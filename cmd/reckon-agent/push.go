@@ -163,9 +163,9 @@ type runningPusher struct {
 	done   chan struct{}
 }
 
-// start opens the queues, starts to send to each endpoint, and writes the status of each to stderr. It returns no error
+// startPusher opens the queues, starts to send to each endpoint, and writes the status of each to stderr. It returns no error
 // for an unreachable endpoint, because samples wait in its queue.
-func (o *pushOptions) start(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*runningPusher, error) {
+func (o *pushOptions) startPusher(ctx context.Context, a *agent.Agent, stderr io.Writer, log *slog.Logger) (*runningPusher, error) {
 	config := o.pusherConfig(a.Node(), log)
 	var err error
 	if config.Instance, err = instance.Load("", filepath.Dir(o.queue)); err != nil {

@@ -43,8 +43,8 @@ func newOptions() *options {
 	return o
 }
 
-// config returns the configuration of the agent.
-func (o *options) config(log *slog.Logger) agent.Config {
+// agentConfig returns the configuration of the agent.
+func (o *options) agentConfig(log *slog.Logger) agent.Config {
 	c := o.Config
 	c.Steady = len(o.push.endpoints) > 0 && o.Replay == ""
 	c.Expose, c.Lean, c.Version, c.Logger = true, true, buildinfo.Get().Version, log
@@ -75,7 +75,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	}
 	defer door.Close()
 	resident.Trim(ctx, spareMemory)
-	a, notes, err := agent.Open(o.config(log))
+	a, notes, err := agent.Open(o.agentConfig(log))
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func runAgent(ctx context.Context, stderr io.Writer, o *options) error {
 	}
 	var sinks []agent.Sink
 	if len(o.push.endpoints) > 0 {
-		pusher, err := o.push.start(ctx, a, stderr, log)
+		pusher, err := o.push.startPusher(ctx, a, stderr, log)
 		if err != nil {
 			return err
 		}

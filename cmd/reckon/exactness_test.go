@@ -78,7 +78,7 @@ func TestTopMarks(t *testing.T) {
 		Exactness: figure.Degrees{"cpu_seconds": figure.AtLeast, "memory_bytes": figure.Estimated, "io_read_bytes": figure.AtLeast, "io_write_bytes": figure.AtLeast}}
 	var b bytes.Buffer
 	m := &topModel{screen: term.Screen{Writer: &b, Width: 200, Height: 40}}
-	if err := m.table([]*client.LiveWorkload{&w}).Print(m.screen); err != nil {
+	if err := m.workloadTable([]*client.LiveWorkload{&w}).Print(m.screen); err != nil {
 		t.Fatal(err)
 	}
 	for want, n := range map[string]int{">=1.5": 1, ">=1m": 1, "~2 KiB": 1, ">=2 KiB/s": 1, ">=": 3, "~": 1} {

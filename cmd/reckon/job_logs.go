@@ -65,7 +65,7 @@ func asLokiUsageError(err error) error {
 
 // showLogs prints the logs of a run, or how to view them.
 func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d *client.WorkloadDetail, now time.Time) error {
-	s, err := answer.LogPlaceOf(d, now)
+	s, err := answer.FindLogPlace(d, now)
 	if err != nil {
 		return err
 	}

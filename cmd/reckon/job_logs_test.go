@@ -115,7 +115,7 @@ func TestJobLogs(t *testing.T) {
 func TestLogCommands(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	d := &client.WorkloadDetail{Workload: client.Workload{ID: "job/shop/it's", Owner: "shop", Start: now.Add(-time.Hour)}, Parts: []client.Part{{Node: "n1", Part: "it's/app"}}}
-	s, err := answer.LogPlaceOf(d, now)
+	s, err := answer.FindLogPlace(d, now)
 	if err != nil || !s.To.Equal(now) {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -94,7 +94,7 @@ func runNode(ctx context.Context, g *globals, name, format string) error {
 	if format == "json" {
 		return writeJSON(g.stdout, d)
 	}
-	return d.print(g.screen(), g.now())
+	return d.printDetail(g.screen(), g.now())
 }
 
 func (d *nodeDetail) fetchDetail(ctx context.Context, c *client.Client, now time.Time) error {
@@ -129,7 +129,7 @@ func (d *nodeDetail) fetchDetail(ctx context.Context, c *client.Client, now time
 	return nil
 }
 
-func (d *nodeDetail) print(s term.Screen, now time.Time) error {
+func (d *nodeDetail) printDetail(s term.Screen, now time.Time) error {
 	n := &d.Node
 	var b strings.Builder
 	line := func(title, format string, args ...any) {

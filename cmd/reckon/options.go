@@ -57,8 +57,8 @@ func (o *serverOptions) register(s *settings.Set, stores *storeFlags) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
 
-// config completes the configuration of the server; late is the default of out-of-order.
-func (o *serverOptions) config(g *globals, late time.Duration) (server.Config, error) {
+// serverConfig completes the configuration of the server; late is the default of out-of-order.
+func (o *serverOptions) serverConfig(g *globals, late time.Duration) (server.Config, error) {
 	c := o.Config
 	c.Logger, c.Version = g.logger(o.verbose), buildinfo.Get().Version
 	if !g.serving.Given("out-of-order") {
@@ -201,7 +201,7 @@ lists all settings, as a file in which each is a comment.`,
 			if list {
 				return set.List(g.stdout)
 			}
-			if _, err := g.serverOptions.config(g, 0); err != nil {
+			if _, err := g.serverOptions.serverConfig(g, 0); err != nil {
 				return err
 			}
 			what := "no --config was given, so the default settings were checked"
@@ -212,9 +212,9 @@ lists all settings, as a file in which each is a comment.`,
 			return err
 		},
 	}
-	set.Attach(cmd, usageErrorOf)
+	set.Attach(cmd, toUsageError)
 	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file and their meaning")
 	return cmd
 }
 
-func usageErrorOf(err error) error { return &usageError{err} }
+func toUsageError(err error) error { return &usageError{err} }

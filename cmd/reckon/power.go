@@ -74,7 +74,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
   reckon power fit --node n1 --from 7d -o n1.json
   reckon power fit --domain gpu --from 1d -o gpu.json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, g, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.runPowerFit(cmd, g, args) },
 	}
 	cmd.Flags().AddFlagSet(o.in.flags)
 	f := cmd.Flags()
@@ -93,7 +93,7 @@ it: ` + strings.Join(powerfit.Families(), ", ") + `.`,
 	return cmd
 }
 
-func (o *powerFit) run(cmd *cobra.Command, g *globals, args []string) error {
+func (o *powerFit) runPowerFit(cmd *cobra.Command, g *globals, args []string) error {
 	if err := checkDomain(o.in.domain); err != nil {
 		return err
 	}

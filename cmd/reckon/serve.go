@@ -37,7 +37,7 @@ With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), g, o) },
 	}
-	set.Attach(cmd, usageErrorOf)
+	set.Attach(cmd, toUsageError)
 	return cmd
 }
 
@@ -47,7 +47,7 @@ const defaultSeries = 300_000
 
 func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	resident.LimitMemory()
-	c, err := g.serverOptions.config(g, 7*24*time.Hour) // agents keep a week
+	c, err := g.serverOptions.serverConfig(g, 7*24*time.Hour) // agents keep a week
 	if err != nil {
 		return err
 	}

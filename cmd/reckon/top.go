@@ -208,7 +208,7 @@ func printTop(ctx context.Context, s term.Screen, m *topModel, feed <-chan feedM
 			if _, err := fmt.Fprintln(s, m.machineLine()); err != nil {
 				return err
 			}
-			return m.table(m.rows()).Print(s)
+			return m.workloadTable(m.rows()).Print(s)
 		}
 	}
 }

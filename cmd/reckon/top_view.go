@@ -131,7 +131,7 @@ func (m *topModel) listLines() []string {
 	s := m.screen
 	s.Writer = &b
 	s.Width -= 2 // the mark of the selected row
-	if err := m.table(shown).Print(s); err != nil {
+	if err := m.workloadTable(shown).Print(s); err != nil {
 		return []string{err.Error()}
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -145,8 +145,8 @@ func (m *topModel) listLines() []string {
 	return lines
 }
 
-// table formats one row per workload and marks the heading of the sort order.
-func (m *topModel) table(rows []*client.LiveWorkload) *term.Table {
+// workloadTable formats one row per workload and marks the heading of the sort order.
+func (m *topModel) workloadTable(rows []*client.LiveWorkload) *term.Table {
 	mark := func(name, title string) string {
 		if sortOrders()[m.order].name != name {
 			return title

@@ -36,10 +36,10 @@ func TestMemoryTraffic(t *testing.T) {
 	}
 	m := newTopModel(s, nil, "test", findOrder("traffic"))
 	rows := []*client.LiveWorkload{{ID: "slurm/1", MemoryTrafficRate: new(float64(gib)), Exactness: figure.Degrees{"memory_traffic_bytes": figure.Estimated}}, {ID: "slurm/2"}}
-	if got := printed(func() error { return m.table(rows).Print(s) }); !strings.Contains(got, "MEM TRAFFIC") || !strings.Contains(got, "~1 GiB/s") {
+	if got := printed(func() error { return m.workloadTable(rows).Print(s) }); !strings.Contains(got, "MEM TRAFFIC") || !strings.Contains(got, "~1 GiB/s") {
 		t.Error(got)
 	}
-	if got := printed(func() error { return m.table(rows[1:]).Print(s) }); strings.Contains(got, "MEM TRAFFIC") {
+	if got := printed(func() error { return m.workloadTable(rows[1:]).Print(s) }); strings.Contains(got, "MEM TRAFFIC") {
 		t.Error(got)
 	}
 }

@@ -58,7 +58,7 @@ on where it stopped.`,
 			return runUp(cmd.Context(), g, demo)
 		},
 	}
-	set.Attach(cmd, usageErrorOf)
+	set.Attach(cmd, toUsageError)
 	cmd.Flags().BoolVar(&demo, "demo", false, "show a simulated site, with a week behind it, instead of this machine")
 	return cmd
 }
@@ -73,7 +73,7 @@ func runUp(ctx context.Context, g *globals, demo bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c, err := g.serverOptions.config(g, 24*time.Hour)
+	c, err := g.serverOptions.serverConfig(g, 24*time.Hour)
 	switch {
 	case err != nil:
 		return err

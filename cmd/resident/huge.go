@@ -48,7 +48,7 @@ func HugePages(ctx context.Context) {
 			if liveHeap() < minHugeHeap {
 				continue
 			}
-			if _, err := joinHeap(pauseAfter(ctx, collapse)); errors.Is(err, unix.EINVAL) {
+			if _, err := joinHeap(pauseAfter(ctx, collapsePages)); errors.Is(err, unix.EINVAL) {
 				return // an older kernel
 			}
 		}
@@ -71,7 +71,7 @@ func pauseAfter(ctx context.Context, collapse func(from, length uint64) error) f
 	}
 }
 
-func collapse(from, length uint64) error {
+func collapsePages(from, length uint64) error {
 	if _, _, no := unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(length), unix.MADV_COLLAPSE); no != 0 {
 		return no
 	}

@@ -77,7 +77,7 @@ func TestHeapInHugePages(t *testing.T) {
 	for i := range block {
 		block[i] = byte(i)
 	}
-	size, err := joinHeap(collapse)
+	size, err := joinHeap(collapsePages)
 	if errors.Is(err, unix.EINVAL) {
 		t.Skip("the kernel is older than 6.1")
 	}

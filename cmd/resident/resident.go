@@ -61,9 +61,8 @@ func releasePages(all []area) {
 	}
 }
 
-// splitMappings divides areas into mappings of a chunk, because the kernel maps pages around a touched page only within its mapping. To
-// make
-// mappings differ, it excludes every other chunk from core dumps, which omit unmodified pages of files anyway.
+// splitMappings divides areas into mappings of a chunk, because the kernel maps pages around a touched page only within its
+// mapping. To make mappings differ, it excludes every other chunk from core dumps, which omit unmodified pages of files anyway.
 func splitMappings(all []area) {
 	for _, a := range all {
 		for at := (a.from + chunkSize) &^ (2*chunkSize - 1); at < a.from+a.length; at += 2 * chunkSize {

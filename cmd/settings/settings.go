@@ -37,8 +37,8 @@ func (s *Set) Add(other *Set) {
 	s.Keys.AddFlagSet(other.Keys)
 }
 
-// lookup returns the setting with a name, or nil.
-func (s *Set) lookup(name string) *pflag.Flag {
+// findSetting returns the setting with a name, or nil.
+func (s *Set) findSetting(name string) *pflag.Flag {
 	if f := s.Flags.Lookup(name); f != nil {
 		return f
 	}
@@ -47,7 +47,7 @@ func (s *Set) lookup(name string) *pflag.Flag {
 
 // Given reports whether a setting was given, in the file or on the command line.
 func (s *Set) Given(name string) bool {
-	f := s.lookup(name)
+	f := s.findSetting(name)
 	return f != nil && f.Changed
 }
 
@@ -119,7 +119,7 @@ func (s *Set) Read(file string) error {
 	seen := map[string]bool{}
 	for i := 0; i < len(top.Content); i += 2 {
 		key, value := top.Content[i], top.Content[i+1]
-		flag := s.lookup(key.Value)
+		flag := s.findSetting(key.Value)
 		switch {
 		case flag == nil:
 			return fmt.Errorf("line %d: %q is no setting%s", key.Line, key.Value, s.suggestSetting(key.Value))
@@ -184,7 +184,7 @@ func (a *assignments) String() string { return "" }
 func (a *assignments) Type() string   { return "NAME=VALUE" }
 func (a *assignments) Set(text string) error {
 	name, value, found := strings.Cut(text, "=")
-	flag := (*Set)(a).lookup(name)
+	flag := (*Set)(a).findSetting(name)
 	switch {
 	case flag == nil:
 		return fmt.Errorf("%q is no setting%s", name, (*Set)(a).suggestSetting(name))

@@ -70,11 +70,11 @@ func (d *Dashboard) JSON() ([]byte, error) {
 		x, height := 0, 0
 		for i := range r.Panels {
 			p := &r.Panels[i]
-			w, h := p.size()
+			w, h := p.panelSize()
 			if x+w > 24 {
 				x, y, height = 0, y+height, 0
 			}
-			under = append(under, p.json(id, x, y, w, h))
+			under = append(under, p.toJSON(id, x, y, w, h))
 			id, x, height = id+1, x+w, max(height, h)
 		}
 		y += height
@@ -125,7 +125,7 @@ func (v *Var) Query() string {
 	return fmt.Sprintf("label_values(%s{%s}, %s)", v.Metric, v.Filter, v.Label)
 }
 
-func (p *Panel) size() (w, h int) {
+func (p *Panel) panelSize() (w, h int) {
 	w, h = p.Width, 8
 	w = cmp.Or(w, 12)
 	if p.Kind == "stat" {
@@ -134,7 +134,7 @@ func (p *Panel) size() (w, h int) {
 	return w, h
 }
 
-func (p *Panel) json(id, x, y, w, h int) object {
+func (p *Panel) toJSON(id, x, y, w, h int) object {
 	kind := p.Kind
 	kind = cmp.Or(kind, "timeseries")
 	targets := []object{}

@@ -16,9 +16,9 @@ import (
 	"strings"
 )
 
-// archive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run on any Linux. It writes a bill
+// writeArchive writes reckon-VERSION-linux-ARCH.tar.gz with both static binaries, which run on any Linux. It writes a bill
 // of materials for each binary beside the archive.
-func (r *release) archive(ctx context.Context, arch string) error {
+func (r *release) writeArchive(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (r *release) archive(ctx context.Context, arch string) error {
 	name := fmt.Sprintf("reckon-%s-linux-%s", r.version, arch)
 	files := map[string]string{"LICENSE": "", "README.md": ""}
 	for _, c := range commands {
-		bin, err := r.build(ctx, arch, "", c, dir)
+		bin, err := r.buildCommand(ctx, arch, "", c, dir)
 		if err != nil {
 			return err
 		}
@@ -37,9 +37,9 @@ func (r *release) archive(ctx context.Context, arch string) error {
 		}
 	}
 	files["LICENSE"], files["README.md"] = filepath.Join(r.root, "LICENSE"), filepath.Join(r.root, "README.md")
-	return r.compressed(name+".tar.gz", func(t *tar.Writer) error {
+	return r.writeTarball(name+".tar.gz", func(t *tar.Writer) error {
 		for _, file := range []string{"LICENSE", "README.md", "reckon", "reckon-agent"} {
-			if err := r.pack(t, name+"/"+file, files[file]); err != nil {
+			if err := r.addFile(t, name+"/"+file, files[file]); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ func (r *release) archive(ctx context.Context, arch string) error {
 				return err
 			}
 			for _, file := range list {
-				if err := r.pack(t, name+"/"+filepath.ToSlash(strings.TrimPrefix(file, filepath.Clean(r.root)+"/")), file); err != nil {
+				if err := r.addFile(t, name+"/"+filepath.ToSlash(strings.TrimPrefix(file, filepath.Clean(r.root)+"/")), file); err != nil {
 					return err
 				}
 			}
@@ -60,8 +60,8 @@ func (r *release) archive(ctx context.Context, arch string) error {
 	})
 }
 
-// compressed writes a compressed archive filled by fill.
-func (r *release) compressed(name string, fill func(*tar.Writer) error) (err error) {
+// writeTarball writes a compressed archive filled by fill.
+func (r *release) writeTarball(name string, fill func(*tar.Writer) error) (err error) {
 	f, err := os.Create(filepath.Join(r.out, name))
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *release) compressed(name string, fill func(*tar.Writer) error) (err err
 	return errors.Join(fill(t), t.Close(), z.Close())
 }
 
-func (r *release) pack(t *tar.Writer, name, file string) error {
+func (r *release) addFile(t *tar.Writer, name, file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -92,17 +92,17 @@ func (r *release) pack(t *tar.Writer, name, file string) error {
 	return err
 }
 
-const sums = "SHA256SUMS"
+const sumsFile = "SHA256SUMS"
 
-// checksums writes the SHA-256 of everything, in the form of sha256sum.
-func (r *release) checksums() error {
+// writeChecksums writes the SHA-256 of everything, in the form of sha256sum.
+func (r *release) writeChecksums() error {
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return err
 	}
 	var text strings.Builder
 	for _, e := range entries {
-		if e.IsDir() || e.Name() == sums || e.Name() == sums+".sig" {
+		if e.IsDir() || e.Name() == sumsFile || e.Name() == sumsFile+".sig" {
 			continue
 		}
 		h := sha256.New()
@@ -117,26 +117,26 @@ func (r *release) checksums() error {
 		fmt.Fprintf(&text, "%x  %s\n", h.Sum(nil), e.Name())
 	}
 	fmt.Print(text.String())
-	return os.WriteFile(filepath.Join(r.out, sums), []byte(text.String()), 0o644)
+	return os.WriteFile(filepath.Join(r.out, sumsFile), []byte(text.String()), 0o644)
 }
 
-// sign signs the checksums with a private key of OpenSSH; without a key the release is unsigned, and reports it.
-func (r *release) sign(ctx context.Context, key string) error {
-	file := filepath.Join(r.out, sums)
+// signChecksums signs the checksums with a private key of OpenSSH; without a key the release is unsigned, and reports it.
+func (r *release) signChecksums(ctx context.Context, key string) error {
+	file := filepath.Join(r.out, sumsFile)
 	if err := os.Remove(file + ".sig"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if key == "" {
-		fmt.Println("unsigned: SIGN_KEY=FILE names a private key of OpenSSH that signs " + sums)
+		fmt.Println("unsigned: SIGN_KEY=FILE names a private key of OpenSSH that signs " + sumsFile)
 		return nil
 	}
 	if out, err := exec.CommandContext(ctx, "ssh-keygen", "-Y", "sign", "-n", "reckon", "-f", key, file).CombinedOutput(); err != nil {
-		return fmt.Errorf("sign %s: %w: %s", sums, err, out)
+		return fmt.Errorf("sign %s: %w: %s", sumsFile, err, out)
 	}
 	return nil
 }
 
-func (r *release) copy(from, name string, mode os.FileMode) error {
+func (r *release) copyFile(from, name string, mode os.FileMode) error {
 	raw, err := os.ReadFile(filepath.Join(r.root, from))
 	if err != nil {
 		return err
@@ -144,14 +144,14 @@ func (r *release) copy(from, name string, mode os.FileMode) error {
 	return os.WriteFile(filepath.Join(r.out, name), raw, mode)
 }
 
-// chart writes the chart as helm packs it: reckon-VERSION.tgz, with the files that its links lead to.
-func (r *release) chart() error {
+// packChart writes the chart as helm packs it: reckon-VERSION.tgz, with the files that its links lead to.
+func (r *release) packChart() error {
 	root := filepath.Join(r.root, "deploy", "helm", "reckon")
 	stated, err := r.readVersion()
 	if err != nil {
 		return err
 	}
-	return r.compressed("reckon-"+stated+".tgz", func(t *tar.Writer) error {
+	return r.writeTarball("reckon-"+stated+".tgz", func(t *tar.Writer) error {
 		return filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -160,7 +160,7 @@ func (r *release) chart() error {
 			if err != nil {
 				return err
 			}
-			return r.pack(t, "reckon/"+filepath.ToSlash(name), file)
+			return r.addFile(t, "reckon/"+filepath.ToSlash(name), file)
 		})
 	})
 }

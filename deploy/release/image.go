@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// images writes a container image for each command, which contains only the static binary of the command. `docker
+// writeImages writes a container image for each command, which contains only the static binary of the command. `docker
 // load`, `podman load` and `ctr images import` accept it, and no builder is needed. To connect to other servers over
 // TLS, mount certificates at /etc/ssl/certs, or build with deploy/packages/Dockerfile.
-func (r *release) images(ctx context.Context, arch string) error {
+func (r *release) writeImages(ctx context.Context, arch string) error {
 	dir, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -31,13 +31,13 @@ func (r *release) images(ctx context.Context, arch string) error {
 			Entrypoint: []string{"/usr/bin/reckon"}, Cmd: []string{"serve", "--listen", "0.0.0.0:9870", "--data", "/data"},
 			User: "65532:65532", Volumes: map[string]struct{}{"/data": {}}, ExposedPorts: map[string]struct{}{"9870/tcp": {}},
 		},
-		operator: {Entrypoint: []string{"/usr/bin/" + operator}, User: "65532:65532"},
+		operatorCommand: {Entrypoint: []string{"/usr/bin/" + operatorCommand}, User: "65532:65532"},
 	} {
-		bin, err := r.build(ctx, arch, "", command, dir)
+		bin, err := r.buildCommand(ctx, arch, "", command, dir)
 		if err != nil {
 			return err
 		}
-		img, err := r.image(bin, arch, config)
+		img, err := r.buildImage(bin, arch, config)
 		if err != nil {
 			return fmt.Errorf("image of %s: %w", command, err)
 		}
@@ -58,7 +58,7 @@ func imageTag(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
 }
 
-func (r *release) image(bin, arch string, config v1.Config) (v1.Image, error) {
+func (r *release) buildImage(bin, arch string, config v1.Config) (v1.Image, error) {
 	raw, err := os.ReadFile(bin)
 	if err != nil {
 		return nil, err

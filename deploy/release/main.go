@@ -54,13 +54,13 @@ func main() {
 	flag.Parse()
 	r.arch = strings.Split(arch, ",")
 	all := !packages && !images
-	if err := r.run(ctx, all, all || images, all || packages); err != nil {
+	if err := r.runRelease(ctx, all, all || images, all || packages); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func (r *release) run(ctx context.Context, archives, images, packages bool) error {
+func (r *release) runRelease(ctx context.Context, archives, images, packages bool) error {
 	var err error
 	if r.root, err = filepath.Abs(r.root); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 		for _, step := range []struct {
 			wanted bool
 			do     func(context.Context, string) error
-		}{{archives, r.archive}, {images, r.images}, {packages, r.packages}} {
+		}{{archives, r.writeArchive}, {images, r.writeImages}, {packages, r.packages}} {
 			if !step.wanted {
 				continue
 			}
@@ -88,14 +88,14 @@ func (r *release) run(ctx context.Context, archives, images, packages bool) erro
 		}
 	}
 	if archives {
-		if err := errors.Join(r.chart(), r.copy("deploy/release/install.sh", "install.sh", 0o755)); err != nil {
+		if err := errors.Join(r.packChart(), r.copyFile("deploy/release/install.sh", "install.sh", 0o755)); err != nil {
 			return err
 		}
 	}
-	if err := r.checksums(); err != nil {
+	if err := r.writeChecksums(); err != nil {
 		return err
 	}
-	return r.sign(ctx, os.Getenv("SIGN_KEY"))
+	return r.signChecksums(ctx, os.Getenv("SIGN_KEY"))
 }
 
 // setVersion determines the version and the time of the build.
@@ -103,7 +103,7 @@ func (r *release) setVersion(ctx context.Context) error {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
 		var err error
-		if text, err = r.git(ctx, "log", "-1", "--format=%ct"); err != nil {
+		if text, err = r.runGit(ctx, "log", "-1", "--format=%ct"); err != nil {
 			return fmt.Errorf("the time of the commit is not known: %w; give it in SOURCE_DATE_EPOCH", err)
 		}
 	}
@@ -119,10 +119,10 @@ func (r *release) setVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if text, err = r.git(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
+	if text, err = r.runGit(ctx, "describe", "--tags", "--always", "--dirty", "--match", "v*"); err != nil {
 		return fmt.Errorf("the commit is not known: %w; give the version with -version", err)
 	}
-	r.version, err = version(stated, text, r.time)
+	r.version, err = describeVersion(stated, text, r.time)
 	return err
 }
 
@@ -132,9 +132,10 @@ func (r *release) readVersion() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// version returns stated, the version in the source, if the commit has its tag. For other commits it appends the time and the commit:
-// 0.1.0+20261121.083000.gabc. described is the output of git describe. It returns an error if the commit has the tag of another version.
-func version(stated, described string, at time.Time) (string, error) {
+// describeVersion returns stated, the version in the source, if the commit has the tag of that version. For other commits it
+// appends the time and the commit: 0.1.0+20261121.083000.gabc. described is the output of git describe. It returns an error if
+// the commit has the tag of another version.
+func describeVersion(stated, described string, at time.Time) (string, error) {
 	described, isDirty := strings.CutSuffix(described, "-dirty")
 	commit := described[strings.LastIndexByte(described, '-')+1:]
 	v := stated
@@ -151,7 +152,7 @@ func version(stated, described string, at time.Time) (string, error) {
 	return v, nil
 }
 
-func (r *release) git(ctx context.Context, args ...string) (string, error) {
+func (r *release) runGit(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.root
 	out, err := cmd.Output()
@@ -162,15 +163,15 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// build builds one command. tags may be empty.
-func (r *release) build(ctx context.Context, arch, tags, name, dir string) (string, error) {
+// buildCommand builds one command. tags may be empty.
+func (r *release) buildCommand(ctx context.Context, arch, tags, name, dir string) (string, error) {
 	file := filepath.Join(dir, name)
 	args := []string{
 		"build", "-trimpath", "-buildvcs=false", "-tags", tags,
 		"-ldflags", "-s -w -X reckon/internal/buildinfo.Version=" + r.version, "-o", file, "./cmd/" + name,
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	if cmd.Dir = r.root; name == operator {
+	if cmd.Dir = r.root; name == operatorCommand {
 		cmd.Dir = filepath.Join(r.root, "kubernetes", "operator")
 	}
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOWORK=off")
@@ -183,12 +184,12 @@ func (r *release) build(ctx context.Context, arch, tags, name, dir string) (stri
 // commands are the commands to build.
 var commands = []string{"reckon", "reckon-agent"}
 
-// operator is a program in a separate module that runs only in clusters. It has an image but no package.
-const operator = "reckon-operator"
+// operatorCommand is a program in a separate module that runs only in clusters. It has an image but no package.
+const operatorCommand = "reckon-operator"
 
-// completions makes a local binary write its shell completions and manual pages.
-func (r *release) completions(ctx context.Context, dir string) error {
-	bin, err := r.build(ctx, runtime.GOARCH, "", "reckon", dir)
+// writeCompletions makes a local binary write its shell completions and manual pages.
+func (r *release) writeCompletions(ctx context.Context, dir string) error {
+	bin, err := r.buildCommand(ctx, runtime.GOARCH, "", "reckon", dir)
 	if err != nil {
 		return err
 	}
@@ -204,15 +205,15 @@ func (r *release) completions(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	agent, err := r.build(ctx, runtime.GOARCH, "", "reckon-agent", dir)
+	agent, err := r.buildCommand(ctx, runtime.GOARCH, "", "reckon-agent", dir)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.manuals(ctx, bin, filepath.Join(dir, "man")), r.manuals(ctx, agent, filepath.Join(dir, "man-agent")))
+	return errors.Join(r.writeManuals(ctx, bin, filepath.Join(dir, "man")), r.writeManuals(ctx, agent, filepath.Join(dir, "man-agent")))
 }
 
-// manuals writes the manual pages, compressed as Debian's policy requires.
-func (r *release) manuals(ctx context.Context, bin, dir string) error {
+// writeManuals writes the manual pages, compressed as Debian's policy requires.
+func (r *release) writeManuals(ctx context.Context, bin, dir string) error {
 	if text, err := exec.CommandContext(ctx, bin, "man", dir).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s man: %w: %s", filepath.Base(bin), err, text)
 	}

@@ -27,11 +27,11 @@ func TestVersion(t *testing.T) {
 		"abc1234-dirty":         "1.2.3+20260102.030405.gabc1234.dirty",
 		"v1.2.3-4-gabc12-dirty": "1.2.3+20260102.030405.gabc12.dirty",
 	} {
-		if got, err := version("1.2.3", described, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); got != want || err != nil {
+		if got, err := describeVersion("1.2.3", described, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); got != want || err != nil {
 			t.Errorf("%s is %s, want %s (%v)", described, got, want, err)
 		}
 	}
-	if v, err := version("1.2.3", "v1.2.4", time.Time{}); err == nil || !strings.Contains(err.Error(), "v1.2.4") {
+	if v, err := describeVersion("1.2.3", "v1.2.4", time.Time{}); err == nil || !strings.Contains(err.Error(), "v1.2.4") {
 		t.Errorf("a tag of another version: %s %v", v, err)
 	}
 }
@@ -43,7 +43,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := release{root: root, out: t.TempDir(), time: time.Unix(1e9, 0)}
-	if err := r.chart(); err != nil {
+	if err := r.packChart(); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(r.out, "reckon-*.tgz"))
@@ -98,7 +98,7 @@ func dist(t *testing.T, version, key string) *release {
 		}
 	}
 	if err := errors.Join(out.Close(), z.Close(), os.WriteFile(filepath.Join(r.out, name+".tar.gz"), b.Bytes(), 0o644),
-		r.checksums(), r.sign(t.Context(), key)); err != nil {
+		r.writeChecksums(), r.signChecksums(t.Context(), key)); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -152,10 +152,10 @@ func TestInstall(t *testing.T) {
 	changed := dist(t, "1.0.0", "")
 	file(changed, archive(changed), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 	missing := dist(t, "1.0.0", "")
-	file(missing, sums, func([]byte) []byte { return nil })
+	file(missing, sumsFile, func([]byte) []byte { return nil })
 	resigned := dist(t, "1.0.0", filepath.Join(dir, "theirs"))
 	edited := dist(t, "1.0.0", filepath.Join(dir, "ours"))
-	file(edited, sums, func(b []byte) []byte { return append(b, '\n') })
+	file(edited, sumsFile, func(b []byte) []byte { return append(b, '\n') })
 	bare := exec.Command("/bin/sh", "install.sh", "http://127.0.0.1:9")
 	bare.Env = []string{"PATH=" + tools(t, "uname")}
 	if out, err := bare.CombinedOutput(); err == nil || string(out) != "install.sh: install curl or wget first: one of them downloads the release\n" {

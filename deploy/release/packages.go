@@ -20,11 +20,11 @@ func (r *release) packages(ctx context.Context, arch string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := r.completions(ctx, dir); err != nil {
+	if err := r.writeCompletions(ctx, dir); err != nil {
 		return err
 	}
 	for _, c := range commands {
-		if _, err := r.build(ctx, arch, "nvml", c, dir); err != nil {
+		if _, err := r.buildCommand(ctx, arch, "nvml", c, dir); err != nil {
 			return err
 		}
 	}

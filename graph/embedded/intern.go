@@ -66,7 +66,7 @@ func (t *interner) takeReads() map[string]*readCount {
 	return out
 }
 
-func (t *interner) readsOf(id string) (readCount, bool) {
+func (t *interner) unsavedReads(id string) (readCount, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r := t.reads[id]; r != nil {

@@ -352,7 +352,7 @@ func (s *Store) Usage(ctx context.Context, id string) (u graph.Usage, err error)
 	if write > 0 {
 		u.LastWrite = time.UnixMilli(write).UTC()
 	}
-	if r, ok := s.terms.readsOf(id); ok {
+	if r, ok := s.terms.unsavedReads(id); ok {
 		u.Reads += r.n
 		u.LastRead = r.last.UTC()
 	}

@@ -169,7 +169,7 @@ func (d *Document) Node(n object.Node, now int64) {
 func (d *Document) addCapacity(parent graph.Term, description, property, suffix string, v float64, unit, source string,
 	now int64) graph.Term {
 	id := childNode(parent, suffix, strconv.FormatInt(now, 10))
-	d.measurement(id, description, v, now, nil, unit, property, source)
+	d.addObservation(id, description, v, now, nil, unit, property, source)
 	return id
 }
 

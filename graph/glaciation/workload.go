@@ -77,7 +77,7 @@ type aggregation struct {
 	start, end int64
 }
 
-func (d *Document) measurement(id graph.Term, description string, v float64, at int64, a *aggregation, unit, property, source string) {
+func (d *Document) addObservation(id graph.Term, description string, v float64, at int64, a *aggregation, unit, property, source string) {
 	if a != nil {
 		d.describe(id, "AggregatedMeasurement", description)
 		d.addStatement(id, "hasAggregatedFunction", graph.Text(a.function))
@@ -124,6 +124,6 @@ func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) 
 	}
 	d.describe(owner, resourceClass, "")
 	id := childNode(parent, m.Query.Measurement, strconv.FormatInt(at, 10))
-	d.measurement(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
+	d.addObservation(id, description, m.Value, at, a, m.Query.Unit, m.Query.Property, m.Query.Source)
 	d.addStatement(owner, "hasMeasurement", id)
 }

@@ -22,7 +22,7 @@ func Store(t *testing.T, s graph.Store) {
 	t.Run("at once", func(t *testing.T) { testConcurrent(t, s) })
 }
 
-func statement(s, o string) graph.Quad {
+func newStatement(s, o string) graph.Quad {
 	return graph.Quad{S: graph.Node("x:" + s), P: graph.Node("x:p"), O: graph.Text(o)}
 }
 
@@ -60,21 +60,21 @@ func testVersions(t *testing.T, s graph.Store) {
 	if _, _, err := s.Get(ctx, id); !errors.Is(err, graph.ErrNotFound) {
 		t.Error(err)
 	}
-	first, changed := mustPut(t, s, id, newPut(statement("a", "1"), statement("a", "2")))
+	first, changed := mustPut(t, s, id, newPut(newStatement("a", "1"), newStatement("a", "2")))
 	if !changed || first.Version <= 0 || first.Origin != "test" || time.Since(first.Time).Abs() > time.Hour {
 		t.Errorf("%+v", first)
 	}
-	same, changed := mustPut(t, s, id, newPut(statement("a", "2"), statement("a", "1"), statement("a", "1")))
+	same, changed := mustPut(t, s, id, newPut(newStatement("a", "2"), newStatement("a", "1"), newStatement("a", "1")))
 	if changed || same.Version != first.Version {
 		t.Errorf("nothing changed and the version went from %d to %d", first.Version, same.Version)
 	}
-	second, changed := mustPut(t, s, id, newPut(statement("a", "2")))
+	second, changed := mustPut(t, s, id, newPut(newStatement("a", "2")))
 	if !changed || second.Version <= first.Version {
 		t.Errorf("%+v after %+v", second, first)
 	}
-	expectQuads(t, s, id, statement("a", "2"))
+	expectQuads(t, s, id, newStatement("a", "2"))
 	for want, ok := range map[int64]bool{first.Version: false, 0: false, second.Version: true} {
-		p := newPut(statement("a", "3"))
+		p := newPut(newStatement("a", "3"))
 		p.IfVersion = want
 		_, _, err := s.Put(ctx, id, p)
 		var stale *graph.VersionError
@@ -95,7 +95,7 @@ func testVersions(t *testing.T, s graph.Store) {
 	if _, err := s.Usage(ctx, id); !errors.Is(err, graph.ErrNotFound) {
 		t.Error(err)
 	}
-	p := newPut(statement("a", "1"))
+	p := newPut(newStatement("a", "1"))
 	p.IfVersion = 0
 	if again, _ := mustPut(t, s, id, p); again.Version <= gone.Version {
 		t.Errorf("the version fell from %d to %d over a deletion", gone.Version, again.Version)
@@ -107,8 +107,8 @@ func testVersions(t *testing.T, s graph.Store) {
 
 func testMerge(t *testing.T, s graph.Store) {
 	const id = "x:merge"
-	mustPut(t, s, id, newPut(statement("a", "1")))
-	p := newPut(statement("a", "1"), statement("b", "2"))
+	mustPut(t, s, id, newPut(newStatement("a", "1")))
+	p := newPut(newStatement("a", "1"), newStatement("b", "2"))
 	p.Merge = true
 	if _, changed := mustPut(t, s, id, p); !changed {
 		t.Error("a statement more is no change")
@@ -116,7 +116,7 @@ func testMerge(t *testing.T, s graph.Store) {
 	if _, changed := mustPut(t, s, id, p); changed {
 		t.Error("the same again is a change")
 	}
-	expectQuads(t, s, id, statement("a", "1"), statement("b", "2"))
+	expectQuads(t, s, id, newStatement("a", "1"), newStatement("b", "2"))
 	mustPut(t, s, id, newPut())
 	expectQuads(t, s, id)
 }
@@ -143,8 +143,8 @@ func testBlankNodes(t *testing.T, s graph.Store) {
 func testIDs(t *testing.T, s graph.Store) {
 	ctx := context.Background()
 	for _, id := range []string{"node1.example/unique id", "x:ü/%2F?#", "a..b", "https://kubernetes.local/#n"} {
-		mustPut(t, s, id, newPut(statement("a", id)))
-		expectQuads(t, s, id, statement("a", id))
+		mustPut(t, s, id, newPut(newStatement("a", id)))
+		expectQuads(t, s, id, newStatement("a", id))
 	}
 	list, err := s.List(ctx)
 	if err != nil || !slices.IsSortedFunc(list, func(a, b graph.Info) int {
@@ -173,7 +173,7 @@ func testConcurrent(t *testing.T, s graph.Store) {
 		go func() {
 			defer wg.Done()
 			for i := range each {
-				info, _, err := s.Put(context.Background(), id, newPut(statement("a", fmt.Sprint(w, i))))
+				info, _, err := s.Put(context.Background(), id, newPut(newStatement("a", fmt.Sprint(w, i))))
 				mu.Lock()
 				if err != nil || seen[info.Version] {
 					t.Errorf("%+v, %v", info, err)

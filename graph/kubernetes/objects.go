@@ -88,7 +88,7 @@ type podSpec struct {
 	} `json:"volumes"`
 }
 
-func (p *podSpec) requirements() (out []object.Requirements) {
+func (p *podSpec) containerRequirements() (out []object.Requirements) {
 	for _, c := range p.InitContainers {
 		out = append(out, object.Requirements{Init: true, Sidecar: c.RestartPolicy == "Always", Requests: c.Resources.Requests.toAmounts(),
 			Limits: c.Resources.Limits.toAmounts()})
@@ -114,7 +114,7 @@ func (p *podSpec) listData(namespace string, annotated map[string]string) (out [
 			out = append(out, object.Data{Kind: "hostPath", Name: v.HostPath.Path})
 		}
 	}
-	for _, name := range list(annotated[dataAnnotation]) {
+	for _, name := range splitList(annotated[dataAnnotation]) {
 		out = append(out, object.Data{Kind: "dataset", Name: name})
 	}
 	return out
@@ -129,8 +129,8 @@ type jobStatus struct {
 	} `json:"conditions"`
 }
 
-// read returns the state of a Job (Running, Suspended, Complete, Failed), its start and its end.
-func (s *jobStatus) read() (state string, start, end time.Time) {
+// toState returns the state of a Job (Running, Suspended, Complete, Failed), its start and its end.
+func (s *jobStatus) toState() (state string, start, end time.Time) {
 	state, start = "Running", parseTime(s.StartTime)
 	for _, c := range s.Conditions {
 		switch {
@@ -190,12 +190,12 @@ func Workload(raw []byte) (object.Workload, error) {
 	}
 	w := object.Workload{
 		Kind: in.Kind, Namespace: m.Namespace, Name: m.Name, UID: rawText(m.UID), Owner: m.Namespace, Owners: m.ownerRefs(),
-		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.requirements(),
+		Scheduler: t.Spec.SchedulerName, Containers: t.Spec.containerRequirements(),
 		AnnotatedRequests: object.Amounts{}, AnnotatedLimits: object.Amounts{},
 		Reads: t.Spec.listData(m.Namespace, t.Metadata.Annotations),
 	}
 	if in.Kind == "Job" || in.Kind == "JobSet" {
-		w.State, w.Start, w.End = in.Status.read()
+		w.State, w.Start, w.End = in.Status.toState()
 	}
 	for _, a := range []struct {
 		name string

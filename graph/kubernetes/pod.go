@@ -43,11 +43,11 @@ func Pod(raw []byte) (object.Pod, error) {
 		Namespace: m.Namespace, Name: m.Name, UID: rawText(m.UID), Owners: m.ownerRefs(), Scheduler: in.Spec.SchedulerName,
 		Node:  in.Spec.NodeName,
 		Phase: in.Status.Phase, Start: parseTime(in.Status.StartTime), Volumes: in.Spec.listData(m.Namespace, m.Annotations),
-		Requirements: in.Spec.requirements(),
+		Requirements: in.Spec.containerRequirements(),
 	}
 	ended := p.Phase == "Succeeded" || p.Phase == "Failed" || p.Phase == "Unknown"
 	for _, c := range append(in.Status.Containers, in.Status.InitContainers...) {
-		at := c.read()
+		at := c.toContainer()
 		if ended && at.State == "terminated" && at.End.After(p.End) {
 			p.End = at.End
 		}
@@ -56,7 +56,7 @@ func Pod(raw []byte) (object.Pod, error) {
 	return p, nil
 }
 
-func (c *containerStatus) read() object.Container {
+func (c *containerStatus) toContainer() object.Container {
 	out := object.Container{Name: c.Name, ID: c.ID}
 	for _, s := range []struct {
 		name string
@@ -69,8 +69,8 @@ func (c *containerStatus) read() object.Container {
 	return out
 }
 
-// list splits text at commas.
-func list(s string) (out []string) {
+// splitList splits text at commas.
+func splitList(s string) (out []string) {
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)

@@ -52,7 +52,7 @@ func (a *aggregate) compute(e *eval, t *table, rows []int) (graph.Term, error) {
 		if err != nil || len(list) == 0 {
 			return graph.Integer(0), err
 		}
-		return arithmetic("/", total, graph.Integer(int64(len(list))))
+		return evalArithmetic("/", total, graph.Integer(int64(len(list))))
 	case "GROUP_CONCAT":
 		return a.concatenate(list)
 	}

@@ -93,8 +93,8 @@ func (e *eval) fixPosition(s slot) (position, error) {
 	return position{id, -1}, err
 }
 
-// resolve resolves the position in a row: a fixed id, or 0 and the variable to bind.
-func (n position) resolve(e *eval, row []ID) (id ID, free int, err error) {
+// resolveIn resolves the position in a row: a fixed id, or 0 and the variable to bind.
+func (n position) resolveIn(e *eval, row []ID) (id ID, free int, err error) {
 	if n.v < 0 {
 		return n.id, -1, nil
 	}
@@ -124,9 +124,9 @@ func (e *eval) matchTriple(t triple, seeds *table) (*table, error) {
 	}
 	for i := range seeds.len() {
 		seed := seeds.row(i)
-		s, sv, err1 := subject.resolve(e, seed)
-		p, pv, err2 := predicate.resolve(e, seed)
-		o, ov, err3 := object.resolve(e, seed)
+		s, sv, err1 := subject.resolveIn(e, seed)
+		p, pv, err2 := predicate.resolveIn(e, seed)
+		o, ov, err3 := object.resolveIn(e, seed)
 		if err := cmp.Or(err1, err2, err3); err != nil {
 			return nil, err
 		}

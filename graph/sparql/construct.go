@@ -76,7 +76,7 @@ func (q *Query) buildStatements(e *eval) (*Result, error) {
 					cells[j] = e.terms[t.row(i)[s.v]]
 				}
 			}
-			if err := out.add(graph.Quad{S: cells[0], P: cells[1], O: cells[2]}); err != nil {
+			if err := out.addStatement(graph.Quad{S: cells[0], P: cells[1], O: cells[2]}); err != nil {
 				return nil, err
 			}
 		}
@@ -103,7 +103,7 @@ type statementSet struct {
 	list  []graph.Quad
 }
 
-func (s *statementSet) add(q graph.Quad) error {
+func (s *statementSet) addStatement(q graph.Quad) error {
 	if q.P.Kind != graph.IRI || q.S.Kind != graph.IRI && q.S.Kind != graph.Blank || q.O.IsZero() || s.seen[q] {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (q *Query) describeResources(e *eval, t *table) (*Result, error) {
 			return nil, err
 		}
 		for _, f := range found {
-			if err := out.add(graph.Quad{S: e.terms[f.S], P: e.terms[f.P], O: e.terms[f.O]}); err != nil {
+			if err := out.addStatement(graph.Quad{S: e.terms[f.S], P: e.terms[f.P], O: e.terms[f.O]}); err != nil {
 				return nil, err
 			}
 			if e.terms[f.O].Kind == graph.Blank {

@@ -107,7 +107,7 @@ func (o *operation) eval(e *eval, row []ID) (graph.Term, error) {
 		}
 		return graph.Boolean(c != unordered && (c < 0 && o.op[0] == '<' || c > 0 && o.op[0] == '>' || c == 0 && len(o.op) == 2)), nil
 	}
-	return arithmetic(o.op, l, r)
+	return evalArithmetic(o.op, l, r)
 }
 
 // evalLogic implements || and && in three-valued logic: an error on one side does not matter if the other side decides.
@@ -167,7 +167,7 @@ func (n *negation) eval(e *eval, row []ID) (graph.Term, error) {
 		return v, errType
 	}
 	if n.op == "-" {
-		return arithmetic("-", graph.Integer(0), v)
+		return evalArithmetic("-", graph.Integer(0), v)
 	}
 	return v, nil
 }

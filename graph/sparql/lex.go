@@ -41,7 +41,7 @@ type lexer struct {
 	tokens []token
 }
 
-func lex(text string) ([]token, error) {
+func tokenize(text string) ([]token, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the query is longer than %d bytes", maxText)
 	}

@@ -135,7 +135,7 @@ func floatForm(f float64, bits int) string {
 	return strconv.FormatFloat(f, 'g', -1, 32)
 }
 
-func arithmetic(op string, l, r graph.Term) (graph.Term, error) {
+func evalArithmetic(op string, l, r graph.Term) (graph.Term, error) {
 	a, ok := toNumber(l)
 	b, ok2 := toNumber(r)
 	if !ok || !ok2 {

@@ -23,7 +23,7 @@ type parser struct {
 }
 
 func newParser(text string) (*parser, error) {
-	tokens, err := lex(text)
+	tokens, err := tokenize(text)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (p *parser) takeSymbol(s string) bool {
 	return false
 }
 
-func (p *parser) expect(s string) error {
+func (p *parser) expectSymbol(s string) error {
 	if p.takeSymbol(s) {
 		return nil
 	}
@@ -346,7 +346,7 @@ func (p *parser) parseProjection() (projection, error) {
 	}
 	c := projection{v: p.vars.indexOf(p.current().text), e: e}
 	p.at++
-	return c, p.expect(")")
+	return c, p.expectSymbol(")")
 }
 
 func (p *parser) parseWhere(s *selectNode) error {
@@ -428,7 +428,7 @@ func (p *parser) parseGroupKeys(s *selectNode) error {
 				c.v = p.vars.newHidden()
 			}
 			s.group = append(s.group, c)
-			if err := p.expect(")"); err != nil {
+			if err := p.expectSymbol(")"); err != nil {
 				return err
 			}
 		case p.current().kind == word && !p.isWord("HAVING") && !p.isWord("ORDER") && !p.isWord("LIMIT") && !p.isWord("OFFSET") &&

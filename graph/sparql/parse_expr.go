@@ -13,7 +13,7 @@ func (p *parser) parseConstraint() (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e, p.expect(")")
+		return e, p.expectSymbol(")")
 	}
 	return p.parsePrimary()
 }
@@ -91,13 +91,13 @@ func (p *parser) parseUnary() (expr, error) {
 }
 
 func (p *parser) parseArguments() ([]expr, error) {
-	if err := p.expect("("); err != nil {
+	if err := p.expectSymbol("("); err != nil {
 		return nil, err
 	}
 	var out []expr
 	for !p.takeSymbol(")") {
 		if len(out) > 0 {
-			if err := p.expect(","); err != nil {
+			if err := p.expectSymbol(","); err != nil {
 				return nil, err
 			}
 		}
@@ -119,7 +119,7 @@ func (p *parser) parsePrimary() (expr, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e, p.expect(")")
+		return e, p.expectSymbol(")")
 	case t.kind == variable:
 		p.at++
 		return varExpr(p.vars.indexOf(t.text)), nil
@@ -220,7 +220,7 @@ func (p *parser) parseAggregate(name string) (expr, error) {
 		return nil, p.syntaxError("aggregate %s outside of a group: write it in SELECT, HAVING or ORDER BY", name)
 	}
 	p.at++
-	if err := p.expect("("); err != nil {
+	if err := p.expectSymbol("("); err != nil {
 		return nil, err
 	}
 	a := &aggregate{name: name, separator: " ", v: p.vars.newHidden()}
@@ -235,12 +235,12 @@ func (p *parser) parseAggregate(name string) (expr, error) {
 		}
 	}
 	if name == "GROUP_CONCAT" && p.takeSymbol(";") {
-		if !p.takeWord("SEPARATOR") || p.expect("=") != nil || p.current().kind != quoted {
+		if !p.takeWord("SEPARATOR") || p.expectSymbol("=") != nil || p.current().kind != quoted {
 			return nil, p.syntaxError("GROUP_CONCAT takes ; SEPARATOR = \"text\"")
 		}
 		a.separator = p.current().text
 		p.at++
 	}
 	*into = append(*into, a)
-	return varExpr(a.v), p.expect(")")
+	return varExpr(a.v), p.expectSymbol(")")
 }

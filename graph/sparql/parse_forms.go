@@ -71,7 +71,7 @@ func (p *parser) parseTemplate() (out []triple, err error) {
 	blanks := p.blanks
 	p.blanks, p.isData = map[string]int{}, true
 	defer func() { p.blanks, p.isData = blanks, false }()
-	if err := p.expect("{"); err != nil {
+	if err := p.expectSymbol("{"); err != nil {
 		return nil, err
 	}
 	for !p.takeSymbol("}") {

@@ -19,7 +19,7 @@ func (p *parser) parseGroupParts() (whole node, filters []expr, err error) {
 		return nil, nil, err
 	}
 	defer func() { p.depth-- }()
-	if err := p.expect("{"); err != nil {
+	if err := p.expectSymbol("{"); err != nil {
 		return nil, nil, err
 	}
 	if p.isWord("SELECT") {
@@ -27,7 +27,7 @@ func (p *parser) parseGroupParts() (whole node, filters []expr, err error) {
 		if err := p.parseSelect(s, nil); err != nil {
 			return nil, nil, err
 		}
-		return s, nil, p.expect("}")
+		return s, nil, p.expectSymbol("}")
 	}
 	whole = unit{}
 	for !p.takeSymbol("}") {
@@ -178,7 +178,7 @@ func (p *parser) parseObject(out *[]triple) (s slot, bracket bool, err error) {
 		if err := p.parseProperties(s, out); err != nil {
 			return s, true, err
 		}
-		return s, true, p.expect("]")
+		return s, true, p.expectSymbol("]")
 	case p.isSymbol("("):
 		return p.parseList(out)
 	}
@@ -270,7 +270,7 @@ func (p *parser) parseValues() (*values, error) {
 	v := &values{}
 	single := p.current().kind == variable
 	if !single {
-		if err := p.expect("("); err != nil {
+		if err := p.expectSymbol("("); err != nil {
 			return nil, err
 		}
 	}
@@ -281,16 +281,16 @@ func (p *parser) parseValues() (*values, error) {
 		}
 	}
 	if !single {
-		if err := p.expect(")"); err != nil {
+		if err := p.expectSymbol(")"); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.expect("{"); err != nil {
+	if err := p.expectSymbol("{"); err != nil {
 		return nil, err
 	}
 	for !p.takeSymbol("}") {
 		if !single {
-			if err := p.expect("("); err != nil {
+			if err := p.expectSymbol("("); err != nil {
 				return nil, err
 			}
 		}
@@ -312,7 +312,7 @@ func (p *parser) parseValues() (*values, error) {
 			return nil, p.syntaxError("VALUES has more than %d rows", maxValues)
 		}
 		if !single {
-			if err := p.expect(")"); err != nil {
+			if err := p.expectSymbol(")"); err != nil {
 				return nil, err
 			}
 		}

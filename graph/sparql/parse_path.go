@@ -59,7 +59,7 @@ func (p *parser) parsePathStep() (*path, error) {
 		out, err = p.parseNegatedSet()
 	case p.takeSymbol("("):
 		if out, err = p.parsePath(); err == nil {
-			err = p.expect(")")
+			err = p.expectSymbol(")")
 		}
 	default:
 		out = &path{op: 'p'}
@@ -115,7 +115,7 @@ func (p *parser) parseNegatedSet() (*path, error) {
 			return nil, err
 		}
 		if !p.takeSymbol("|") {
-			return out, p.expect(")")
+			return out, p.expectSymbol(")")
 		}
 	}
 }

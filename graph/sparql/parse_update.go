@@ -68,7 +68,7 @@ func (p *parser) parseOperation() (op Operation, err error) {
 func (p *parser) parseData(noBlanks bool) (out []graph.Quad, err error) {
 	p.isData = true
 	defer func() { p.isData = false }()
-	if err := p.expect("{"); err != nil {
+	if err := p.expectSymbol("{"); err != nil {
 		return nil, err
 	}
 	for !p.takeSymbol("}") {
@@ -77,7 +77,7 @@ func (p *parser) parseData(noBlanks bool) (out []graph.Quad, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := p.expect("{"); err != nil {
+			if err := p.expectSymbol("{"); err != nil {
 				return nil, err
 			}
 			for !p.takeSymbol("}") {

@@ -59,9 +59,9 @@ func (p *path) appendPairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	case 'p':
 		return e.matchQuads(found, s, p.id, o)
 	case '^':
-		return p.left.backwards(e, found, s, o)
+		return p.left.matchBackwards(e, found, s, o)
 	case '/':
-		return p.sequence(e, found, s, o)
+		return p.matchSequence(e, found, s, o)
 	case '|':
 		found, err := p.left.appendPairs(e, found, s, o)
 		if err != nil {
@@ -69,12 +69,12 @@ func (p *path) appendPairs(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 		}
 		return p.right.appendPairs(e, found, s, o)
 	case '!':
-		return p.negated(e, found, s, o)
+		return p.matchNegated(e, found, s, o)
 	}
-	return p.repeated(e, found, s, o)
+	return p.matchRepeated(e, found, s, o)
 }
 
-func (p *path) backwards(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+func (p *path) matchBackwards(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	from := len(found)
 	found, err := p.appendPairs(e, found, o, s)
 	for i := from; i < len(found); i++ {
@@ -83,7 +83,7 @@ func (p *path) backwards(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	return found, err
 }
 
-func (p *path) sequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+func (p *path) matchSequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	first, next := p.left, p.right
 	from, to := s, ID(0)
 	isBack := s == 0 && o != 0
@@ -118,7 +118,7 @@ func (p *path) sequence(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	return found, nil
 }
 
-func (p *path) negated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+func (p *path) matchNegated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	pick := func(not []ID, s, o ID, isBack bool) error {
 		all, err := e.matchQuads(nil, s, 0, o)
 		for _, q := range all {
@@ -145,8 +145,8 @@ func (p *path) negated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	return found, nil
 }
 
-// repeated follows the path at most once, any number of times, or at least once; each pair of ends is found once.
-func (p *path) repeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
+// matchRepeated follows the path at most once, any number of times, or at least once; each pair of ends is found once.
+func (p *path) matchRepeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 	starts := []ID{s}
 	isBack := s == 0 && o != 0
 	switch {
@@ -154,7 +154,7 @@ func (p *path) repeated(e *eval, found []Quad, s, o ID) ([]Quad, error) {
 		starts[0] = o
 	case s == 0:
 		var err error
-		if starts, err = e.nodes(); err != nil {
+		if starts, err = e.allNodes(); err != nil {
 			return nil, err
 		}
 	}
@@ -219,7 +219,7 @@ func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 		isThere := q.S != q.O
 		if !isThere {
 			var err error
-			if isThere, err = e.occurs(q.S); err != nil {
+			if isThere, err = e.occursInData(q.S); err != nil {
 				return nil, err
 			}
 		}
@@ -230,8 +230,8 @@ func (e *eval) inGraph(found []Quad) ([]Quad, error) {
 	return kept, nil
 }
 
-// occurs reports whether a term is a subject or object of the active graph. It reads one statement.
-func (e *eval) occurs(id ID) (found bool, err error) {
+// occursInData reports whether a term is a subject or object of the active graph. It reads one statement.
+func (e *eval) occursInData(id ID) (found bool, err error) {
 	if id >= local {
 		return false, nil
 	}
@@ -245,8 +245,8 @@ func (e *eval) occurs(id ID) (found bool, err error) {
 	return false, nil
 }
 
-// nodes returns all subjects and objects of the active graph.
-func (e *eval) nodes() ([]ID, error) {
+// allNodes returns all subjects and objects of the active graph.
+func (e *eval) allNodes() ([]ID, error) {
 	all, err := e.matchQuads(nil, 0, 0, 0)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 		return nil, err
 	}
 	if n.grouped {
-		if t, err = n.aggregate(e, t); err != nil {
+		if t, err = n.aggregateRows(e, t); err != nil {
 			return nil, err
 		}
 		if t, err = e.filter(t, n.having); err != nil {
@@ -34,11 +34,11 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 		}
 	}
 	if len(n.order) > 0 {
-		if t, err = n.sort(e, t); err != nil {
+		if t, err = n.sortRows(e, t); err != nil {
 			return nil, err
 		}
 	}
-	if t, err = n.columns(e, t); err != nil {
+	if t, err = n.selectColumns(e, t); err != nil {
 		return nil, err
 	}
 	from := min(n.offset, t.len())
@@ -53,8 +53,8 @@ func (n *selectNode) eval(e *eval, seeds *table) (*table, error) {
 	return e.hashJoin(seeds, t)
 }
 
-// columns clears variables that are not projected, and removes duplicates for DISTINCT.
-func (n *selectNode) columns(e *eval, t *table) (*table, error) {
+// selectColumns clears variables that are not projected, and removes duplicates for DISTINCT.
+func (n *selectNode) selectColumns(e *eval, t *table) (*table, error) {
 	keep := make([]bool, e.width)
 	var list []int
 	for _, c := range n.project {
@@ -93,7 +93,7 @@ func (n *selectNode) columns(e *eval, t *table) (*table, error) {
 	return out, nil
 }
 
-func (n *selectNode) sort(e *eval, t *table) (*table, error) {
+func (n *selectNode) sortRows(e *eval, t *table) (*table, error) {
 	keys := make([][]graph.Term, t.len())
 	cells := make([]graph.Term, t.len()*len(n.order))
 	for _, o := range n.order {
@@ -140,8 +140,8 @@ func (n *selectNode) sort(e *eval, t *table) (*table, error) {
 	return out, nil
 }
 
-// aggregate returns one row for each group, with the keys and the values of the aggregates.
-func (n *selectNode) aggregate(e *eval, t *table) (*table, error) {
+// aggregateRows returns one row for each group, with the keys and the values of the aggregates.
+func (n *selectNode) aggregateRows(e *eval, t *table) (*table, error) {
 	var err error
 	var keys []int
 	for _, g := range n.group {

@@ -28,9 +28,9 @@ var label = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_]*)\s*=~?\s*"\{\{\s*\.(Name
 // figure is a series with its query for a label selector.
 type figure struct{ name, title, unit, kind, query string }
 
-// figures returns the figures of a workload, a node or a site. With a label they belong to that
+// telemetryFigures returns the figures of a workload, a node or a site. With a label they belong to that
 // object, without one they are sums.
-func figures() []figure {
+func telemetryFigures() []figure {
 	return []figure{
 		{"reckon_workload_cpu_seconds_total", "Cores in use", "1", "counter", "sum(rate(reckon_workload_cpu_seconds_total{%s}[5m]))"},
 		{"reckon_workload_memory_bytes", "Resident memory", "By", "gauge", "sum(reckon_workload_memory_bytes{%s})"},
@@ -50,7 +50,7 @@ func (l Links) Of(selector, page string) *object.Telemetry {
 	if people := cmp.Or(l.Pages, l.URL); people != "" && page != "" {
 		m.Dashboard = strings.TrimSuffix(people, "/") + page
 	}
-	for _, f := range figures() {
+	for _, f := range telemetryFigures() {
 		m.Series = append(m.Series, object.Series{Name: f.name, Title: f.title, Unit: f.unit, Type: f.kind,
 			Query: fmt.Sprintf(f.query, selector)})
 	}

@@ -53,7 +53,7 @@ func (a *growthStep) deductMissing() {
 	})
 	for _, k := range keys {
 		s := ended[k]
-		s.By, s.Deducted = a.deduct(s.PPID, s.Used)
+		s.By, s.Deducted = a.deductUse(s.PPID, s.Used)
 		if s != a.j.Procs[k] {
 			a.gone[k] = s
 		}
@@ -67,9 +67,9 @@ const maxDepth = 64
 // Some releases of sonar write whole seconds and whole KiB.
 var growthTolerance = processUse{1, 1024, 1024}
 
-// deduct subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if that growth
+// deductUse subtracts the use of an ended process from the growth of its nearest ancestor in this reading, if that growth
 // is large enough. It returns the process id of that ancestor, or 0, and the subtracted amount.
-func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducted processUse) {
+func (a *growthStep) deductUse(parent uint32, use processUse) (by uint32, deducted processUse) {
 	for range maxDepth {
 		if parent == 0 {
 			break
@@ -77,7 +77,7 @@ func (a *growthStep) deduct(parent uint32, ended processUse) (by uint32, deducte
 		k := procKey{PID: parent}
 		if _, here := a.now[k]; here {
 			g := a.grown[k]
-			for i, v := range ended {
+			for i, v := range use {
 				if g[i] < v-growthTolerance[i] {
 					continue
 				}

@@ -53,8 +53,8 @@ func (im *Importer) acceptedGrowth(p nodeKey, j *jobState, t int64, procs []*son
 		a := j.computeGrowth(t, procs)
 		most := r.nodeCPUSeconds(t - j.Start)
 		kept := slices.DeleteFunc(slices.Clone(procs), func(q *sonar.Process) bool {
-			_, had := j.Procs[procKeyOf(q)]
-			if g := a.grown[procKeyOf(q)][usedCPU]; had && g > most {
+			_, had := j.Procs[toProcKey(q)]
+			if g := a.grown[toProcKey(q)][usedCPU]; had && g > most {
 				im.countRefused(p, t, r, q, fmt.Sprintf("its CPU time grew by %.4g s, and the node can have given its job %.4g s", g, most))
 				return true
 			}

@@ -33,8 +33,8 @@ func (c *coder) setError() {
 	}
 }
 
-// varint codes an unsigned number.
-func varint[T ~uint64 | ~uint32 | ~int](c *coder, v *T) {
+// codeVarint codes an unsigned number.
+func codeVarint[T ~uint64 | ~uint32 | ~int](c *coder, v *T) {
 	if c.write {
 		c.b = binary.AppendUvarint(c.b, uint64(*v))
 		return
@@ -48,7 +48,7 @@ func varint[T ~uint64 | ~uint32 | ~int](c *coder, v *T) {
 	*v, c.b = T(u), c.b[n:]
 }
 
-func (c *coder) int(v *int64) {
+func (c *coder) codeInt(v *int64) {
 	if c.write {
 		c.b = binary.AppendVarint(c.b, *v)
 		return
@@ -62,9 +62,9 @@ func (c *coder) int(v *int64) {
 	*v, c.b = i, c.b[n:]
 }
 
-// count codes the number of following items, each at least one byte long.
-func (c *coder) count(n int) int {
-	varint(c, &n)
+// codeCount codes the number of following items, each at least one byte long.
+func (c *coder) codeCount(n int) int {
+	codeVarint(c, &n)
 	if !c.write && (n < 0 || n > len(c.b)) {
 		c.setError()
 		return 0
@@ -72,12 +72,12 @@ func (c *coder) count(n int) int {
 	return n
 }
 
-func (c *coder) text(s *string) {
+func (c *coder) codeText(s *string) {
 	n := c.at[*s]
 	if !c.write {
 		n = 0
 	}
-	varint(c, &n)
+	codeVarint(c, &n)
 	switch {
 	case !c.write && n > uint64(len(c.names)):
 		c.setError()
@@ -92,10 +92,10 @@ func (c *coder) text(s *string) {
 			c.at = map[string]uint64{}
 		}
 		c.at[*s] = uint64(len(c.at)) + 1
-		c.count(len(*s))
+		c.codeCount(len(*s))
 		c.b = append(c.b, *s...)
 	default:
-		size := c.count(0)
+		size := c.codeCount(0)
 		*s = string(c.b[:size])
 		c.b = c.b[size:]
 		c.names = append(c.names, *s)
@@ -109,7 +109,7 @@ const (
 	figureBits  = 3 // eight bytes of floating point follow
 )
 
-func (c *coder) figure(v *float64) {
+func (c *coder) codeFigure(v *float64) {
 	var u uint64 // 0: unknown, -1
 	if c.write {
 		switch {
@@ -121,12 +121,12 @@ func (c *coder) figure(v *float64) {
 		default:
 			u = figureBits
 		}
-		if varint(c, &u); u == figureBits {
+		if codeVarint(c, &u); u == figureBits {
 			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(*v))
 		}
 		return
 	}
-	varint(c, &u)
+	codeVarint(c, &u)
 	switch u & 3 {
 	case figureUnits:
 		*v = float64(u >> 2)
@@ -144,20 +144,20 @@ func (c *coder) figure(v *float64) {
 	}
 }
 
-func (c *coder) figures(list ...*float64) {
+func (c *coder) codeFigures(list ...*float64) {
 	for _, v := range list {
-		c.figure(v)
+		c.codeFigure(v)
 	}
 }
 
-func (c *coder) bools(list ...*bool) {
+func (c *coder) codeBools(list ...*bool) {
 	var v uint64
 	for i, b := range list {
 		if *b {
 			v |= 1 << i
 		}
 	}
-	varint(c, &v)
+	codeVarint(c, &v)
 	for i, b := range list {
 		*b = v&(1<<i) != 0
 	}
@@ -166,28 +166,28 @@ func (c *coder) bools(list ...*bool) {
 func (c *coder) codeProcess(q *sonar.Process) {
 	onCards, several := q.GPUs != "", q.Rolled > 0
 	moved, ofGPU := q.Read >= 0 || q.Written >= 0, q.GPUs != "" || q.GPU != 0 || q.GPUMemory != 0
-	c.bools(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
-	varint(c, &q.Job)
-	varint(c, &q.Epoch)
-	c.text(&q.User)
-	c.text(&q.Cmd)
-	varint(c, &q.PID)
-	varint(c, &q.PPID)
-	varint(c, &q.Threads)
-	c.figures(&q.CPU, &q.Mean, &q.Resident)
+	c.codeBools(&q.HasEpoch, &onCards, &several, &moved, &ofGPU)
+	codeVarint(c, &q.Job)
+	codeVarint(c, &q.Epoch)
+	c.codeText(&q.User)
+	c.codeText(&q.Cmd)
+	codeVarint(c, &q.PID)
+	codeVarint(c, &q.PPID)
+	codeVarint(c, &q.Threads)
+	c.codeFigures(&q.CPU, &q.Mean, &q.Resident)
 	if onCards {
-		c.text(&q.GPUs)
+		c.codeText(&q.GPUs)
 	}
 	if several {
-		varint(c, &q.Rolled)
+		codeVarint(c, &q.Rolled)
 	}
 	if moved {
-		c.figures(&q.Read, &q.Written)
+		c.codeFigures(&q.Read, &q.Written)
 	} else if !c.write {
 		q.Read, q.Written = -1, -1
 	}
 	if ofGPU {
-		c.figures(&q.GPU, &q.GPUMemory)
+		c.codeFigures(&q.GPU, &q.GPUMemory)
 	}
 }
 
@@ -203,30 +203,30 @@ func codeOptional[T any](here bool, v **T, code func(*T)) {
 
 // resizeList returns a list of some length to be read into.
 func resizeList[T any](c *coder, list *[]T) {
-	if n := c.count(len(*list)); !c.write {
+	if n := c.codeCount(len(*list)); !c.write {
 		*list = slices.Grow([]T(nil), n)[:n]
 	}
 }
 
 func (c *coder) codeSystem(s *sonar.System) {
 	loaded := s.Load1 != nil
-	c.bools(&loaded)
-	c.int(&s.Boot)
-	c.figures(&s.UsedMemory, &s.TotalMemory)
-	codeOptional(loaded, &s.Load1, c.figure)
+	c.codeBools(&loaded)
+	c.codeInt(&s.Boot)
+	c.codeFigures(&s.UsedMemory, &s.TotalMemory)
+	codeOptional(loaded, &s.Load1, c.codeFigure)
 	resizeList(c, &s.CPU)
 	for i := range s.CPU {
-		c.figure(&s.CPU[i])
+		c.codeFigure(&s.CPU[i])
 	}
 	resizeList(c, &s.Cards)
 	for i := range s.Cards {
 		x := &s.Cards[i]
 		performs := x.Performance != nil
-		c.bools(&x.Failing, &performs)
-		varint(c, &x.Index)
-		c.text(&x.UUID)
-		codeOptional(performs, &x.Performance, func(v *uint64) { varint(c, v) })
-		c.figures(&x.Fan, &x.Memory, &x.Busy, &x.Temperature, &x.Power, &x.PowerLimit, &x.Clock, &x.MemoryClock)
+		c.codeBools(&x.Failing, &performs)
+		codeVarint(c, &x.Index)
+		c.codeText(&x.UUID)
+		codeOptional(performs, &x.Performance, func(v *uint64) { codeVarint(c, v) })
+		c.codeFigures(&x.Fan, &x.Memory, &x.Busy, &x.Temperature, &x.Power, &x.PowerLimit, &x.Clock, &x.MemoryClock)
 	}
 }
 
@@ -239,16 +239,16 @@ func systemText(s *sonar.System) string {
 
 func (c *coder) codeReading(r *reading) {
 	system, memory, cluster, cores := r.system != nil, r.memory > 0, r.cluster != "", r.cores > 0
-	c.bools(&system, &memory, &cluster, &cores)
+	c.codeBools(&system, &memory, &cluster, &cores)
 	codeOptional(system, &r.system, c.codeSystem)
 	if memory {
-		c.figure(&r.memory)
+		c.codeFigure(&r.memory)
 	}
 	if cluster {
-		c.text(&r.cluster)
+		c.codeText(&r.cluster)
 	}
 	if cores {
-		varint(c, &r.cores)
+		codeVarint(c, &r.cores)
 		r.cores = min(max(r.cores, 0), 1<<32)
 	}
 	resizeList(c, &r.procs)
@@ -262,7 +262,7 @@ func (c *coder) packReadings(times []int64, at map[int64]*reading) {
 	var last int64
 	for _, t := range times {
 		since := uint64(t - last)
-		varint(c, &since)
+		codeVarint(c, &since)
 		last = t
 		c.codeReading(at[t])
 	}
@@ -273,7 +273,7 @@ func (c *coder) unpackReadings(at map[int64]*reading, fresh bool) error {
 	var t int64
 	for len(c.b) > 0 && c.err == nil {
 		var since uint64
-		varint(c, &since)
+		codeVarint(c, &since)
 		t += int64(since)
 		r := &reading{}
 		if c.codeReading(r); fresh {
@@ -324,14 +324,14 @@ const packVersion = 1
 func (n *nodeState) packState() []byte {
 	c := coder{write: true}
 	version := int64(-packVersion)
-	c.int(&version)
+	c.codeInt(&version)
 	c.codeState(n)
 	return c.b
 }
 
 func unpackState(b []byte) (*nodeState, error) {
 	c, n, version := coder{b: b}, &nodeState{Jobs: map[jobKey]*jobState{}}, int64(0)
-	if c.int(&version); version != -packVersion && c.err == nil {
+	if c.codeInt(&version); version != -packVersion && c.err == nil {
 		return nil, fmt.Errorf("the state of a node has version %d; this release reads %d", -version, packVersion)
 	}
 	c.codeState(n)
@@ -339,15 +339,15 @@ func unpackState(b []byte) (*nodeState, error) {
 }
 
 func (c *coder) codeState(n *nodeState) {
-	c.int(&n.Last)
-	c.figure(&n.Memory)
+	c.codeInt(&n.Last)
+	c.codeFigure(&n.Memory)
 	codeMap(c, n.Jobs, jobKey.compare, c.codeJob)
 }
 
 // codeMap codes a map in the order of its keys.
 func codeMap[K comparable, V any](c *coder, m map[K]V, compare func(K, K) int, code func(*K, *V)) {
 	keys := slices.SortedFunc(maps.Keys(m), compare)
-	for i := range c.count(len(m)) {
+	for i := range c.codeCount(len(m)) {
 		var k K
 		var v V
 		if c.write {
@@ -364,41 +364,41 @@ func (c *coder) codeJob(k *jobKey, of **jobState) {
 		*of = &jobState{Commands: map[string]float64{}, GPU: map[string]float64{}, Procs: map[procKey]procState{}}
 	}
 	j := *of
-	c.bools(&k.Batch, &j.HasCPU, &j.HasMemory, &j.HasIO, &j.HasGPU)
-	varint(c, &k.Job)
-	varint(c, &k.Epoch)
-	varint(c, &k.PID)
-	c.text(&k.User)
+	c.codeBools(&k.Batch, &j.HasCPU, &j.HasMemory, &j.HasIO, &j.HasGPU)
+	codeVarint(c, &k.Job)
+	codeVarint(c, &k.Epoch)
+	codeVarint(c, &k.PID)
+	c.codeText(&k.User)
 	for _, s := range []*string{&j.ID, &j.Kind, &j.Owner, &j.Command} {
-		c.text(s)
+		c.codeText(s)
 	}
 	first, start := j.Last-j.First, j.First-j.Start
 	for _, v := range []*int64{&j.Last, &first, &start} {
-		c.int(v)
+		c.codeInt(v)
 	}
 	j.First = j.Last - first
 	j.Start = j.First - start
-	c.figures(&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written)
+	c.codeFigures(&j.CPU, &j.Peak, &j.ByteSecs, &j.Resident, &j.Read, &j.Written)
 	for _, m := range []map[string]float64{j.Commands, j.GPU} {
 		codeMap(c, m, cmp.Compare[string], func(name *string, v *float64) {
-			c.text(name)
-			c.figure(v)
+			c.codeText(name)
+			c.codeFigure(v)
 		})
 	}
 	codeMap(c, j.Procs, procKey.compare, func(k *procKey, s *procState) {
 		deducted, since := s.Deducted != processUse{}, j.Last-s.Seen
-		c.bools(&deducted)
-		varint(c, &k.PID)
-		varint(c, &k.PPID)
-		c.text(&k.Cmd)
-		varint(c, &s.PPID)
-		c.text(&s.Cmd)
-		c.int(&since)
+		c.codeBools(&deducted)
+		codeVarint(c, &k.PID)
+		codeVarint(c, &k.PPID)
+		c.codeText(&k.Cmd)
+		codeVarint(c, &s.PPID)
+		c.codeText(&s.Cmd)
+		c.codeInt(&since)
 		s.Seen = j.Last - since
-		c.figures(&s.Used[0], &s.Used[1], &s.Used[2])
+		c.codeFigures(&s.Used[0], &s.Used[1], &s.Used[2])
 		if deducted {
-			c.figures(&s.Deducted[0], &s.Deducted[1], &s.Deducted[2])
-			varint(c, &s.By)
+			c.codeFigures(&s.Deducted[0], &s.Deducted[1], &s.Deducted[2])
+			codeVarint(c, &s.By)
 		}
 	})
 }

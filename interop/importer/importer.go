@@ -208,7 +208,7 @@ func (im *Importer) Finish(ctx context.Context) (Result, error) {
 			im.noteSpan(s.pending.From.Unix(), s.pending.To.Unix())
 			im.res.Gone = append(im.res.Gone, s.pending.Gone...)
 		}
-		if err := s.save(); err != nil {
+		if err := s.saveFile(); err != nil {
 			return im.res, err
 		}
 	}

@@ -94,7 +94,7 @@ func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 			lead = p
 		}
 	}
-	j.Start = t - ageOf(procs)
+	j.Start = t - estimateAge(procs)
 	j.Command = programName(lead.Cmd)
 	return j
 }
@@ -107,8 +107,8 @@ const (
 	ageMost = 400 * 86400
 )
 
-// ageOf returns the age of a job from the process with the highest use: its CPU time divided by its mean.
-func ageOf(procs []*sonar.Process) int64 {
+// estimateAge returns the age of a job from the process with the highest use: its CPU time divided by its mean.
+func estimateAge(procs []*sonar.Process) int64 {
 	var most *sonar.Process
 	for _, p := range procs {
 		if p.CPU >= ageCPU && p.Mean >= ageMean && (most == nil || p.CPU > most.CPU) {
@@ -127,7 +127,7 @@ func (j *jobState) addReading(a *growthStep, procs []*sonar.Process, resident bo
 	if j.Last == 0 || dt > maxGap {
 		dt = 0
 	}
-	a.charge(procs)
+	a.chargeJob(procs)
 	if resident {
 		j.addMemory(dt, procs)
 	}

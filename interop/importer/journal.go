@@ -81,8 +81,8 @@ func (j *journal) filePath(p int64, kind string) string {
 	return filepath.Join(j.dir, strconv.FormatInt(p, 10)+kind)
 }
 
-// periods lists the periods with readings, in order.
-func (j *journal) periods() ([]int64, error) {
+// listPeriods lists the periods with readings, in order.
+func (j *journal) listPeriods() ([]int64, error) {
 	list, err := os.ReadDir(j.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -178,10 +178,10 @@ func parsePiece(b []byte) (node string, pc logRange, ok bool) {
 // codeHead codes the data before the readings of a piece.
 func (c *coder) codeHead(node *string, pc *logRange) {
 	span := uint64(pc.last - pc.first)
-	c.text(node)
-	c.int(&pc.first)
-	varint(c, &span)
-	varint(c, &pc.records)
+	c.codeText(node)
+	c.codeInt(&pc.first)
+	codeVarint(c, &span)
+	codeVarint(c, &pc.records)
 	pc.last = pc.first + int64(span)
 }
 
@@ -272,10 +272,10 @@ type nodeEnd struct {
 }
 
 func (c *coder) codeEnd(name *string, n *nodeEnd) {
-	c.text(name)
-	varint(c, &n.records)
-	varint(c, &n.from)
-	size := c.count(len(n.state))
+	c.codeText(name)
+	codeVarint(c, &n.records)
+	codeVarint(c, &n.from)
+	size := c.codeCount(len(n.state))
 	if c.write {
 		c.b = append(c.b, n.state...)
 		return

@@ -79,7 +79,7 @@ func FuzzPacked(f *testing.F) {
 // TestStateOfAnotherRelease: a state of another version is an error.
 func TestStateOfAnotherRelease(t *testing.T) {
 	c, version := coder{write: true}, int64(-packVersion-1)
-	c.int(&version)
+	c.codeInt(&version)
 	if _, err := unpackState(c.b); err == nil || !strings.Contains(err.Error(), "version") {
 		t.Error(err)
 	}
@@ -317,7 +317,7 @@ func TestTaskUnderItsNumberIsMended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.save(); err != nil {
+	if err := st.saveFile(); err != nil {
 		t.Fatal(err)
 	}
 	l.want("slurm/7 alice n1.site 2025-03-01T10:05:00 1500 500")

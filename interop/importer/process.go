@@ -24,7 +24,7 @@ type procKey struct {
 	Cmd       string
 }
 
-func procKeyOf(p *sonar.Process) procKey {
+func toProcKey(p *sonar.Process) procKey {
 	if p.PID == 0 {
 		return procKey{PPID: p.PPID, Cmd: p.Cmd}
 	}
@@ -85,7 +85,7 @@ func (j *jobState) computeGrowth(t int64, procs []*sonar.Process) *growthStep {
 		gone: map[procKey]procState{}, back: map[uint32]int64{}, returned: map[uint32]processUse{},
 	}
 	for _, p := range procs {
-		k := procKeyOf(p)
+		k := toProcKey(p)
 		now := procState{PPID: p.PPID, Seen: t, Used: processUse{p.CPU, p.Read, p.Written}}
 		if p.PID != 0 {
 			now.Cmd = programName(p.Cmd)
@@ -156,8 +156,8 @@ func (k procKey) endedKey(s *procState) procKey {
 	return procKey{PPID: s.PPID, Cmd: fmt.Sprintf("%s\x00%d/%d", cmd, k.PID, s.Seen)}
 }
 
-// charge adds the growth to the totals of the job, and stores the processes.
-func (a *growthStep) charge(procs []*sonar.Process) {
+// chargeJob adds the growth to the totals of the job, and stores the processes.
+func (a *growthStep) chargeJob(procs []*sonar.Process) {
 	j := a.j
 	j.HasCPU = j.HasCPU || a.has[usedCPU]
 	j.HasIO = j.HasIO || a.has[usedRead] || a.has[usedWritten]
@@ -173,7 +173,7 @@ func (a *growthStep) charge(procs []*sonar.Process) {
 		add(j.Procs[procKey{PID: by}].Cmd, a.returned[by], a.returned[by][usedCPU] > 0)
 	}
 	for _, p := range procs {
-		k := procKeyOf(p)
+		k := toProcKey(p)
 		if g, ok := a.grown[k]; ok {
 			add(p.Cmd, g, a.now[k].Used[usedCPU] >= 0)
 			delete(a.grown, k)

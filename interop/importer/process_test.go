@@ -108,7 +108,7 @@ func isLast(t testing.TB, lines []string, at int) (cpu float64, last bool) {
 	each := func(text string, f func(k seen, t int64, p *sonar.Process)) {
 		_ = sonar.NewReader(sonar.Options{}).Read(strings.NewReader(text), &sonar.Handler{Sample: func(s *sonar.Sample) error {
 			for i := range s.Procs {
-				f(seen{s.Node, s.Procs[i].Job, procKeyOf(&s.Procs[i])}, s.Time, &s.Procs[i])
+				f(seen{s.Node, s.Procs[i].Job, toProcKey(&s.Procs[i])}, s.Time, &s.Procs[i])
 			}
 			return nil
 		}})

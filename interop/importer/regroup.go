@@ -8,7 +8,7 @@ import "reckon/interop/sonar"
 // moveUse subtracts moved use from the growth of its destination, and from the amount missing at its origin.
 func (a *growthStep) moveUse(procs []*sonar.Process) {
 	for _, p := range procs {
-		k := procKeyOf(p)
+		k := toProcKey(p)
 		if k.PID == 0 {
 			a.mergeSeparate(k)
 			continue
@@ -47,7 +47,7 @@ func (a *growthStep) splitOff(p *sonar.Process) {
 	} else if g, had := a.gone[sum]; had {
 		s = g
 	}
-	if a.moveMissing(&s, procKeyOf(p)) {
+	if a.moveMissing(&s, toProcKey(p)) {
 		a.gone[sum] = s
 	}
 }

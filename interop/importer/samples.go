@@ -19,8 +19,8 @@ type reading struct {
 	fresh   int     // processes that are new to the series
 }
 
-// readingOf returns the reading of a node in the buffer.
-func (im *Importer) readingOf(site, node string, t int64) *reading {
+// bufferedReading returns the reading of a node in the buffer.
+func (im *Importer) bufferedReading(site, node string, t int64) *reading {
 	b := innerMap(im.buf, nodeKey{site, node})
 	r := b[t]
 	if r == nil {
@@ -47,7 +47,7 @@ func (im *Importer) addSample(s *sonar.Sample) error {
 	if im.refuseFuture(s.Node, s.Time, len(s.Procs)) {
 		return nil
 	}
-	r := im.readingOf(im.siteOf(s.Cluster), s.Node, s.Time)
+	r := im.bufferedReading(im.siteOf(s.Cluster), s.Node, s.Time)
 	r.cores = max(r.cores, s.Cores)
 	if s.System != nil {
 		r.mergeReading(&reading{system: s.System})
@@ -70,7 +70,7 @@ func (im *Importer) addSample(s *sonar.Sample) error {
 
 func (im *Importer) addSysinfo(s *sonar.Sysinfo) error {
 	if s.Memory > 0 && !im.refuseFuture(s.Node, s.Time, 0) {
-		r := im.readingOf(im.siteOf(s.Cluster), s.Node, s.Time)
+		r := im.bufferedReading(im.siteOf(s.Cluster), s.Node, s.Time)
 		r.memory = max(r.memory, s.Memory)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (im *Importer) addCluster(c *sonar.Cluster) error {
 	if err != nil {
 		return err
 	}
-	r := im.readingOf(im.siteOf(c.Cluster), "", c.Time)
+	r := im.bufferedReading(im.siteOf(c.Cluster), "", c.Time)
 	r.cluster = max(r.cluster, string(raw))
 	return nil
 }
@@ -164,7 +164,7 @@ func (im *Importer) removeKnown(j *journal, log *journalLog, node string, readin
 		if old == nil {
 			continue
 		}
-		// The first one in sort order is kept: see join.
+		// The first one in sort order is kept: see mergeReading.
 		if r.system != nil && old.system != nil && systemText(r.system) <= systemText(old.system) {
 			r.system = nil
 		}
@@ -225,7 +225,7 @@ func (im *Importer) addReading(p nodeKey, node *nodeState, t int64, r *reading) 
 	keys := slices.Collect(maps.Keys(byJob))
 	slices.SortFunc(keys, jobKey.compare)
 	for _, k := range keys {
-		procs := slices.CompactFunc(byJob[k], func(a, b *sonar.Process) bool { return procKeyOf(a) == procKeyOf(b) })
+		procs := slices.CompactFunc(byJob[k], func(a, b *sonar.Process) bool { return toProcKey(a) == toProcKey(b) })
 		j := node.Jobs[k]
 		if j == nil || j.Owner != procs[0].User || (k.Epoch == 0 && !k.Batch && t-j.Last > restartGap) {
 			before := j

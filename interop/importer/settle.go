@@ -27,7 +27,7 @@ func (im *Importer) buildSeries(ctx context.Context, st *siteState) error {
 		from = min(from, periodStart(st.pending.From.Unix()))
 		im.res.Resumed = true
 	}
-	periods, err := st.journal.periods()
+	periods, err := st.journal.listPeriods()
 	if err != nil {
 		return err
 	}

@@ -134,8 +134,8 @@ func (s *siteState) finishImport() error {
 	return nil
 }
 
-// save replaces the file atomically.
-func (s *siteState) save() error { return encodeFile(s.path, s) }
+// saveFile replaces the file atomically.
+func (s *siteState) saveFile() error { return encodeFile(s.path, s) }
 
 func encodeFile(path string, v any) error {
 	var b bytes.Buffer

@@ -189,7 +189,7 @@ func (s *scanner) convertOutput() {
 		s.addNote("the log ends before its collection does: more may have been measured")
 	}
 	f := &figures{at: map[string]int{}}
-	read := parsers()[s.log.Metric]
+	read := metricParsers()[s.log.Metric]
 	json := s.log.Metric == "io-fio" || s.log.Metric == "io-sysstat" || s.log.Metric == "perf-sysstat"
 	var text strings.Builder
 	for _, p := range s.points {
@@ -217,8 +217,8 @@ func (s *scanner) convertOutput() {
 	s.log.Metric = cmp.Or(s.log.Metric, "unknown")
 }
 
-// parsers returns the parser for the output of each metric at one time; it returns the lines it could not parse.
-func parsers() map[string]func([]string, *figures) []string {
+// metricParsers returns the parser for the output of each metric at one time; it returns the lines it could not parse.
+func metricParsers() map[string]func([]string, *figures) []string {
 	return map[string]func([]string, *figures) []string{
 		"io-fio": parseFio, "io-sysstat": parseIostat, "perf-sysstat": parsePidstat, "network-osu-benchmark": parseOSU,
 		"network-netmark": parseNetmark,

@@ -168,7 +168,7 @@ func parseNetmark(lines []string, f *figures) (bad []string) {
 	return bad
 }
 
-// A rule matches a line of text: the groups of the expression are values of the names, in the units.
+// textRule matches a line of text. The groups of the expression are the values of names, in units.
 type textRule struct {
 	expr  *regexp.Regexp
 	names []string

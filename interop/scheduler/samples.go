@@ -23,8 +23,8 @@ type runSeries struct {
 // (https://prometheus.io/docs/prometheus/latest/querying/basics/#staleness).
 var staleMarker = math.Float64frombits(0x7ff0000000000002)
 
-// fingerprint returns all facts that become samples, to detect changes.
-func (j *Job) fingerprint() string {
+// sampleFingerprint returns all facts that become samples, to detect changes.
+func (j *Job) sampleFingerprint() string {
 	exit := -1
 	if j.Exit != nil {
 		exit = *j.Exit

@@ -401,7 +401,7 @@ func (b *JobTracker) nextSubmits() map[runKey]time.Time {
 
 // dueTime reports whether samples must be sent, and their time.
 func (l *run) dueTime(now, polledAt, next time.Time) (time.Time, bool) {
-	current := l.job.fingerprint()
+	current := l.job.sampleFingerprint()
 	changed := current != l.sent
 	at := now.Truncate(time.Millisecond)
 	switch {

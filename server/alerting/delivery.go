@@ -146,7 +146,7 @@ func (m *alertState) noteDelivered(key string, firing, resolved []uint64) {
 		}
 	}
 	delete(m.inFlight, key)
-	m.save()
+	m.saveState()
 }
 
 // unconfirmed marks the log entry of a notification that may or may not have been delivered. Because of this mark,
@@ -179,7 +179,7 @@ func (m *alertState) resumeInterrupted(log *nflog.Log) error {
 	clear(m.inFlight)
 	var err error
 	if err = m.writeSnapshot(filepath.Join(m.dir, "nflog"), log.Snapshot); err == nil {
-		m.save()
+		m.saveState()
 	}
 	return err
 }
@@ -322,7 +322,7 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 			delete(m.delivered, key)
 		}
 	}
-	m.save()
+	m.saveState()
 }
 
 // findingRecord is a finding that was delivered, as it is stored.

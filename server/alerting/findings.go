@@ -24,8 +24,8 @@ type Finding struct {
 	Quiet bool
 }
 
-// alert returns an alert that lasts until the given time unless it is reported again.
-func (f *Finding) alert(until time.Time, page string) *notifier.Alert {
+// toAlert returns an alert that lasts until the given time unless it is reported again.
+func (f *Finding) toAlert(until time.Time, page string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: newLabels("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
@@ -49,7 +49,7 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 	var out []*notifier.Alert
 	for i := range list {
 		f := &list[i]
-		a := f.alert(now.Add(4*s.o.Resend), strings.TrimRight(s.o.External, "/")+"/findings")
+		a := f.toAlert(now.Add(4*s.o.Resend), strings.TrimRight(s.o.External, "/")+"/findings")
 		if f.Quiet && s.firing[f.ID] == nil {
 			continue
 		}

@@ -37,7 +37,7 @@ var storeProblems = [3]struct {
 			"time ran into that of before; alerts go on; logged once an hour"},
 }
 
-// storeProblem returns the index in troubles of the problem that caused an error, or a negative number. It also compares
+// storeProblem returns the index in storeProblems of the problem that caused an error, or a negative number. It also compares
 // texts, because not all query errors can be unwrapped.
 func storeProblem(err error) int {
 	for i, t := range storeProblems {

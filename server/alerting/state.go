@@ -63,7 +63,7 @@ type inFlight struct {
 	Findings map[string]lastDelivery `json:"findings"`
 }
 
-func (m *alertState) file() string { return filepath.Join(m.dir, "alerts.json") }
+func (m *alertState) filePath() string { return filepath.Join(m.dir, "alerts.json") }
 
 func openMemory(kept stateFiles, resend time.Duration, log *slog.Logger) (*alertState, error) {
 	m := &alertState{
@@ -77,7 +77,7 @@ func openMemory(kept stateFiles, resend time.Duration, log *slog.Logger) (*alert
 			_ = os.Remove(f)
 		}
 	}
-	raw, err := os.ReadFile(m.file())
+	raw, err := os.ReadFile(m.filePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -86,7 +86,8 @@ func openMemory(kept stateFiles, resend time.Duration, log *slog.Logger) (*alert
 		err = json.Unmarshal(raw, &s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not sent", m.file(),
+		return nil, fmt.Errorf("read the alerts that fire (%s): %w; remove it, and the end of those that have ended is not sent",
+			m.filePath(),
 			err)
 	}
 	for _, a := range s.Alerts {
@@ -149,7 +150,7 @@ func (m *alertState) put(list []*alert.Alert) {
 	}
 	m.dropUnused()
 	if changed {
-		m.save()
+		m.saveState()
 	}
 }
 
@@ -168,8 +169,8 @@ func (m *alertState) dropUnused() {
 	}
 }
 
-// save writes the state. The caller must hold the lock.
-func (m *alertState) save() { _ = m.trySave() }
+// saveState writes the state. The caller must hold the lock.
+func (m *alertState) saveState() { _ = m.trySave() }
 
 func (m *alertState) trySave() error {
 	s := savedState{Alerts: make([]*alert.Alert, 0, len(m.alerts)), Delivered: m.delivered, Resolved: m.resolved, InFlight: m.inFlight}
@@ -178,7 +179,7 @@ func (m *alertState) trySave() error {
 	}
 	raw, err := json.Marshal(s)
 	if err == nil {
-		err = m.replaceShared(m.file(), raw)
+		err = m.replaceShared(m.filePath(), raw)
 	}
 	if err != nil {
 		m.log.Error("alerts could not be saved; a restart may send them twice", "err", err)

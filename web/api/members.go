@@ -30,7 +30,7 @@ func (s *server) memberRoutes() []route {
 
 func (s *server) serveMembers(w http.ResponseWriter, r *http.Request, q *query) error {
 	asked := strings.Trim(r.PathValue("id"), "/")
-	id, only, err := answer.MembersOf(asked)
+	id, only, err := answer.ParseMembers(asked)
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ func openAPIDocument(routes []route, version string, others ...otherRoute) []byt
 	for _, p := range others {
 		paths[p.path] = p.document()
 	}
-	schemaOf(reflect.TypeFor[client.Error](), schemas)
-	schemaOf(reflect.TypeFor[client.Live](), schemas)
+	typeSchema(reflect.TypeFor[client.Error](), schemas)
+	typeSchema(reflect.TypeFor[client.Live](), schemas)
 	body, err := json.MarshalIndent(schema{
 		"openapi": "3.1.0",
 		"info": schema{
@@ -92,7 +92,7 @@ func operationSchema(r route, schemas schema) schema {
 	}
 	content := schema{}
 	if r.answer != nil {
-		content["application/json"] = schema{"schema": schemaOf(reflect.TypeOf(r.answer), schemas)}
+		content["application/json"] = schema{"schema": typeSchema(reflect.TypeOf(r.answer), schemas)}
 	} else {
 		content[r.media] = schema{}
 	}
@@ -164,14 +164,13 @@ func prometheusPath(name string) schema {
 	return schema{"get": op}
 }
 
-// schemaOf returns the schema of a Go type as encoding/json encodes it. Named structs are added to
-// schemas and referenced.
-func schemaOf(t reflect.Type, schemas schema) schema {
+// typeSchema returns the schema of a Go type as encoding/json encodes it. Named structs are added to schemas and referenced.
+func typeSchema(t reflect.Type, schemas schema) schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
 	case t.Kind() == reflect.Pointer:
-		s := schemaOf(t.Elem(), schemas)
+		s := typeSchema(t.Elem(), schemas)
 		if _, named := s["$ref"]; named {
 			return schema{"anyOf": []schema{s, {"type": "null"}}}
 		}
@@ -192,7 +191,7 @@ func schemaOf(t reflect.Type, schemas schema) schema {
 	case reflect.Float64:
 		return schema{"type": "number"}
 	case reflect.Slice:
-		return schema{"type": "array", "items": schemaOf(t.Elem(), schemas)}
+		return schema{"type": "array", "items": typeSchema(t.Elem(), schemas)}
 	case reflect.Map: // of strings
 		values := schema{"type": "string"}
 		if t.Elem() == reflect.TypeFor[figure.Exactness]() {
@@ -231,7 +230,7 @@ func structFields(t reflect.Type, schemas, properties schema, required *[]string
 			continue
 		}
 		s := schema{}
-		for k, v := range schemaOf(f.Type, schemas) {
+		for k, v := range typeSchema(f.Type, schemas) {
 			s[k] = v
 		}
 		s["description"] = docs[t.Name()+"."+name]

@@ -33,7 +33,7 @@ func Write(w io.Writer, r *client.Report, site string) error {
 		"count": formatWith(format.Count), "span": formatWith(format.Duration), "dash": orDash, "is": withMark, "marks": marksLegend,
 		"bars": stepBars, "week": weekSquares, "over": figure.Ratio,
 		"date": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
-		"top":  firstRows, "minus": subtract, "of": formatUsedShare, "unheld": hasUnallocated, "allocated": exceedsNodes,
+		"top":  firstRows, "minus": subtractKnown, "of": formatUsedShare, "unheld": hasUnallocated, "allocated": exceedsNodes,
 	}).ParseFS(files, "page.html")
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func hasUnallocated(tables ...[]client.Usage) bool {
 	return slices.ContainsFunc(slices.Concat(tables...), func(u client.Usage) bool { return exceedsAllocation(&u) })
 }
 
-func subtract(a, b *float64) *float64 {
+func subtractKnown(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return nil
 	}

@@ -252,7 +252,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 	} {
 		p := emptyPack()
 		for i := range chunkRows {
-			p.set(i, c.of(i))
+			p.setValue(i, c.of(i))
 		}
 		p.shrink(buf)
 		if p.form != c.form {
@@ -266,7 +266,7 @@ func TestPackGivesBackWhatItTook(t *testing.T) {
 		for _, v := range figuresOf { // and accepts any other afterwards
 			q := p
 			q.u8, q.u16, q.u32, q.f32, q.f64 = slices.Clone(p.u8), slices.Clone(p.u16), slices.Clone(p.u32), slices.Clone(p.f32), slices.Clone(p.f64)
-			q.set(5, v)
+			q.setValue(5, v)
 			if got := q.value(5); !sameValue(got, v) || !sameValue(q.value(6), c.of(6)) {
 				t.Errorf("%s: %g for %g, %g beside it", c.name, got, v, q.value(6))
 			}

@@ -45,8 +45,8 @@ func (p *pack) offset(v float64, limit uint32) (uint32, bool) {
 	return uint32(d), true
 }
 
-// set changes a number, and widens the form if it does not fit; it reports whether the form was widened.
-func (p *pack) set(i int, v float64) (widened bool) {
+// setValue changes a number, and widens the form if it does not fit; it reports whether the form was widened.
+func (p *pack) setValue(i int, v float64) (widened bool) {
 	switch p.form {
 	case same:
 		if sameValue(v, p.base) {
@@ -179,14 +179,14 @@ func (p *pack) shrink(buf []float64) {
 		return
 	}
 	for i, x := range v {
-		if to.set(i, x) { // for whole numbers too large for an offset from the lowest
+		if to.setValue(i, x) { // for whole numbers too large for an offset from the lowest
 			return
 		}
 	}
 	*p = to
 }
 
-// bytes returns the memory of the pack's numbers.
-func (p *pack) bytes() int {
+// memoryBytes returns the memory of the pack's numbers.
+func (p *pack) memoryBytes() int {
 	return len(p.u8) + 2*len(p.u16) + 4*len(p.u32) + 4*len(p.f32) + 8*len(p.f64)
 }

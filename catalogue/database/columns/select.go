@@ -56,7 +56,7 @@ type candidate struct {
 }
 
 // locate returns the chunk and the row of an entry.
-func (s *search) locate(e candidate) (int, int) {
+func (s *search) locate(e candidate) (chunk int, row int) {
 	at := e.at ^ s.turn
 	return int(at / chunkRows), int(at % chunkRows)
 }
@@ -108,11 +108,11 @@ func (t *Table) Select(q *Query) (keys []int64, total int) {
 	}
 	if q.By == ByWord {
 		if s.lead = t.words[q.Column].lead; s.keep < 0 || s.keep > chunkRows { // many comparisons
-			s.lead, s.plain = t.words[q.Column].ranks(), q.Then < 0
+			s.lead, s.plain = t.words[q.Column].textRanks(), q.Then < 0
 		}
 	}
 	if q.By == ByID && len(t.heads.text) < maxPrefixes {
-		s.lead = t.heads.ranks()
+		s.lead = t.heads.textRanks()
 	}
 	s.compile()
 	workers := min(runtime.GOMAXPROCS(0), len(t.chunks)/8+1, 8)
@@ -185,7 +185,8 @@ func (s *search) compile() {
 	}
 	for i := range s.q.Words {
 		w := &s.q.Words[i]
-		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.words[w.Column] }, allowed: t.words[w.Column].allowed(w)})
+		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.words[w.Column] },
+			allowed: t.words[w.Column].selectedCodes(w)})
 	}
 	if len(s.q.Names) > 0 {
 		s.tests = append(s.tests, packTest{pack: func(c *chunk) *pack { return &c.names }, allowed: t.sets.containsAny(s.q.Names)})

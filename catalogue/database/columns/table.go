@@ -90,7 +90,7 @@ func (t *Table) Apply(changes []Change) error {
 	for i := range changes {
 		c := &changes[i]
 		if c.Delete {
-			t.remove(c.Key)
+			t.deleteRow(c.Key)
 			continue
 		}
 		if err := t.appendRow(&c.Row); err != nil {
@@ -172,7 +172,7 @@ func (t *Table) appendKey(key int64) (*chunk, int, error) {
 	return last, len(last.keys) - 1, nil
 }
 
-func (t *Table) remove(key int64) {
+func (t *Table) deleteRow(key int64) {
 	c, i, ok := t.find(key)
 	if !ok || c.there.value(i) != 1 {
 		return
@@ -216,7 +216,7 @@ func (t *Table) repackChanged() {
 }
 
 func (c *chunk) setNumber(p *pack, i int, v float64) {
-	if p.set(i, v) {
+	if p.setValue(i, v) {
 		c.loose = true
 	}
 }
@@ -251,17 +251,17 @@ func (c *chunk) rowID(i int) []byte {
 func (t *Table) Bytes() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	n := t.sets.bytes()
+	n := t.sets.memoryBytes()
 	for i := range t.words {
 		n += t.words[i].size
 	}
 	for _, c := range t.chunks {
-		n += 9*chunkRows + cap(c.text) + c.there.bytes() + c.names.bytes() + 128*(len(c.words)+len(c.numbers)+2)
+		n += 9*chunkRows + cap(c.text) + c.there.memoryBytes() + c.names.memoryBytes() + 128*(len(c.words)+len(c.numbers)+2)
 		for i := range c.words {
-			n += c.words[i].bytes()
+			n += c.words[i].memoryBytes()
 		}
 		for i := range c.numbers {
-			n += c.numbers[i].bytes()
+			n += c.numbers[i].memoryBytes()
 		}
 	}
 	return n

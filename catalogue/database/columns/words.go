@@ -32,8 +32,8 @@ func (w *wordColumn) encode(s string) uint32 {
 	return c
 }
 
-// allowed reports for each number whether a test selects its text.
-func (w *wordColumn) allowed(t *Words) []bool {
+// selectedCodes reports for each number whether a test selects its text.
+func (w *wordColumn) selectedCodes(t *Words) []bool {
 	out := make([]bool, len(w.text))
 	for _, s := range t.Values {
 		if c, ok := w.codes[s]; ok {
@@ -58,8 +58,8 @@ func (w *wordColumn) compare(a, b uint32) int {
 	return strings.Compare(w.text[a], w.text[b])
 }
 
-// ranks returns the rank of each text.
-func (w *wordColumn) ranks() []uint64 {
+// textRanks returns the rank of each text.
+func (w *wordColumn) textRanks() []uint64 {
 	codes := make([]uint32, len(w.text))
 	for i := range codes {
 		codes[i] = uint32(i)
@@ -187,6 +187,6 @@ func (s *nameSets) containsAny(names []string) []bool {
 	return out
 }
 
-func (s *nameSets) bytes() int {
+func (s *nameSets) memoryBytes() int {
 	return s.names.size + len(s.ends)*32 + len(s.items)*4
 }

@@ -78,7 +78,7 @@ func (q *queuedJob) toJob() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(q.JobID.v), User: string(q.User), Account: string(q.Account), Partition: string(q.Partition), Name: string(q.Name),
 		State: parseState(q.State), Reason: slurmtext.Word(string(q.Reason)),
-		Submit: q.Submit.time(), Eligible: q.Eligible.time(), Start: q.Start.time(), End: q.End.time(),
+		Submit: q.Submit.toTime(), Eligible: q.Eligible.toTime(), Start: q.Start.toTime(), End: q.End.toTime(),
 		QOS: string(q.QOS), Cores: q.CPUs.valueOr(0), Nodes: q.NodeCount.valueOr(0), TaskCount: q.TaskCount.valueOr(0),
 		Seconds:  60 * q.Limit.valueOr(0),
 		NodeList: string(q.Nodes), Exit: q.Exit.code,
@@ -96,7 +96,7 @@ func (q *queuedJob) toJob() scheduler.Job {
 	case q.PerCPU.valueOr(0) > 0:
 		j.MemoryBytes = q.PerCPU.v * max(j.Cores, 1) * (1 << 20)
 	}
-	j.Allocated = scheduler.Allocation{Since: q.Resized.time(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
+	j.Allocated = scheduler.Allocation{Since: q.Resized.toTime(), Cores: j.Cores, MemoryBytes: j.MemoryBytes, Nodes: j.Nodes}
 	setRequest(&j, slurmtext.ReadTRES(string(q.TresAsked)))
 	setAllocation(&j, slurmtext.ReadTRES(string(q.TresGiven)))
 	q.addSuspension(&j)
@@ -107,7 +107,7 @@ func (q *queuedJob) toJob() scheduler.Job {
 
 // addSuspension returns the time for which a job was suspended: the time between its start and the last change, minus its run time.
 func (q *queuedJob) addSuspension(j *scheduler.Job) {
-	at := q.Suspend.time()
+	at := q.Suspend.toTime()
 	if at.IsZero() || j.Start.IsZero() {
 		return
 	}
@@ -232,7 +232,7 @@ func (a *accountedJob) toJob() scheduler.Job {
 	j := scheduler.Job{
 		Number: uint64(a.JobID.v), User: string(a.User), Account: string(a.Account), Partition: string(a.Partition), Name: string(a.Name),
 		State: parseState(a.State.Current), Reason: slurmtext.Word(string(a.State.Reason)),
-		Submit: a.Time.Submission.time(), Eligible: a.Time.Eligible.time(), Start: a.Time.Start.time(), End: a.Time.End.time(),
+		Submit: a.Time.Submission.toTime(), Eligible: a.Time.Eligible.toTime(), Start: a.Time.Start.toTime(), End: a.Time.End.toTime(),
 		Nodes: a.Count.valueOr(0), NodeList: slurmtext.Word(string(a.Nodes)), Exit: a.Exit.code,
 	}
 	if j.User == "" {
@@ -264,7 +264,7 @@ func (a *accountedJob) toJob() scheduler.Job {
 		s := &a.Steps[i]
 		one := scheduler.Step{
 			ID: stepID(s.Step.ID), Name: string(s.Step.Name), State: parseState(s.State), NodeList: slurmtext.Word(string(s.Nodes.Range)),
-			Start: s.Time.Start.time(), End: s.Time.End.time(), Exit: s.Exit.code,
+			Start: s.Time.Start.toTime(), End: s.Time.End.toTime(), Exit: s.Exit.code,
 		}
 		if one.Exit != nil && *one.Exit == 0 && one.State == "failed" {
 			one.Exit = nil

@@ -94,7 +94,7 @@ func (n number) valueOr(v float64) float64 {
 	return v
 }
 
-func (n number) time() time.Time {
+func (n number) toTime() time.Time {
 	if !n.ok {
 		return time.Time{}
 	}

@@ -130,7 +130,7 @@ func (s *Rest) getJSON(ctx context.Context, path string, q url.Values, read func
 		return fmt.Errorf("slurmrestd: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
-	if err := s.authorize(req); err != nil {
+	if err := s.addToken(req); err != nil {
 		return err
 	}
 	resp, err := s.http.Do(req)
@@ -158,8 +158,8 @@ func (s *Rest) getJSON(ctx context.Context, path string, q url.Values, read func
 	return nil
 }
 
-// authorize adds the token, and its user, which old releases require.
-func (s *Rest) authorize(req *http.Request) error {
+// addToken adds the token, and its user, which old releases require.
+func (s *Rest) addToken(req *http.Request) error {
 	if s.token == "" {
 		return nil
 	}

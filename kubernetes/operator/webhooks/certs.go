@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Validity of a certificate. It is replaced after two thirds of that time.
+// certValidity is the validity of a certificate. The certificate is replaced after two thirds of that time.
 const certValidity = 90 * 24 * time.Hour
 
 // Certificate is the TLS certificate of the operator's webhooks. It is created when the operator starts and kept only

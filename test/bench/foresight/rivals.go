@@ -100,7 +100,7 @@ func probabilityAbove(mu, sigma, x float64) float64 {
 	return above / all
 }
 
-// peaksPolicy picks the least jump of K1·(exp(K2·use) - exp(K2·use before)), K fitted to each node's curve, a pod counting with its
+// peaksPolicy picks the node with the smallest rise of K1·exp(K2·use), fitted to the node's power curve. A pod counts with its
 // request.
 func peaksPolicy(p *placedNodes, w *pod, hour int, fits []int) int {
 	return bestFit(fits, func(j int) float64 {

@@ -47,7 +47,7 @@ func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.Workload
 	}
 	list := client.WorkloadList{Missing: b.Missing}
 	for _, d := range b.Details {
-		if matches(d.Workload, f) {
+		if matchesFilter(d.Workload, f) {
 			list.Workloads = append(list.Workloads, d.Workload)
 		}
 	}
@@ -68,7 +68,7 @@ func (b *Backend) Workloads(_ context.Context, f client.Filter) (client.Workload
 	return list, nil
 }
 
-func matches(w client.Workload, f client.Filter) bool {
+func matchesFilter(w client.Workload, f client.Filter) bool {
 	among := func(have string, want []string) bool { return len(want) == 0 || slices.Contains(want, have) }
 	end := w.Seen
 	if w.End != nil {

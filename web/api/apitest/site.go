@@ -27,8 +27,8 @@ func Site(now time.Time) *Backend {
 				WriteBytes: f(20 << 20), Processes: f(12345), Threads: f(17)},
 		}, StepSeconds: wall.Seconds() / 120}
 		d.Profile = []client.Profile{
-			wave("cores", "cores", d.Start, wall, cores), wave("memory_bytes", "bytes", d.Start, wall, memory*0.7),
-			wave("io_read_bytes_per_second", "bytes_per_second", d.Start, wall, 3<<20),
+			waveProfile("cores", "cores", d.Start, wall, cores), waveProfile("memory_bytes", "bytes", d.Start, wall, memory*0.7),
+			waveProfile("io_read_bytes_per_second", "bytes_per_second", d.Start, wall, 3<<20),
 		}
 		d.Commands = []client.Command{{Command: "python3", CPUSeconds: cpu * 0.8, Processes: f(40)},
 			{Command: "gcc", CPUSeconds: cpu * 0.15, Processes: f(12000)}, {Command: "other", CPUSeconds: cpu * 0.05}}
@@ -118,8 +118,8 @@ func Site(now time.Time) *Backend {
 	}
 }
 
-// wave returns a profile that oscillates around its mean.
-func wave(metric, unit string, start time.Time, wall time.Duration, mean float64) client.Profile {
+// waveProfile returns a profile that oscillates around its mean.
+func waveProfile(metric, unit string, start time.Time, wall time.Duration, mean float64) client.Profile {
 	p := client.Profile{Metric: metric, Unit: unit}
 	const n = 120
 	for i := range n {
