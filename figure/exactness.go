@@ -44,15 +44,15 @@ func (e *Exactness) UnmarshalText(text []byte) error {
 
 // Worse returns the exactness of a figure that depends on two others, which is the exactness of the less exact one. If one
 // of them is an upper bound, the result is an upper bound, because it exceeds the figure by more than lower bounds fall short.
-func (e Exactness) Worse(o Exactness) Exactness {
+func (e Exactness) Worse(other Exactness) Exactness {
 	switch {
-	case e == o || o == Exact:
+	case e == other || other == Exact:
 		return e
 	case e == Exact:
-		return o
-	case e == Modelled || o == Modelled:
+		return other
+	case e == Modelled || other == Modelled:
 		return Modelled
-	case e == AtMost || o == AtMost:
+	case e == AtMost || other == AtMost:
 		return AtMost
 	}
 	return Estimated
@@ -61,14 +61,14 @@ func (e Exactness) Worse(o Exactness) Exactness {
 // Degrees holds the exactness of those figures of a run that are not exact, by key.
 type Degrees map[string]Exactness
 
-// narrowKey is the figure with a narrow upper bound. Combined with a lower bound or an estimate, it is an estimate.
-const narrowKey = "io_write_bytes"
+// narrowBoundKey is the figure with a narrow upper bound. Combined with a lower bound or an estimate, it is an estimate.
+const narrowBoundKey = "io_write_bytes"
 
 // With returns the exactness of a figure that is also e.
 func (d Degrees) With(key string, e Exactness) Exactness {
 	was := d[key]
 	worse := was.Worse(e)
-	if key == narrowKey && worse == AtMost && was != e && was != Exact && e != Exact {
+	if key == narrowBoundKey && worse == AtMost && was != e && was != Exact && e != Exact {
 		return Estimated
 	}
 	return worse

@@ -175,16 +175,16 @@ func (f *Figure) ColumnName() string {
 func InScope(s Scope) []Figure {
 	switch s {
 	case Runs:
-		return ofRun
+		return figuresOfRuns
 	case Hours:
-		return ofHour
+		return figuresOfHours
 	case Nodes:
-		return ofNode
+		return figuresOfNodes
 	}
 	return nil
 }
 
-var ofRun, ofHour, ofNode = figuresIn(Runs), figuresIn(Hours), figuresIn(Nodes)
+var figuresOfRuns, figuresOfHours, figuresOfNodes = figuresIn(Runs), figuresIn(Hours), figuresIn(Nodes)
 
 func figuresIn(s Scope) (out []Figure) {
 	for _, f := range table {
@@ -256,7 +256,7 @@ func Add[T Numbered](to, from T) {
 	}
 }
 
-// Plus adds a value to a sum; an unknown one adds nothing. The two share no pointers afterwards.
+// Plus adds a value to a sum. An unknown value adds nothing. The sum and the value share no pointer afterwards.
 func Plus(to **float64, v *float64) {
 	if v == nil {
 		return
@@ -268,7 +268,7 @@ func Plus(to **float64, v *float64) {
 	*to = &sum
 }
 
-// Ratio divides; nil when either is unknown, or the whole is 0.
+// Ratio divides part by whole. It returns nil if one of them is unknown or the whole is 0.
 func Ratio(part, whole *float64) *float64 {
 	if part == nil || whole == nil || *whole <= 0 {
 		return nil

@@ -75,8 +75,8 @@ func (r *Run) Of(owners []string) {
 		return &v
 	}
 	whole := r.Row
-	for i := range ofRun {
-		if f := &ofRun[i]; f.How.Value == Total {
+	for i := range figuresOfRuns {
+		if f := &figuresOfRuns[i]; f.How.Value == Total {
 			*r.At(i) = nil
 			for _, s := range shares {
 				if v, ok := s.Amounts[f.Key]; ok {
@@ -96,7 +96,7 @@ func (r *Run) Of(owners []string) {
 	r.Command, r.Shares, r.Partial = shares[r.Owner].Command, shares, true
 }
 
-// Waits reports whether the run is pending: reported by the batch system, but on no node yet.
+// Waits reports whether the run is pending: the batch system reports it, but it is on no node yet.
 func (r *Run) Waits() bool {
 	if !r.End.IsZero() || r.Submit.IsZero() || !r.Start.Equal(r.Submit) {
 		return false
@@ -148,5 +148,5 @@ func (r *Row) NeededMost() *float64 {
 	return most
 }
 
-// Apart is the relative difference from which both ends of a range are shown.
+// Apart is the relative difference above which both ends of a range are shown.
 const Apart = 0.05

@@ -44,9 +44,9 @@ const (
 	byGroup                     // a process belongs to it by its process or control group alone
 )
 
-// kinds is the table of kinds, in the order of lists and messages. title replaces a name that is meaningless to users.
+// kindTable is the table of kinds, in the order of lists and messages. title replaces a name that is meaningless to users.
 // probes are the environment variables that identify a workload of this kind if it has no control group.
-var kinds = []struct {
+var kindTable = []struct {
 	kind   Kind
 	traits trait
 	title  string
@@ -69,9 +69,9 @@ var kinds = []struct {
 	{Other, byGroup, "the system", nil},
 }
 
-// controllers are the Kubernetes controllers with special properties. object is the name in the API. through is the
+// controllerTable are the Kubernetes controllers with special properties. object is the name in the API. through is the
 // kind of object that creates the pods for the controller, or empty if the controller itself creates them.
-var controllers = []struct {
+var controllerTable = []struct {
 	kind            Kind
 	traits          trait
 	object, through string
@@ -85,7 +85,7 @@ var controllers = []struct {
 	{"jobset", 0, "JobSet", "Job"},
 }
 
-// Kinds returns all kinds but the kinds of Kubernetes controllers without known properties, in the order of lists and messages.
+// Kinds returns all kinds in the order of lists and messages, except Kubernetes controllers without special properties.
 func Kinds() []Kind { return KindsWith(func(Kind) bool { return true }) }
 
 // KindsWith returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
@@ -96,11 +96,11 @@ func KindsWith(is func(Kind) bool) []Kind {
 			out = append(out, k)
 		}
 	}
-	for i := range kinds {
-		add(kinds[i].kind)
-		if kinds[i].kind == Pod {
-			for j := range controllers {
-				add(controllers[j].kind)
+	for i := range kindTable {
+		add(kindTable[i].kind)
+		if kindTable[i].kind == Pod {
+			for j := range controllerTable {
+				add(controllerTable[j].kind)
 			}
 		}
 	}
@@ -123,23 +123,23 @@ func Services() []Kind { return KindsWith(Kind.Service) }
 // all of them at once, because every process is checked for them.
 func Probes() []string {
 	var out []string
-	for i := range kinds {
-		out = append(out, kinds[i].probes...)
+	for i := range kindTable {
+		out = append(out, kindTable[i].probes...)
 	}
 	return out
 }
 
-// hasTrait reports whether a kind has any of some traits. A kind that is not in the table is the kind of a Kubernetes controller.
+// hasTrait reports whether a kind has any of the traits. A kind that is not in the table is that of a Kubernetes controller.
 func (k Kind) hasTrait(t trait) bool {
-	for i := range kinds {
-		if kinds[i].kind == k {
-			return kinds[i].traits&t != 0
+	for i := range kindTable {
+		if kindTable[i].kind == k {
+			return kindTable[i].traits&t != 0
 		}
 	}
 	own := pods | requests
-	for i := range controllers {
-		if controllers[i].kind == k {
-			own |= controllers[i].traits
+	for i := range controllerTable {
+		if controllerTable[i].kind == k {
+			own |= controllerTable[i].traits
 		}
 	}
 	return own&t != 0
@@ -199,9 +199,9 @@ func (k Kind) Sum() bool { return k.Folded() || k.System() }
 
 // Title returns the words for a sum, which has no name: "the system", "short commands"; empty for other kinds.
 func (k Kind) Title() string {
-	for i := range kinds {
-		if kinds[i].kind == k {
-			return kinds[i].title
+	for i := range kindTable {
+		if kindTable[i].kind == k {
+			return kindTable[i].title
 		}
 	}
 	return ""
@@ -210,9 +210,9 @@ func (k Kind) Title() string {
 // Controller returns the API name of a Kubernetes controller, and the kind of object that creates its pods. through is
 // empty if the controller itself creates them. Both are empty for unknown controllers and all other kinds.
 func (k Kind) Controller() (object, through string) {
-	for i := range controllers {
-		if controllers[i].kind == k {
-			return controllers[i].object, controllers[i].through
+	for i := range controllerTable {
+		if controllerTable[i].kind == k {
+			return controllerTable[i].object, controllerTable[i].through
 		}
 	}
 	return "", ""

@@ -83,7 +83,7 @@ type Facts struct {
 	RequestSeconds     float64
 }
 
-// Hint is the part that a resolver may look at.
+// Hint is what a resolver may examine about a process.
 type Hint struct {
 	Node string // name of this node
 
@@ -139,7 +139,7 @@ func (h *Hint) Claim(id Identity) (Identity, bool) {
 	return id, true
 }
 
-// Getenv is Env, safe to call when Env is nil.
+// Getenv is Env, or returns false if Env is nil.
 func (h *Hint) Getenv(key string) (string, bool) {
 	if h.Env == nil {
 		return "", false
@@ -147,7 +147,7 @@ func (h *Hint) Getenv(key string) (string, bool) {
 	return h.Env(key)
 }
 
-// Arguments is Args, safe to call when Args is nil.
+// Arguments is Args, or returns nil if Args is nil.
 func (h *Hint) Arguments() []string {
 	if h.Args == nil {
 		return nil

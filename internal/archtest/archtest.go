@@ -112,13 +112,13 @@ func Load(dir string) (*Tree, error) {
 			return nil, fmt.Errorf("go list in %s: %s belongs to no module", dir, l.ImportPath)
 		}
 		t.Dir, t.Module = l.Module.Dir, l.Module.Path
-		if err := t.add(&l); err != nil {
+		if err := t.addPackage(&l); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (t *Tree) add(l *goListPackage) error {
+func (t *Tree) addPackage(l *goListPackage) error {
 	p := &Package{Path: strings.TrimPrefix(strings.TrimPrefix(l.ImportPath, l.Module.Path), "/"), Name: l.Name, Dir: l.Dir, Deps: l.Deps}
 	for _, name := range slices.Concat(l.GoFiles, l.CgoFiles, l.IgnoredGoFiles, l.TestGoFiles, l.XTestGoFiles) {
 		full := filepath.Join(l.Dir, name)
@@ -155,8 +155,8 @@ func isBelow(path string, folders ...string) bool {
 	return false
 }
 
-// imports reports each import that bad matches, in the files of packages that at matches.
-func (t *Tree) imports(tests bool, at func(pkg string) bool, bad func(pkg, imp string) bool) (out []Violation) {
+// findImports reports each import that bad matches, in the files of packages that at matches.
+func (t *Tree) findImports(tests bool, at func(pkg string) bool, bad func(pkg, imp string) bool) (out []Violation) {
 	for _, p := range t.Packages {
 		if !at(p.Path) {
 			continue

@@ -18,54 +18,54 @@ func CodeRules() []Rule {
 			"clock", "attribution, account and analysis read no clock, and answer only the one that it was given: the time comes with " +
 				"the reading, so that yesterday's recording gives yesterday's answer.",
 			func(t *Tree) []Violation {
-				return append(t.calls(nonTest("answer"), "time", "Now", "Since", "Until", "Sleep"),
-					t.calls(nonTest("account", "analysis"), "time", "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick",
+				return append(t.findCalls(nonTest("answer"), "time", "Now", "Since", "Until", "Sleep"),
+					t.findCalls(nonTest("account", "analysis"), "time", "Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick",
 						"NewTicker", "NewTimer")...)
 			}},
 		{
 			"init", "No init functions: what must exist is made by a constructor and listed in an all package, so that two can live in " +
 				"one process.",
-			initFunctions},
+			findInitFunctions},
 		{
 			"state", "No package-level variable that changes: put it into a struct that a constructor returns. Tables, errors and " +
 				"descriptions that are never written to are fine.",
-			mutableState},
+			findMutableState},
 		{"print", "Only cmd writes to standard output and ends the program: take an io.Writer, return an error, or take a *slog.Logger.",
 			func(t *Tree) []Violation {
 				at := func(pkg string, f *File) bool { return !isBelow(pkg, "cmd", "test") && !f.Test }
-				return slices.Concat(t.calls(at, "fmt", "Print", "Printf", "Println"),
-					t.calls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"),
-					t.calls(at, "os", "Exit"))
+				return slices.Concat(t.findCalls(at, "fmt", "Print", "Printf", "Println"),
+					t.findCalls(at, "log", "Print", "Printf", "Println", "Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln"),
+					t.findCalls(at, "os", "Exit"))
 			}},
 		{"getenv", "The environment is read once, in cmd and in agent and server: take the value as a field of Config or Options.",
 			func(t *Tree) []Violation {
 				at := func(pkg string, f *File) bool {
 					return !isBelow(pkg, "cmd", "test", "agent", "server") && !f.Test
 				}
-				return t.calls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
+				return t.findCalls(at, "os", "Getenv", "LookupEnv", "Environ", "ExpandEnv")
 			}},
 		{
 			"sleep", "No time.Sleep in tests: wait for what you need on a channel, or use testing/synctest; a pause is too short on a " +
 				"busy machine and too long on all others.",
 			func(t *Tree) []Violation {
-				return t.calls(func(_ string, f *File) bool { return f.Test }, "time", "Sleep")
+				return t.findCalls(func(_ string, f *File) bool { return f.Test }, "time", "Sleep")
 			}},
 		{"comment", "Every package begins with a comment that says what it is, its units, its errors and who may call it from where.",
-			packageComments},
+			findMissingComments},
 		{
 			"kinds", "No kind compared by its name outside workload/, and none listed: ask workload.Kind what it is (Batch, Person, " +
 				"Service, Pod), or give the table in workload/kind.go a column.",
-			comparedKinds},
+			findComparedKinds},
 		{"length", "A file above 600 lines is split by topic; one above 400 is worth a look.",
-			longFiles},
+			findLongFiles},
 		{"tour", "Every folder at the root is named in ARCHITECTURE.md: say there what it is for.",
-			rootFolders},
+			checkRootFolders},
 		{"links", "A link in a page leads to a file that exists: correct it, or write the file.",
-			brokenLinks},
+			findBrokenLinks},
 		{"paths", "A path in backticks exists: correct the page, or write the file. A part in capitals, such as NAME, stands for any.",
-			brokenPaths},
+			findBrokenPaths},
 		{"guides", "README.md leads to every guide: add a link with a word on what the guide is for.",
-			lostGuides},
+			findUnlinkedGuides},
 	}
 }
 
@@ -73,21 +73,21 @@ func nonTest(folders ...string) func(string, *File) bool {
 	return func(pkg string, f *File) bool { return isBelow(pkg, folders...) && !f.Test }
 }
 
-// calls finds uses of functions of a standard library package, under any import name.
-func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...string) (out []Violation) {
+// findCalls finds uses of functions of a standard library package, under any import name.
+func (t *Tree) findCalls(at func(pkg string, f *File) bool, path string, names ...string) (out []Violation) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
 			if f.Generated || !at(p.Path, f) {
 				continue
 			}
-			local := localName(f, path)
+			local := importName(f, path)
 			ast.Inspect(f.AST, func(n ast.Node) bool {
 				sel, ok := n.(*ast.SelectorExpr)
 				if !ok || local == "" || !slices.Contains(names, sel.Sel.Name) {
 					return true
 				}
 				if id, ok := sel.X.(*ast.Ident); ok && id.Name == local {
-					out = append(out, t.violation(f, sel, path+"."+sel.Sel.Name))
+					out = append(out, t.violationAt(f, sel, path+"."+sel.Sel.Name))
 				}
 				return true
 			})
@@ -96,11 +96,11 @@ func (t *Tree) calls(at func(pkg string, f *File) bool, path string, names ...st
 	return out
 }
 
-func (t *Tree) violation(f *File, n ast.Node, what string) Violation {
+func (t *Tree) violationAt(f *File, n ast.Node, what string) Violation {
 	return Violation{f.Path, t.Fset.Position(n.Pos()).Line, what}
 }
 
-func localName(f *File, path string) string {
+func importName(f *File, path string) string {
 	for _, spec := range f.AST.Imports {
 		if spec.Path.Value == `"`+path+`"` {
 			if spec.Name != nil {
@@ -112,12 +112,12 @@ func localName(f *File, path string) string {
 	return ""
 }
 
-func initFunctions(t *Tree) (out []Violation) {
+func findInitFunctions(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
 			for _, d := range f.AST.Decls {
 				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" {
-					out = append(out, t.violation(f, fn, "func init"))
+					out = append(out, t.violationAt(f, fn, "func init"))
 				}
 			}
 		}
@@ -125,9 +125,9 @@ func initFunctions(t *Tree) (out []Violation) {
 	return out
 }
 
-// mutableState finds package-level variables that have no initial value, have a mutable type, or
+// findMutableState finds package-level variables that have no initial value, have a mutable type, or
 // are written by a function of the package.
-func mutableState(t *Tree) (out []Violation) {
+func findMutableState(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		vars := map[string]Violation{}
 		specs := map[*ast.ValueSpec]bool{}
@@ -145,7 +145,7 @@ func mutableState(t *Tree) (out []Violation) {
 					specs[spec] = true
 					why := ""
 					switch {
-					case embedded(gen, spec):
+					case isEmbedded(gen, spec):
 						continue
 					case len(spec.Values) == 0:
 						why = " has no value, so it must change"
@@ -154,7 +154,7 @@ func mutableState(t *Tree) (out []Violation) {
 					}
 					for _, name := range spec.Names {
 						if name.Name != "_" {
-							vars[name.Name] = t.violation(f, name, "var "+name.Name+why)
+							vars[name.Name] = t.violationAt(f, name, "var "+name.Name+why)
 						}
 					}
 				}
@@ -163,7 +163,7 @@ func mutableState(t *Tree) (out []Violation) {
 		for name, v := range vars {
 			if v.What != "var "+name {
 				out = append(out, v)
-			} else if w := writes(t, p, name, specs); w != nil {
+			} else if w := findWrite(t, p, name, specs); w != nil {
 				v.What += fmt.Sprintf(" is written to at %s:%d", w.File, w.Line)
 				out = append(out, v)
 			}
@@ -172,7 +172,7 @@ func mutableState(t *Tree) (out []Violation) {
 	return out
 }
 
-func embedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
+func isEmbedded(gen *ast.GenDecl, spec *ast.ValueSpec) bool {
 	for _, doc := range []*ast.CommentGroup{gen.Doc, spec.Doc} {
 		if doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") }) {
 			return true
@@ -188,7 +188,7 @@ func usesSync(f *File, spec *ast.ValueSpec) bool {
 	look := func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
 			if id, ok := sel.X.(*ast.Ident); ok && !strings.HasPrefix(sel.Sel.Name, "Once") &&
-				(id.Name == localName(f, "sync") || id.Name == localName(f, "sync/atomic")) {
+				(id.Name == importName(f, "sync") || id.Name == importName(f, "sync/atomic")) {
 				found = true
 			}
 		}
@@ -205,15 +205,15 @@ func usesSync(f *File, spec *ast.ValueSpec) bool {
 	return found
 }
 
-// writes returns the first place where a function of p assigns to the variable or a part of it, or deletes from it.
-func writes(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
+// findWrite returns the first place where a function of p assigns to the variable or a part of it, or deletes from it.
+func findWrite(t *Tree, p *Package, name string, specs map[*ast.ValueSpec]bool) (found *Violation) {
 	for _, f := range p.Files {
 		if f.Test {
 			continue
 		}
 		target := func(e ast.Expr) {
-			if id := rootVariable(e); found == nil && id != nil && id.Name == name && packageLevel(id, specs) {
-				v := t.violation(f, e, "")
+			if id := rootVariable(e); found == nil && id != nil && id.Name == name && isPackageLevel(id, specs) {
+				v := t.violationAt(f, e, "")
 				found = &v
 			}
 		}
@@ -262,9 +262,9 @@ func rootVariable(e ast.Expr) *ast.Ident {
 	}
 }
 
-// packageLevel reports whether id refers to a package-level name rather than a local one. specs are the package-level declarations of the
+// isPackageLevel reports whether id refers to a package-level name rather than a local one. specs are the package-level declarations of the
 // file. The parser leaves names of other files unresolved (Obj is nil), and these are always package-level.
-func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
+func isPackageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	if id.Obj == nil {
 		return true
 	}
@@ -272,7 +272,7 @@ func packageLevel(id *ast.Ident, specs map[*ast.ValueSpec]bool) bool {
 	return ok && specs[spec]
 }
 
-func packageComments(t *Tree) (out []Violation) {
+func findMissingComments(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		code := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test })
 		described := slices.ContainsFunc(p.Files, func(f *File) bool { return !f.Test && f.AST.Doc != nil && len(f.AST.Doc.Text()) > 20 })
@@ -283,7 +283,7 @@ func packageComments(t *Tree) (out []Violation) {
 	return out
 }
 
-func longFiles(t *Tree) (out []Violation) {
+func findLongFiles(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		for _, f := range p.Files {
 			if n := t.Fset.File(f.AST.Pos()).LineCount(); n > 600 && !f.Generated {
@@ -294,9 +294,9 @@ func longFiles(t *Tree) (out []Violation) {
 	return out
 }
 
-// rootFolders checks the folders at the root of the repository. It skips empty folders, hidden folders and those in
+// checkRootFolders checks the folders at the root of the repository. It skips empty folders, hidden folders and those in
 // .gitignore, because they are not part of the source.
-func rootFolders(t *Tree) (out []Violation) {
+func checkRootFolders(t *Tree) (out []Violation) {
 	tour, _ := os.ReadFile(filepath.Join(t.Dir, "ARCHITECTURE.md")) // if it does not exist, nothing is named
 	ignored, _ := os.ReadFile(filepath.Join(t.Dir, ".gitignore"))
 	entries, err := os.ReadDir(t.Dir)

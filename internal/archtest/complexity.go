@@ -16,19 +16,19 @@ const (
 	maxComplexity    = 25
 )
 
-// function is one of the functions of a file.
-type function struct {
+// functionSize is the size of a function in a file.
+type functionSize struct {
 	place, name       string
 	lines, complexity int
 }
 
-// tooComplex reports whether it must be split.
-func (f *function) tooComplex() bool {
+// isTooComplex reports whether the function must be split.
+func (f *functionSize) isTooComplex() bool {
 	return f.lines > maxFunctionLines && f.complexity > maxComplexity
 }
 
-// functionsOf returns the functions of all modules below a directory, except those of generated files and tests.
-func functionsOf(root string) (out []function, err error) {
+// measureFunctions returns the functions of all modules below a directory, except those of generated files and tests.
+func measureFunctions(root string) (out []functionSize, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()
 		switch {
@@ -45,29 +45,29 @@ func functionsOf(root string) (out []function, err error) {
 			return err
 		}
 		if !ast.IsGenerated(file) {
-			out = append(out, functionsIn(files, file)...)
+			out = append(out, measureFile(files, file)...)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// functionsIn returns the functions of a file. A function literal counts as part of its enclosing function.
-func functionsIn(files *token.FileSet, file *ast.File) (out []function) {
+// measureFile returns the functions of a file. A function literal counts as part of its enclosing function.
+func measureFile(files *token.FileSet, file *ast.File) (out []functionSize) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Body == nil {
 			continue
 		}
 		begin, end := files.Position(f.Pos()), files.Position(f.End())
-		out = append(out, function{place: begin.String(), name: f.Name.Name, lines: end.Line - begin.Line + 1,
-			complexity: complexityOf(f.Body)})
+		out = append(out, functionSize{place: begin.String(), name: f.Name.Name, lines: end.Line - begin.Line + 1,
+			complexity: cyclomaticComplexity(f.Body)})
 	}
 	return out
 }
 
-// complexityOf returns McCabe's complexity: one, plus one for each branch, loop, case and shortcut.
-func complexityOf(body *ast.BlockStmt) int {
+// cyclomaticComplexity returns McCabe's complexity: one, plus one for each branch, loop, case and shortcut.
+func cyclomaticComplexity(body *ast.BlockStmt) int {
 	n := 1
 	ast.Inspect(body, func(x ast.Node) bool {
 		switch x := x.(type) {

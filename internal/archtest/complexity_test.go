@@ -9,7 +9,7 @@ import (
 
 // TestComplexity checks that no function is both long and complex.
 func TestComplexity(t *testing.T) {
-	list, err := functionsOf("../..")
+	list, err := measureFunctions("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,7 +17,7 @@ func TestComplexity(t *testing.T) {
 		t.Errorf("only %d functions were found", len(list))
 	}
 	for i := range list {
-		if f := &list[i]; f.tooComplex() {
+		if f := &list[i]; f.isTooComplex() {
 			t.Errorf("%s: %s has %d lines and a cyclomatic complexity of %d: split it", f.place, f.name, f.lines, f.complexity)
 		}
 	}
@@ -54,7 +54,7 @@ func h() {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := functionsIn(files, file)
+	list := measureFile(files, file)
 	if len(list) != 2 || list[0].complexity != 9 || list[0].lines != strings.Count(source, "\n")-3 || list[1].complexity != 1 {
 		t.Errorf("%+v", list)
 	}
@@ -62,7 +62,7 @@ func h() {}
 		lines, complexity int
 		want              bool
 	}{{60, 26, false}, {61, 25, false}, {61, 26, true}} {
-		if f := (function{lines: c.lines, complexity: c.complexity}); f.tooComplex() != c.want {
+		if f := (functionSize{lines: c.lines, complexity: c.complexity}); f.isTooComplex() != c.want {
 			t.Errorf("%+v is too complex: %v", f, !c.want)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 
 // Limits that keep the output of `ls` a usable overview: no folder holds most of the code.
 const (
-	mostFoundations = 15 // folders of internal/ without stub, which holds modules of their own
-	largestShare    = 20 // per cent of the code in one folder at the root
+	maxFoundations = 15 // folders of internal/ without stub, which holds modules of their own
+	largestShare   = 20 // per cent of the code in one folder at the root
 )
 
-// linesOf counts the lines of Go in each root folder, without tests, test data and generated files. foundations lists
+// countLines counts the lines of Go in each root folder, without tests, test data and generated files. foundations lists
 // the folders of internal/.
-func linesOf(root string) (lines map[string]int, foundations []string, err error) {
+func countLines(root string) (lines map[string]int, foundations []string, err error) {
 	lines = map[string]int{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -49,9 +49,9 @@ func linesOf(root string) (lines map[string]int, foundations []string, err error
 
 // crowdedFolders returns the folders that exceed a limit.
 func crowdedFolders(lines map[string]int, foundations []string) (out []string) {
-	if len(foundations) > mostFoundations {
+	if len(foundations) > maxFoundations {
 		out = append(out, fmt.Sprintf("internal/ has %d folders, of %d at most: move what one stage alone uses to that stage",
-			len(foundations), mostFoundations))
+			len(foundations), maxFoundations))
 	}
 	all := 0
 	for _, n := range lines {

@@ -9,7 +9,7 @@ import (
 
 // TestFolders: internal/ has few folders, and no folder at the root is most of the program.
 func TestFolders(t *testing.T) {
-	lines, foundations, err := linesOf(filepath.Join("..", ".."))
+	lines, foundations, err := countLines(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ func ImportRules() []Rule {
 				"only their own stage and what folders share in internal/. metric/compat, which shows workloads under names of others, " +
 				"sees workload too. Move what needs more to the package that uses it.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("metric", "workload"), func(pkg, imp string) bool {
-					below := pkg != firstFolder(pkg)
-					return isOurs(imp) && !isBelow(imp, "./"+firstFolder(pkg)) && !(below && isBelow(imp, "./internal")) &&
+				return t.findImports(true, inFolder("metric", "workload"), func(pkg, imp string) bool {
+					below := pkg != rootFolder(pkg)
+					return isOurs(imp) && !isBelow(imp, "./"+rootFolder(pkg)) && !(below && isBelow(imp, "./internal")) &&
 						!(pkg == "metric/compat" && imp == "./workload")
 				})
 			}},
@@ -23,7 +23,7 @@ func ImportRules() []Rule {
 			"figure", "figure says what each figure is, for all stages: it imports metric only. Its generator sees the other " +
 				"vocabularies too.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("figure"), func(pkg, imp string) bool {
+				return t.findImports(true, inFolder("figure"), func(pkg, imp string) bool {
 					return isOurs(imp) && !isBelow(imp, "./metric", "./figure") && !(pkg == "figure/gen" && imp == "./workload")
 				})
 			}},
@@ -31,7 +31,7 @@ func ImportRules() []Rule {
 			"sensor", "A sensor reads one source and knows nothing behind it. Append samples or fill the records of package sensor; who " +
 				"uses them is decided in agent.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("sensor"), func(_, imp string) bool {
+				return t.findImports(true, inFolder("sensor"), func(_, imp string) bool {
 					return isBelow(imp, "./workload", "./account", "./store", "./catalogue", "./query", "./analysis", "./answer", "./graph",
 						"./access", "./web", "./transport", "./interop", "./agent", "./server")
 				})
@@ -41,16 +41,16 @@ func ImportRules() []Rule {
 				"tests only.",
 			func(t *Tree) []Violation {
 				// The suite for implementers is test code, though not in test files.
-				return t.imports(false, folder("sensor"),
+				return t.findImports(false, inFolder("sensor"),
 					func(pkg, imp string) bool { return imp == "os/exec" && pkg != "sensor/sensortest" })
 			}},
 		{
 			"siblings", "Folders of one stage do not import each other; only their all package lists them. Move what two of them share " +
 				"to internal/ under the name of the thing.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("sensor/*", "workload/*", "analysis/*", "store/*"), func(pkg, imp string) bool {
-					stage, own := stageOf(pkg)
-					_, other := stageOf(strings.TrimPrefix(imp, "./"))
+				return t.findImports(false, inFolder("sensor/*", "workload/*", "analysis/*", "store/*"), func(pkg, imp string) bool {
+					stage, own := splitStage(pkg)
+					_, other := splitStage(strings.TrimPrefix(imp, "./"))
 					return own != "all" && own != "" && other != "" && isBelow(imp, "./"+stage+"/*") && other != own
 				})
 			}},
@@ -58,13 +58,13 @@ func ImportRules() []Rule {
 			"pure", "account (with account/attribution) and analysis are functions from readings to figures: no file, no socket. Take " +
 				"what you need as an argument; agent and server read it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("account", "analysis"), func(_, imp string) bool {
+				return t.findImports(false, inFolder("account", "analysis"), func(_, imp string) bool {
 					return isBelow(imp, "os", "net", "syscall", "golang.org/x/sys")
 				})
 			}},
 		{"store", "A store keeps numbers and does not know what they mean. Put meaning into query or analysis.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("store"), func(_, imp string) bool {
+				return t.findImports(true, inFolder("store"), func(_, imp string) bool {
 					return isBelow(imp, "./sensor", "./account", "./catalogue", "./query", "./analysis", "./answer", "./web")
 				})
 			}},
@@ -72,7 +72,7 @@ func ImportRules() []Rule {
 			"catalogue", "catalogue writes facts by the contracts of package store, into any database: it sees neither a store nor " +
 				"catalogue/database, which server connects. catalogue/database sees the contracts and figure, not the builder.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("catalogue"), func(pkg, imp string) bool {
+				return t.findImports(false, inFolder("catalogue"), func(pkg, imp string) bool {
 					if isBelow(imp, "./store/*", "./sensor") {
 						return true
 					}
@@ -86,25 +86,25 @@ func ImportRules() []Rule {
 			"query", "query reads and sees the contract of package store, so that any store answers the same; what writes is in " +
 				"catalogue. Take a store.Series or a store.Catalogue as an argument.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("query"),
+				return t.findImports(false, inFolder("query"),
 					func(_, imp string) bool { return isBelow(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
 		{
 			"answer", "answer turns figures and facts into statements and knows neither HTTP nor an implementation of a store. Declare " +
 				"what you read as an interface beside the question, and return an answer.Error; web/api makes a status of it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("answer"), func(_, imp string) bool {
+				return t.findImports(false, inFolder("answer"), func(_, imp string) bool {
 					return isBelow(imp, "./store/*", "./catalogue", "./sensor", "net", "os")
 				})
 			}},
 		{"web", "web and graph show what query and analysis give. Take an interface as an argument; server connects it.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("web", "graph"),
+				return t.findImports(false, inFolder("web", "graph"),
 					func(_, imp string) bool { return isBelow(imp, "./store/*", "./catalogue", "./sensor") })
 			}},
 		{"composition", "Only cmd and agent, server know everything. Move the code there, or take an interface.",
 			func(t *Tree) []Violation {
-				return t.imports(false, func(pkg string) bool { return !isBelow(pkg, "cmd", "agent", "server", "lab", "test") },
+				return t.findImports(false, func(pkg string) bool { return !isBelow(pkg, "cmd", "agent", "server", "lab", "test") },
 					func(_, imp string) bool {
 						return isBelow(imp, "./agent", "./server", "./cmd")
 					})
@@ -113,40 +113,40 @@ func ImportRules() []Rule {
 			"foundations", "internal/ holds what every stage may stand on: it imports no stage, only the vocabularies. Move what knows " +
 				"a stage to that stage's folder.",
 			func(t *Tree) []Violation {
-				return t.imports(false, folder("internal"), func(_, imp string) bool {
+				return t.findImports(false, inFolder("internal"), func(_, imp string) bool {
 					return isOurs(imp) && !isBelow(imp, "./metric", "./workload", "./figure", "./internal")
 				})
 			}},
 		{
 			"flow", "No edge between folders at the root runs against the flow: a folder imports only what stands before it in flow(). " +
 				"Turn the edge around with an interface, or move the code.",
-			againstFlow},
+			findBackwardImports},
 		{
 			"kubernetes", "The Kubernetes libraries belong to the modules below kubernetes/: they are large, and most sites have no " +
 				"cluster. Speak plain HTTP to the kubelet.",
 			func(t *Tree) []Violation {
-				return t.imports(true, func(pkg string) bool { return !isBelow(pkg, "kubernetes") }, func(_, imp string) bool {
+				return t.findImports(true, func(pkg string) bool { return !isBelow(pkg, "kubernetes") }, func(_, imp string) bool {
 					return isBelow(imp, "k8s.io", "sigs.k8s.io")
 				})
 			}},
 		{
 			"operator", "kubernetes/operator/ is a module of its own: of the root it takes web/client, metric, workload and graph, and " +
 				"nothing of internal/. Let what it needs travel through web/client.",
-			otherModules},
+			findForbiddenImports},
 		{"scheduler", "The plugin of kube-scheduler is a thin client: it imports nothing of ours, and asks the server by HTTP.",
 			func(t *Tree) []Violation {
-				return t.imports(true, folder("kubernetes/scheduler"),
+				return t.findImports(true, inFolder("kubernetes/scheduler"),
 					func(_, imp string) bool { return isOurs(imp) && !isBelow(imp, "./kubernetes/scheduler") })
 			}},
 		{
 			"agent-links", "The agent runs on every node within 25 MB: it links no store, no query engine, no Kubernetes client. `go " +
 				"list -deps ./cmd/reckon-agent` and `go mod why -m` show the way it came in; move the code that pulls it in behind an " +
 				"interface.",
-			agentLinks},
+			findAgentLinks},
 	}
 }
 
-func agentLinks(t *Tree) (out []Violation) {
+func findAgentLinks(t *Tree) (out []Violation) {
 	for _, p := range t.Packages {
 		if p.Path != "cmd/reckon-agent" {
 			continue
@@ -172,27 +172,27 @@ func importOrder() []string {
 	}
 }
 
-func againstFlow(t *Tree) []Violation {
-	at := func(path string) int { return slices.Index(importOrder(), firstFolder(path)) }
+func findBackwardImports(t *Tree) []Violation {
+	at := func(path string) int { return slices.Index(importOrder(), rootFolder(path)) }
 	// The sensors precede account, and deploy/ embeds files that any package may use.
 	outside := func(path string) bool { return isBelow(path, "internal", "deploy", "sensor") }
-	return t.imports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
+	return t.findImports(false, func(pkg string) bool { return !outside(pkg) }, func(pkg, imp string) bool {
 		path := strings.TrimPrefix(imp, "./")
-		return isOurs(imp) && !outside(path) && firstFolder(pkg) != firstFolder(path) && at(path) >= at(pkg)
+		return isOurs(imp) && !outside(path) && rootFolder(pkg) != rootFolder(path) && at(path) >= at(pkg)
 	})
 }
 
-func folder(names ...string) func(string) bool {
+func inFolder(names ...string) func(string) bool {
 	return func(pkg string) bool { return isBelow(pkg, names...) }
 }
 
 func isOurs(imp string) bool { return strings.HasPrefix(imp, "./") }
 
-func firstFolder(path string) string { return strings.Split(path, "/")[0] }
+func rootFolder(path string) string { return strings.Split(path, "/")[0] }
 
-// stageOf splits "sensor/task/ebpf" into "sensor" and "task". Test suites for implementers do not
+// splitStage splits "sensor/task/ebpf" into "sensor" and "task". Test suites for implementers do not
 // count as siblings.
-func stageOf(path string) (stage, folder string) {
+func splitStage(path string) (stage, folder string) {
 	words := strings.Split(path, "/")
 	if len(words) < 2 || slices.Contains([]string{"sensortest", "workloadtest", "storetest", "analysistest"}, words[1]) {
 		return words[0], ""

@@ -33,8 +33,8 @@ func kindNames(t *Tree) (constants, values []string) {
 	return constants, values
 }
 
-// comparedKinds finds code outside workload/ that compares a kind of workload by its name, or lists kinds.
-func comparedKinds(t *Tree) (out []Violation) {
+// findComparedKinds finds code outside workload/ that compares a kind of workload by its name, or lists kinds.
+func findComparedKinds(t *Tree) (out []Violation) {
 	constants, values := kindNames(t)
 	for _, p := range t.Packages {
 		if isBelow(p.Path, "workload", "test", "store/storetest") {
@@ -44,10 +44,10 @@ func comparedKinds(t *Tree) (out []Violation) {
 			if f.Test || f.Generated {
 				continue
 			}
-			k := kindUse{local: localName(f, t.Module+"/workload"), constants: constants, values: values}
+			k := kindFinder{local: importName(f, t.Module+"/workload"), constants: constants, values: values}
 			ast.Inspect(f.AST, func(n ast.Node) bool {
 				for _, e := range k.kindNames(n) {
-					out = append(out, t.violation(f, e, "kind by its name: "+k.name(e)))
+					out = append(out, t.violationAt(f, e, "kind by its name: "+k.nameOf(e)))
 				}
 				return true
 			})
@@ -56,14 +56,14 @@ func comparedKinds(t *Tree) (out []Violation) {
 	return out
 }
 
-// kindUse recognises kinds in a file: constants of package workload, which it imports as local, and their values as text.
-type kindUse struct {
+// kindFinder recognises kinds in a file: constants of package workload, which it imports as local, and their values as text.
+type kindFinder struct {
 	local             string
 	constants, values []string
 }
 
 // kindNames returns the names of kinds that a node compares or lists.
-func (k kindUse) kindNames(n ast.Node) (out []ast.Expr) {
+func (k kindFinder) kindNames(n ast.Node) (out []ast.Expr) {
 	compared := func(kind bool, list ...ast.Expr) {
 		for _, e := range list {
 			if c, text := k.isKind(e); c || text && kind {
@@ -74,12 +74,12 @@ func (k kindUse) kindNames(n ast.Node) (out []ast.Expr) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		if n.Op == token.EQL || n.Op == token.NEQ {
-			compared(aboutKind(n.X), n.Y)
-			compared(aboutKind(n.Y), n.X)
+			compared(isNamedKind(n.X), n.Y)
+			compared(isNamedKind(n.Y), n.X)
 		}
 	case *ast.SwitchStmt:
 		for _, c := range n.Body.List {
-			compared(n.Tag != nil && aboutKind(n.Tag), c.(*ast.CaseClause).List...)
+			compared(n.Tag != nil && isNamedKind(n.Tag), c.(*ast.CaseClause).List...)
 		}
 	case *ast.CompositeLit:
 		if _, is := n.Type.(*ast.ArrayType); is && len(n.Elts) > 1 &&
@@ -88,7 +88,7 @@ func (k kindUse) kindNames(n ast.Node) (out []ast.Expr) {
 		}
 	case *ast.ValueSpec:
 		for i, v := range n.Values {
-			if i < len(n.Names) && aboutKind(n.Names[i]) {
+			if i < len(n.Names) && isNamedKind(n.Names[i]) {
 				compared(true, v)
 			}
 		}
@@ -105,7 +105,7 @@ func (k kindUse) kindNames(n ast.Node) (out []ast.Expr) {
 }
 
 // isKind reports whether an expression is a constant of package workload, converted or not, or the text of a kind.
-func (k kindUse) isKind(e ast.Expr) (constant, text bool) {
+func (k kindFinder) isKind(e ast.Expr) (constant, text bool) {
 	switch e := e.(type) {
 	case *ast.CallExpr: // string(workload.Slurm)
 		if fn, ok := e.Fun.(*ast.Ident); ok && fn.Name == "string" && len(e.Args) == 1 {
@@ -121,11 +121,11 @@ func (k kindUse) isKind(e ast.Expr) (constant, text bool) {
 	return false, false
 }
 
-// name returns the text or the constant that is compared.
-func (k kindUse) name(e ast.Expr) string {
+// nameOf returns the text or the constant that is compared.
+func (k kindFinder) nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.CallExpr:
-		return k.name(e.Args[0])
+		return k.nameOf(e.Args[0])
 	case *ast.SelectorExpr:
 		return e.Sel.Name
 	case *ast.BasicLit:
@@ -134,15 +134,15 @@ func (k kindUse) name(e ast.Expr) string {
 	return ""
 }
 
-// aboutKind reports whether an expression is called a kind: w.Kind, kind, id.Kind(), l.Get("kind").
-func aboutKind(e ast.Expr) bool {
+// isNamedKind reports whether an expression has the name of a kind: w.Kind, kind, id.Kind(), l.Get("kind").
+func isNamedKind(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return strings.Contains(strings.ToLower(e.Name), "kind")
 	case *ast.SelectorExpr:
 		return strings.Contains(strings.ToLower(e.Sel.Name), "kind")
 	case *ast.CallExpr:
-		return aboutKind(e.Fun) || slices.ContainsFunc(e.Args, aboutKind)
+		return isNamedKind(e.Fun) || slices.ContainsFunc(e.Args, isNamedKind)
 	case *ast.BasicLit:
 		return e.Value == `"kind"`
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// otherModules reports imports by kubernetes/operator of packages of the root module that the operator may not use. Go
+// findForbiddenImports reports imports by kubernetes/operator of packages of the root module that the operator may not use. Go
 // itself allows imports of the root's internal/ packages, because the operator's path starts with the root's path.
-func otherModules(t *Tree) (out []Violation) {
+func findForbiddenImports(t *Tree) (out []Violation) {
 	root := filepath.Join(t.Dir, "kubernetes", "operator")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {

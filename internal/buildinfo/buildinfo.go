@@ -14,14 +14,14 @@ import (
 )
 
 //go:embed VERSION
-var file string
+var versionFile string
 
 // Version is set by the linker for builds between releases; if it is empty, [Get] uses [Release].
 // It is a variable only because the linker cannot set a constant.
 var Version string
 
 // Release returns the version of the file VERSION: the release that this is, or comes after.
-func Release() string { return strings.TrimSpace(file) }
+func Release() string { return strings.TrimSpace(versionFile) }
 
 // Info is the output of `reckon version --json`.
 type Info struct {
@@ -35,10 +35,10 @@ type Info struct {
 // Get returns the build of this binary.
 func Get() Info {
 	info, _ := debug.ReadBuildInfo()
-	return infoOf(Version, info)
+	return newInfo(Version, info)
 }
 
-func infoOf(version string, b *debug.BuildInfo) Info {
+func newInfo(version string, b *debug.BuildInfo) Info {
 	i := Info{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if b != nil {
 		dirty := false

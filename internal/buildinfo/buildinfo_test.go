@@ -21,7 +21,7 @@ func TestFrom(t *testing.T) {
 		{"between releases", "1.2.3+20261121.100000.g0123456789ab", &debug.BuildInfo{Settings: settings}, "1.2.3+20261121.100000.g0123456789ab", "reckon 1.2.3+20261121.100000.g0123456789ab, go"},
 		{"release", "1.2.3", &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-1-abc"}}, "1.2.3", "reckon 1.2.3, go"},
 	} {
-		got := infoOf(c.linked, c.info)
+		got := newInfo(c.linked, c.info)
 		if got.Version != c.version || !strings.HasPrefix(got.String(), c.line) {
 			t.Errorf("%s: version %q, line %q; want %q and %q...", c.name, got.Version, got, c.version, c.line)
 		}

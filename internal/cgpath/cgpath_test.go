@@ -52,13 +52,13 @@ func TestNames(t *testing.T) {
 func TestMemoIsBounded(t *testing.T) {
 	var m Memo[int]
 	m.Put("kept", 1)
-	for i := range 10 * memoSize {
+	for i := range 10 * maxGeneration {
 		m.Put(strconv.Itoa(i), i)
 		if _, ok := m.Get("kept"); !ok {
 			t.Fatal("what is asked for was forgotten")
 		}
 	}
-	if n := len(m.young) + len(m.old); n > 2*memoSize {
+	if n := len(m.young) + len(m.old); n > 2*maxGeneration {
 		t.Errorf("%d answers kept", n)
 	}
 	if _, ok := m.Get("0"); ok {

@@ -6,8 +6,8 @@ type Memo[V any] struct {
 	young, old map[string]V
 }
 
-// memoSize is more than the number of jobs or units of any node.
-const memoSize = 2048
+// maxGeneration is the maximum number of keys in a generation. No node has more jobs or units.
+const maxGeneration = 2048
 
 // Get returns the value put last.
 func (m *Memo[V]) Get(key string) (v V, ok bool) {
@@ -22,7 +22,7 @@ func (m *Memo[V]) Get(key string) (v V, ok bool) {
 
 // Put stores v.
 func (m *Memo[V]) Put(key string, v V) {
-	if m.young == nil || len(m.young) >= memoSize {
+	if m.young == nil || len(m.young) >= maxGeneration {
 		m.old, m.young = m.young, make(map[string]V)
 	}
 	m.young[key] = v

@@ -47,13 +47,13 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 			continue // its root is at or below the root of our namespace
 		}
 		for j := range outer { // the outermost mount of the hierarchy
-			if n := &outer[j]; n.sameHierarchy(m) && leadingParents(n.Root) > up {
+			if n := &outer[j]; n.isSameHierarchy(m) && leadingParents(n.Root) > up {
 				m, up = n, leadingParents(n.Root)
 			}
 		}
-		path, ok := byInode(m, up, inner)
+		path, ok := findRootByInode(m, up, inner)
 		if !ok {
-			path, ok = byMember(m, up, own, pid)
+			path, ok = findRootByMember(m, up, own, pid)
 		}
 		if ok {
 			o.roots = append(o.roots, namespaceRoot{*m, path})
@@ -71,32 +71,32 @@ func leadingParents(path string) int {
 	return n
 }
 
-func (m *Mount) sameHierarchy(n *Mount) bool {
+func (m *Mount) isSameHierarchy(n *Mount) bool {
 	return m.V2 && n.V2 || !m.V2 && !n.V2 && m.Serves(strings.Join(n.Controllers, ","))
 }
 
 func (o *Origin) hasMount(m *Mount) bool {
 	for i := range o.roots {
-		if o.roots[i].mount.sameHierarchy(m) {
+		if o.roots[i].mount.isSameHierarchy(m) {
 			return true
 		}
 	}
 	return false
 }
 
-// byInode finds the root of our cgroup namespace through the mount that container engines create for it. The mount and
+// findRootByInode finds the root of our cgroup namespace through the mount that container engines create for it. The mount and
 // the group are one directory with the same inode number.
-func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
+func findRootByInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	for i := range inner {
 		n := &inner[i]
-		if n.Root != "/" || !n.sameHierarchy(m) {
+		if n.Root != "/" || !n.isSameHierarchy(m) {
 			continue
 		}
 		var want syscall.Stat_t
 		if err := syscall.Stat(n.Point, &want); err != nil {
 			continue
 		}
-		path, ok := findBelow(m.Point, depth, func(dir string) bool {
+		path, ok := searchBelow(m.Point, depth, func(dir string) bool {
 			var st syscall.Stat_t
 			return syscall.Stat(dir, &st) == nil && st.Ino == want.Ino && st.Dev == want.Dev
 		})
@@ -107,9 +107,9 @@ func byInode(m *Mount, depth int, inner []Mount) (string, bool) {
 	return "", false
 }
 
-// byMember searches the mounted hierarchy for the group that has our process id as a member. It is the fallback if no
+// findRootByMember searches the mounted hierarchy for the group that has our process id as a member. It is the fallback if no
 // mount shows our group. own is /proc/self/cgroup, which gives the path from the namespace root to our group.
-func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
+func findRootByMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 	for line := range strings.Lines(string(own)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, below, ok := strings.Cut(rest, ":")
@@ -117,7 +117,7 @@ func byMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
 			continue
 		}
 		below = strings.TrimSuffix(below, "/")
-		path, ok := findBelow(m.Point, depth+strings.Count(below, "/"), func(dir string) bool { return hasMember(dir, pid) })
+		path, ok := searchBelow(m.Point, depth+strings.Count(below, "/"), func(dir string) bool { return hasMember(dir, pid) })
 		if !ok {
 			return "", false
 		}
@@ -140,8 +140,8 @@ func hasMember(dir string, pid int) bool {
 	return false
 }
 
-// findBelow finds a directory at a depth below dir, and returns the rest of its path.
-func findBelow(dir string, depth int, is func(dir string) bool) (string, bool) {
+// searchBelow finds a directory at a depth below dir, and returns the rest of its path.
+func searchBelow(dir string, depth int, is func(dir string) bool) (string, bool) {
 	if depth == 0 {
 		return "", is(dir)
 	}
@@ -153,7 +153,7 @@ func findBelow(dir string, depth int, is func(dir string) bool) (string, bool) {
 		if !e.IsDir() {
 			continue
 		}
-		if rest, ok := findBelow(dir+"/"+e.Name(), depth-1, is); ok {
+		if rest, ok := searchBelow(dir+"/"+e.Name(), depth-1, is); ok {
 			return "/" + e.Name() + rest, true
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-const hourMS = int64(time.Hour / time.Millisecond)
+const hourMillis = int64(time.Hour / time.Millisecond)
 
 // Entry is an hour in the journal.
 type Entry struct {
@@ -28,7 +28,7 @@ type Entry struct {
 	Imported bool  `json:"imported,omitempty"`
 }
 
-// Unknown is the beginning of the entry that represents all hours.
+// Unknown is the start time of an entry that stands for all hours.
 const Unknown = math.MinInt64
 
 // Journal stores entries durably. Save replaces all entries, which survive a power failure once Save has returned nil.
@@ -67,10 +67,10 @@ type Hours struct {
 	j      Journal
 	loaded bool
 	mark   uint64
-	hours  map[Entry]*hour
+	hours  map[Entry]*hourState
 }
 
-type hour struct {
+type hourState struct {
 	oldest  int64
 	mark    uint64
 	writing int  // writers between Begin and its end
@@ -78,7 +78,7 @@ type hour struct {
 }
 
 // New returns the hours of a journal, which is read at the first use.
-func New(j Journal) *Hours { return &Hours{j: j, hours: map[Entry]*hour{}} }
+func New(j Journal) *Hours { return &Hours{j: j, hours: map[Entry]*hourState{}} }
 
 // load reads the journal. The caller holds mu.
 func (h *Hours) load() error {
@@ -94,38 +94,38 @@ func (h *Hours) load() error {
 	}
 	h.mark++
 	for _, e := range list {
-		h.hours[e] = &hour{oldest: e.At, mark: h.mark, saved: true}
+		h.hours[e] = &hourState{oldest: e.At, mark: h.mark, saved: true}
 	}
 	h.loaded = true
 	return nil
 }
 
 // Late collects the hours of late samples. The zero value is empty.
-type Late struct{ list []late }
+type Late struct{ list []lateHour }
 
-type late struct {
+type lateHour struct {
 	Entry
 	oldest int64
 }
 
 // Add adds the time of a late sample.
-func (l *Late) Add(t int64) { l.add(Entry{At: HourOf(t)}, t) }
+func (l *Late) Add(t int64) { l.addEntry(Entry{At: HourOf(t)}, t) }
 
 // AddRange adds all hours from one time to another, for imported history.
 func (l *Late) AddRange(from, to int64) {
-	for at := HourOf(from); at <= to; at += hourMS {
-		l.add(Entry{At: at, Imported: true}, at)
+	for at := HourOf(from); at <= to; at += hourMillis {
+		l.addEntry(Entry{At: at, Imported: true}, at)
 	}
 }
 
-func (l *Late) add(e Entry, t int64) {
+func (l *Late) addEntry(e Entry, t int64) {
 	for i := len(l.list) - 1; i >= 0; i-- { // samples of one hour follow each other
 		if l.list[i].Entry == e {
 			l.list[i].oldest = min(l.list[i].oldest, t)
 			return
 		}
 	}
-	l.list = append(l.list, late{e, t})
+	l.list = append(l.list, lateHour{e, t})
 }
 
 // Empty reports whether nothing was added.
@@ -139,7 +139,7 @@ func (l *Late) Each(f func(e Entry, oldest int64)) {
 }
 
 // HourOf returns the beginning of the hour that contains a time.
-func HourOf(t int64) int64 { return Floor(t, hourMS) }
+func HourOf(t int64) int64 { return Floor(t, hourMillis) }
 
 // Floor returns the largest multiple of a unit that is not after a time.
 func Floor(t, unit int64) int64 {
@@ -166,7 +166,7 @@ func (h *Hours) Begin(l *Late) (end func(), err error) {
 	for _, e := range l.list {
 		of := h.hours[e.Entry]
 		if of == nil {
-			of = &hour{oldest: e.oldest}
+			of = &hourState{oldest: e.oldest}
 			h.hours[e.Entry], fresh = of, true
 		}
 		of.oldest, of.mark = min(of.oldest, e.oldest), h.mark
@@ -212,11 +212,11 @@ func (h *Hours) entries() []Entry {
 	for e := range h.hours {
 		out = append(out, e)
 	}
-	slices.SortFunc(out, compare)
+	slices.SortFunc(out, compareEntries)
 	return out
 }
 
-func compare(a, b Entry) int {
+func compareEntries(a, b Entry) int {
 	if c := cmp.Compare(a.At, b.At); c != 0 {
 		return c
 	}
@@ -255,7 +255,7 @@ func (h *Hours) Clean(d Snapshot) error {
 	if err := h.load(); err != nil {
 		return err
 	}
-	gone := map[Entry]*hour{}
+	gone := map[Entry]*hourState{}
 	for _, x := range d.Hours {
 		e := Entry{At: x.At.UnixMilli(), Imported: x.Imported}
 		if x.At.IsZero() {

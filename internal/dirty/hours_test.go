@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func at(hours int) int64 { return int64(hours) * hourMS }
+func at(hours int) int64 { return int64(hours) * hourMillis }
 
 func snapshot(t *testing.T, h *Hours) Snapshot {
 	t.Helper()
@@ -21,7 +21,7 @@ func snapshot(t *testing.T, h *Hours) Snapshot {
 
 func hoursOf(d Snapshot) (out []int) {
 	for _, x := range d.Hours {
-		out = append(out, int(x.At.UnixMilli()/hourMS))
+		out = append(out, int(x.At.UnixMilli()/hourMillis))
 	}
 	return out
 }
@@ -112,7 +112,7 @@ func TestJournalFails(t *testing.T) {
 		t.Errorf("what could not be cleaned is %v", got)
 	}
 	begin(t, h, at(1))() // it was saved before: no write
-	if _, err := h.Begin(&Late{list: []late{{Entry: Entry{At: at(2)}}, {Entry: Entry{At: at(1)}}}}); err == nil {
+	if _, err := h.Begin(&Late{list: []lateHour{{Entry: Entry{At: at(2)}}, {Entry: Entry{At: at(1)}}}}); err == nil {
 		t.Error("noted in a directory that is gone")
 	}
 	if got := hoursOf(snapshot(t, h)); len(got) != 1 || got[0] != 1 {
@@ -159,7 +159,7 @@ func TestRange(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	end()
-	if HourOf(-1) != -hourMS || HourOf(0) != 0 || HourOf(hourMS-1) != 0 {
+	if HourOf(-1) != -hourMillis || HourOf(0) != 0 || HourOf(hourMillis-1) != 0 {
 		t.Error("hours begin wrongly")
 	}
 }

@@ -29,7 +29,7 @@ func (f File) Load() ([]Entry, error) {
 	if raw, err = durable.Unseal(raw); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, f, err)
 	}
-	return decode(raw)
+	return decodeEntries(raw)
 }
 
 // Save implements [Journal].
@@ -48,7 +48,7 @@ func (f File) Save(list []Entry) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func decode(raw []byte) (list []Entry, err error) {
+func decodeEntries(raw []byte) (list []Entry, err error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (s State) Load() ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(raw)
+	return decodeEntries(raw)
 }
 
 // Save implements [Journal].

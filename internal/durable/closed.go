@@ -57,12 +57,12 @@ func (p *Pages) Check(log *slog.Logger) error {
 	case st.Size() != was.Size:
 		return &ChangedError{Path: p.path, What: fmt.Sprintf("has %d bytes and had %d", st.Size(), was.Size)}
 	}
-	now, err := p.read(nil)
+	now, err := p.readPages(nil)
 	if err != nil {
 		return err
 	}
 	if now.Sum != was.Sum {
-		return &ChangedError{p.path, "fails its checksum", now.differ(was)}
+		return &ChangedError{p.path, "fails its checksum", now.differingPages(was)}
 	}
 	p.LeftOpen = was.Open
 	return nil
@@ -79,4 +79,4 @@ func ForgetClosed(path string) error {
 	return Sync(filepath.Dir(path))
 }
 
-var errBusy = errors.New("somebody writes to it")
+var errBeingWritten = errors.New("somebody writes to it")

@@ -33,7 +33,7 @@ func NewPages(path string) *Pages { return &Pages{path: path} }
 // Change calls write and then renews the note of [Pages.NoteClosed], even if write fails. pages holds the numbers, from 0, of the pages
 // that write may change. write may also shorten or extend the file. If the machine crashes during the call, the file has no note.
 func (p *Pages) Change(pages map[int64]bool, write func() error) error {
-	p.forgetForeign()
+	p.dropIfChanged()
 	if err := ForgetClosed(p.path); err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func (p *Pages) Change(pages map[int64]bool, write func() error) error {
 
 // NoteClosed records the state of a closed file, in a note beside it.
 func (p *Pages) NoteClosed() error {
-	p.forgetForeign()
+	p.dropIfChanged()
 	return p.writeNote(nil, false)
 }
 
-// forgetForeign drops the checksums if another program wrote to the file.
-func (p *Pages) forgetForeign() {
+// dropIfChanged drops the checksums if another program wrote to the file.
+func (p *Pages) dropIfChanged() {
 	if st, err := os.Stat(p.path); err != nil || !st.ModTime().Equal(p.changed) {
 		p.sums = nil
 	}
@@ -56,7 +56,7 @@ func (p *Pages) forgetForeign() {
 
 // writeNote writes the note beside the file; see read.
 func (p *Pages) writeNote(pages map[int64]bool, open bool) error {
-	now, err := p.read(pages)
+	now, err := p.readPages(pages)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func (p *Pages) writeNote(pages map[int64]bool, open bool) error {
 	return WriteJSON(p.path+closedSuffix, now, 0o600)
 }
 
-// read reads these pages of the file, and those that are not known, and returns its state.
-func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
+// readPages reads the given pages of the file, and those without a known checksum. It returns the state of the file.
+func (p *Pages) readPages(pages map[int64]bool) (n closedNote, err error) {
 	f, err := os.Open(p.path)
 	if err != nil {
 		return n, err
@@ -101,8 +101,8 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 	}
 	part, per := uint32(0), partPages(whole)
 	for i, sum := range p.sums {
-		n.Sum = behindPage(n.Sum) ^ sum
-		part = behindPage(part) ^ sum
+		n.Sum = shiftOverPage(n.Sum) ^ sum
+		part = shiftOverPage(part) ^ sum
 		if int64(i+1)%per == 0 || int64(i+1) == whole {
 			n.Parts, part = binary.LittleEndian.AppendUint32(n.Parts, part), 0
 		}
@@ -110,7 +110,7 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 	n.Sum = crc32.Update(n.Sum, castagnoli, rest)
 	after, err := f.Stat()
 	if err == nil && (!after.ModTime().Equal(n.Changed) || after.Size() != n.Size) {
-		err = fmt.Errorf("read %s: %w", p.path, errBusy)
+		err = fmt.Errorf("read %s: %w", p.path, errBeingWritten)
 	}
 	p.changed = n.Changed
 	if err != nil {
@@ -119,14 +119,14 @@ func (p *Pages) read(pages map[int64]bool) (n closedNote, err error) {
 	return n, err
 }
 
-// mostParts is the maximum number of parts of a file, so that its note stays small.
-const mostParts = 1024
+// maxParts is the maximum number of parts of a file, so that its note stays small.
+const maxParts = 1024
 
 // partPages returns the number of pages in each part of a file with the given number of pages; the last part may have fewer.
-func partPages(pages int64) int64 { return max(1, (pages+mostParts-1)/mostParts) }
+func partPages(pages int64) int64 { return max(1, (pages+maxParts-1)/maxParts) }
 
-// differ returns the pages of the parts that differ from the pages of a file of the same size; nil if those are unknown.
-func (n *closedNote) differ(was closedNote) map[int64]bool {
+// differingPages returns the pages of the parts that differ from the pages of a file of the same size; nil if those are unknown.
+func (n *closedNote) differingPages(was closedNote) map[int64]bool {
 	if len(was.Parts) != len(n.Parts) {
 		return nil
 	}
@@ -145,15 +145,15 @@ func (n *closedNote) differ(was closedNote) map[int64]bool {
 	return pages
 }
 
-// behindPage returns the contribution of the checksum of some bytes to the checksum of these bytes followed by
+// shiftOverPage returns the contribution of the checksum of some bytes to the checksum of these bytes followed by
 // a page. The other part is the checksum of the page. The function is linear in each bit of sum (crc32_combine
 // of zlib).
-func behindPage(sum uint32) uint32 {
-	t := shift()
+func shiftOverPage(sum uint32) uint32 {
+	t := pageShiftTable()
 	return t[0][byte(sum)] ^ t[1][byte(sum>>8)] ^ t[2][byte(sum>>16)] ^ t[3][byte(sum>>24)]
 }
 
-var shift = sync.OnceValue(func() *[4][256]uint32 {
+var pageShiftTable = sync.OnceValue(func() *[4][256]uint32 {
 	var t [4][256]uint32
 	zeros := make([]byte, PageSize)
 	for i := range t {

@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 			if err := p.Change(c.pages, func() error { c.change(); return write() }); err != nil {
 				t.Fatal(err)
 			}
-			n, err := p.read(nil)
+			n, err := p.readPages(nil)
 			if want := crc32.Checksum(raw, castagnoli); err != nil || n.Sum != want || n.Size != int64(len(raw)) {
 				t.Errorf("%+v, %v, want %d bytes of checksum %d", n, err, len(raw), want)
 			}
@@ -101,8 +101,8 @@ func TestChangedPages(t *testing.T) {
 		{9*PageSize + 10, 3*PageSize + 5, []int64{3}},
 		{9*PageSize + 10, 9*PageSize + 5, []int64{9}},
 		{9 * PageSize, 9*PageSize - 1, []int64{8}},
-		{mostParts*PageSize + PageSize, 5 * PageSize, []int64{4, 5}},
-		{mostParts*PageSize + PageSize, mostParts * PageSize, []int64{mostParts}},
+		{maxParts*PageSize + PageSize, 5 * PageSize, []int64{4, 5}},
+		{maxParts*PageSize + PageSize, maxParts * PageSize, []int64{maxParts}},
 	} {
 		raw := make([]byte, c.size)
 		if _, err := rand.Read(raw); err != nil {

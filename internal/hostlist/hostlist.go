@@ -23,7 +23,7 @@ func Expand(list string) ([]string, error) {
 		if item == "" {
 			return nil, fmt.Errorf("node list %q has an empty name", abbreviate(list))
 		}
-		names, err := expand(item, Most-len(out))
+		names, err := expandItem(item, Most-len(out))
 		if err != nil {
 			return nil, fmt.Errorf("node list %q: %w", abbreviate(list), err)
 		}
@@ -50,8 +50,8 @@ func cutFirst(list string) (item, rest string) {
 	return list, ""
 }
 
-// expand expands the brackets of one item, the leftmost varying slowest.
-func expand(item string, room int) ([]string, error) {
+// expandItem expands the brackets of one item, the leftmost varying slowest.
+func expandItem(item string, room int) ([]string, error) {
 	out := []string{""}
 	for item != "" {
 		before, behind, found := strings.Cut(item, "[")
@@ -68,12 +68,12 @@ func expand(item string, room int) ([]string, error) {
 		if !closed {
 			return nil, fmt.Errorf("a bracket is not closed")
 		}
-		numbers, err := ranges(inside, room)
+		numbers, err := expandRanges(inside, room)
 		if err != nil {
 			return nil, err
 		}
 		if len(out)*len(numbers) > room {
-			return nil, tooMany()
+			return nil, tooManyNames()
 		}
 		next := make([]string, 0, len(out)*len(numbers))
 		for _, prefix := range out {
@@ -84,15 +84,15 @@ func expand(item string, room int) ([]string, error) {
 		out, item = next, after
 	}
 	if len(out) > room {
-		return nil, tooMany()
+		return nil, tooManyNames()
 	}
 	return out, nil
 }
 
-func tooMany() error { return fmt.Errorf("more than %d names", Most) }
+func tooManyNames() error { return fmt.Errorf("more than %d names", Most) }
 
-// ranges expands "1,3-5".
-func ranges(s string, room int) ([]string, error) {
+// expandRanges expands "1,3-5".
+func expandRanges(s string, room int) ([]string, error) {
 	var out []string
 	for item := range strings.SplitSeq(s, ",") {
 		low, high, isRange := strings.Cut(item, "-")
@@ -105,7 +105,7 @@ func ranges(s string, room int) ([]string, error) {
 		case errA != nil || errB != nil || b < a || low[0] == '+' || high[0] == '+':
 			return nil, fmt.Errorf("%q is no range of numbers", abbreviate(item))
 		case b-a >= uint64(max(room-len(out), 0)):
-			return nil, tooMany()
+			return nil, tooManyNames()
 		}
 		for n := a; n <= b; n++ {
 			out = append(out, fmt.Sprintf("%0*d", len(low), n))

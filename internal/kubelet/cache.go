@@ -13,17 +13,17 @@ import (
 const (
 	// Interval is between two questions without a reason.
 	Interval = 30 * time.Second
-	// changing is the interval while a container is in a transient state.
-	changing = 5 * time.Second
-	// soonest is the minimum interval between two queries for an unknown pod or container.
-	soonest = time.Second
-	// tries is the maximum number of queries for one reason, because a removed pod never appears.
-	tries = 6
+	// transientInterval is the interval while a container is in a transient state.
+	transientInterval = 5 * time.Second
+	// minQueryInterval is the minimum interval between two queries for an unknown pod or container.
+	minQueryInterval = time.Second
+	// maxTries is the maximum number of queries for one reason, because a removed pod never appears.
+	maxTries = 6
 	// maxReasons bounds the reasons that are remembered.
 	maxReasons = 10_000
 )
 
-var errNotAsked = errors.New("the kubelet was not asked yet")
+var errNotQueried = errors.New("the kubelet was not asked yet")
 
 // Cache keeps the pods of this node. It queries the kubelet every [Interval], every 5 s while a container is about to
 // be restarted, and within a second after a request for an unknown pod. If the kubelet does not respond, Cache keeps
@@ -36,7 +36,7 @@ type Cache struct {
 	mu      sync.Mutex // guards the fields below
 	pods    []*Pod
 	byUID   map[string]*Pod
-	reasons map[string]*reason
+	reasons map[string]*queryReason
 	version uint64        // of the answers, whole or not
 	changed chan struct{} // closed by the next answer
 	err     error
@@ -44,9 +44,9 @@ type Cache struct {
 	// none. Both are nil while no pod needs devices.
 	given    map[containerName][]Device
 	givenErr error
-	unlisted unlisted
+	unlisted unlistedPods
 	// links are those to logs of containers as of linksRead.
-	links     *links
+	links     *logLinks
 	linksRead time.Time
 	synced    bool // the last whole answer had pods of the API server
 
@@ -54,8 +54,8 @@ type Cache struct {
 	done   chan struct{}
 }
 
-// reason is the reason for an additional query to the kubelet.
-type reason struct {
+// queryReason is the reason for an additional query to the kubelet.
+type queryReason struct {
 	answers uint64 // whole answers since it came up
 	idle    uint64 // answers since the query was last brought forward
 }
@@ -65,15 +65,15 @@ type reason struct {
 func NewCache(c *Client, d *DeviceLister, root string) *Cache {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Cache{
-		client: c, devices: d, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*reason{},
-		changed: make(chan struct{}), err: errNotAsked, cancel: cancel, done: make(chan struct{}),
-		unlisted: unlisted{root: root, was: map[string]removedPod{}, named: map[string]*Pod{}},
+		client: c, devices: d, wake: make(chan struct{}, 1), byUID: map[string]*Pod{}, reasons: map[string]*queryReason{},
+		changed: make(chan struct{}), err: errNotQueried, cancel: cancel, done: make(chan struct{}),
+		unlisted: unlistedPods{root: root, was: map[string]removedPod{}, named: map[string]*Pod{}},
 	}
 	go s.run(ctx)
 	return s
 }
 
-// Close ends the questions.
+// Close stops the queries.
 func (s *Cache) Close() error {
 	s.cancel()
 	<-s.done
@@ -84,7 +84,7 @@ func (s *Cache) Close() error {
 	return nil
 }
 
-// URL returns the address to ask.
+// URL returns the address of the kubelet.
 func (s *Cache) URL() string { return s.client.URL() }
 
 // Pod returns the cached pod with the UID that control group names contain. It does not block. For an unknown pod it
@@ -94,12 +94,12 @@ func (s *Cache) Pod(uid string) *Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.byUID[uid]; p != nil {
-		if p.starting() {
-			p = s.start(p)
+		if p.isStarting() {
+			p = s.updateStarted(p)
 		}
 		return p
 	}
-	return s.unlisted.podOf(uid, int(s.request(uid)), s.synced)
+	return s.unlisted.findPod(uid, int(s.request(uid)), s.synced)
 }
 
 // List returns the pods that are known. The caller must not change the slice.
@@ -124,11 +124,11 @@ func (s *Cache) request(why string) uint64 {
 		if len(s.reasons) >= maxReasons {
 			return 0
 		}
-		r = &reason{}
+		r = &queryReason{}
 		s.reasons[why] = r
 	}
 	r.idle = 0
-	if r.answers < tries {
+	if r.answers < maxTries {
 		select {
 		case s.wake <- struct{}{}:
 		default:
@@ -137,14 +137,14 @@ func (s *Cache) request(why string) uint64 {
 	return r.answers
 }
 
-// Err explains why the last question was not answered, or not whole; nil when it was.
+// Err returns the error of the last query, or nil if its answer was complete.
 func (s *Cache) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// DevicesErr explains why it is not known which devices pods have; nil when it is, or no pod needs any.
+// DevicesErr returns the reason why the devices of pods are unknown. It returns nil if they are known or no pod has any.
 func (s *Cache) DevicesErr() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *Cache) DevicesErr() error {
 }
 
 // Asked reports whether the first query was answered or refused.
-func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotAsked) }
+func (s *Cache) Asked() bool { return !errors.Is(s.Err(), errNotQueried) }
 
 // Next waits until the kubelet has answered and the version of the answer is later than the given one, or until ctx ends. A version of 0
 // accepts any answer. It returns the known pods with their version, and an error if pods may be missing.
@@ -180,7 +180,7 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	defer cancel()
 	for {
 		s.mu.Lock()
-		wait, changed := s.err == nil && s.hasUnasked(), s.changed
+		wait, changed := s.err == nil && s.hasUnansweredPod(), s.changed
 		s.mu.Unlock()
 		if !wait {
 			return answered
@@ -194,8 +194,8 @@ func (s *Cache) Await(ctx context.Context, limit time.Duration) (answered bool) 
 	}
 }
 
-// hasUnasked reports whether a pod is wanted that no answer has contained. The caller holds the lock.
-func (s *Cache) hasUnasked() bool {
+// hasUnansweredPod reports whether a requested pod was in no answer yet. The caller holds the lock.
+func (s *Cache) hasUnansweredPod() bool {
 	for why, r := range s.reasons {
 		if r.answers == 0 && s.byUID[why] == nil && !strings.Contains(why, "/") {
 			return true
@@ -206,7 +206,7 @@ func (s *Cache) hasUnasked() bool {
 
 func (s *Cache) run(ctx context.Context) {
 	defer close(s.done)
-	pause := soonest
+	pause := minQueryInterval
 	for {
 		began := time.Now()
 		pods, err := s.client.Pods(ctx)
@@ -216,13 +216,13 @@ func (s *Cache) run(ctx context.Context) {
 		s.addDevices(ctx, pods)
 		s.update(pods, err)
 		if pause = min(2*pause, Interval); err == nil {
-			pause = soonest
+			pause = minQueryInterval
 		}
 		next := Interval
 		if err == nil && slices.ContainsFunc(pods, (*Pod).awaitsRestart) {
-			next = changing
+			next = transientInterval
 		}
-		if !s.wait(ctx, began, pause, next) {
+		if !s.waitForQuery(ctx, began, pause, next) {
 			return
 		}
 	}
@@ -234,7 +234,7 @@ func (s *Cache) addDevices(ctx context.Context, pods []*Pod) {
 	var given map[containerName][]Device
 	var err error
 	if s.devices != nil && slices.ContainsFunc(pods, func(p *Pod) bool { return p.NeedsDevices }) {
-		given, err = s.devices.list(ctx)
+		given, err = s.devices.listDevices(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +248,8 @@ func (s *Cache) addDevices(ctx context.Context, pods []*Pod) {
 	}
 }
 
-// wait waits for an interval, or less if an answer is wanted, but at least for a pause since the last query began.
-func (s *Cache) wait(ctx context.Context, began time.Time, pause, interval time.Duration) bool {
+// waitForQuery waits for the interval, or less if an early query is requested. It waits at least for pause since the last query began.
+func (s *Cache) waitForQuery(ctx context.Context, began time.Time, pause, interval time.Duration) bool {
 	next := time.NewTimer(time.Until(began.Add(interval)))
 	defer next.Stop()
 	select {
@@ -287,7 +287,7 @@ func (s *Cache) update(pods []*Pod, err error) {
 		s.synced = slices.ContainsFunc(pods, func(p *Pod) bool { return !p.Static })
 		for why, r := range s.reasons {
 			r.answers++
-			if r.idle++; r.idle > 2*tries {
+			if r.idle++; r.idle > 2*maxTries {
 				delete(s.reasons, why)
 			}
 		}
@@ -301,13 +301,13 @@ func (s *Cache) update(pods []*Pod, err error) {
 	s.version++
 	if err == nil {
 		s.unlisted.keepMissing(before, s.byUID, s.version)
-		s.unlisted.read(s.missingUIDs(), pods)
+		s.unlisted.readFolders(s.missingUIDs(), pods)
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// missingUIDs returns the UIDs of pods that are wanted and in no answer; other reasons have a slash.
+// missingUIDs returns the UIDs of requested pods that were in no answer. Other reasons for a query contain a slash.
 func (s *Cache) missingUIDs() map[string]bool {
 	out := map[string]bool{}
 	for why := range s.reasons {

@@ -92,7 +92,7 @@ func TestCacheAsks(t *testing.T) {
 			s.Pod("c")
 			pass(time.Second)
 		}
-		if got := len(n.asked); got > 4+tries {
+		if got := len(n.asked); got > 4+maxTries {
 			t.Errorf("asked %d times for a pod that is gone", got)
 		}
 		was := len(n.asked)
@@ -203,7 +203,7 @@ func TestCacheOfRestarts(t *testing.T) {
 		text string
 		want time.Duration
 	}{
-		"it ended":            {list("Always", "container", ended), changing},
+		"it ended":            {list("Always", "container", ended), transientInterval},
 		"it waits":            {list("Always", "container", waiting), Interval},
 		"it runs again":       {list("Always", "container", again), Interval},
 		"it is not restarted": {list("Never", "container", ended), Interval},

@@ -28,17 +28,17 @@ import (
 // DefaultAddress is the machine's kubelet, for an agent in the machine's network.
 const DefaultAddress = "https://127.0.0.1:10250"
 
-// accountFolder is the folder of a pod's service account files, with which it accesses the cluster.
-const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+// serviceAccountDir is the folder of a pod's service account files, with which it accesses the cluster.
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Bounds of an answer. The API server refuses objects above 1.5 MiB.
 const (
-	maxAnswer = 128 << 20
-	maxPod    = 8 << 20
-	maxPods   = 10_000
+	maxResponse = 128 << 20
+	maxPod      = 8 << 20
+	maxPods     = 10_000
 )
 
-// ErrRefused marks answers 401 and 403.
+// ErrRefused is the error for responses with status 401 or 403.
 var ErrRefused = errors.New("the kubelet refuses")
 
 // Config controls how the kubelet is reached.
@@ -61,7 +61,7 @@ type Config struct {
 
 // InCluster reports whether the program runs in a pod with a service account, which may be authorized to query.
 func InCluster() bool {
-	_, err := os.Stat(accountFolder + "/token")
+	_, err := os.Stat(serviceAccountDir + "/token")
 	return err == nil
 }
 
@@ -85,7 +85,7 @@ func New(c Config) (*Client, error) {
 	}
 	t := &serverTrust{Config: c, host: u.Hostname()}
 	if c.CAFile != "" && !c.Insecure {
-		if _, err := t.roots(); err != nil {
+		if _, err := t.certificateRoots(); err != nil {
 			return nil, err
 		}
 	}
@@ -105,7 +105,7 @@ func New(c Config) (*Client, error) {
 	}, nil
 }
 
-// URL returns the address to ask.
+// URL returns the address of the kubelet.
 func (c *Client) URL() string { return c.url }
 
 // Close ends idle connections.
@@ -148,7 +148,7 @@ func (c *Client) authorize(req *http.Request) error {
 	if req.URL.Scheme == "http" && !webconfig.LocalHost(req.URL.Host) {
 		return nil
 	}
-	token, err := os.ReadFile(cmp.Or(c.config.TokenFile, accountFolder+"/token"))
+	token, err := os.ReadFile(cmp.Or(c.config.TokenFile, serviceAccountDir+"/token"))
 	switch {
 	case err == nil:
 		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
@@ -158,7 +158,7 @@ func (c *Client) authorize(req *http.Request) error {
 	return nil
 }
 
-// describeError makes words of errors of net/http.
+// describeError adds an explanation to errors of package net/http.
 func (c *Client) describeError(err error) error {
 	var op *net.OpError
 	var u *url.Error
@@ -175,10 +175,10 @@ func (c *Client) describeError(err error) error {
 	return err
 }
 
-// Decode reads a v1.PodList. When it breaks off Decode returns the pods that came whole and an error.
+// Decode reads a v1.PodList. If the input breaks off, it returns the complete pods and an error.
 func Decode(r io.Reader) ([]*Pod, error) { return new(decoder).decode(r) }
 
-func unreadable(err error) error {
+func malformedError(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -270,7 +270,7 @@ func TestLargeList(t *testing.T) {
 		t.Errorf("%d bytes are kept of a list of 32 MB", kept)
 	}
 	runtime.KeepAlive(pods)
-	if pods, err := Decode(list(maxAnswer/len(filler) + 1)); err == nil || len(pods) < 1000 || !strings.Contains(err.Error(), "larger than 128 MiB") {
+	if pods, err := Decode(list(maxResponse/len(filler) + 1)); err == nil || len(pods) < 1000 || !strings.Contains(err.Error(), "larger than 128 MiB") {
 		t.Errorf("%d pods, %v", len(pods), err)
 	}
 	huge := io.MultiReader(strings.NewReader(`{"items":[{"metadata":{"uid":"`), io.LimitReader(zeros{}, 2*maxPod), strings.NewReader(`"}}]}`))

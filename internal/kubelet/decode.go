@@ -20,23 +20,23 @@ type decoder struct {
 	fresh int    // how many the last list had that were not known; for tests
 }
 
-// decode reads a v1.PodList. When it breaks off decode returns the pods that came whole and an error.
+// decode reads a v1.PodList. If the input breaks off, it returns the complete pods and an error.
 func (d *decoder) decode(r io.Reader) (pods []*Pod, err error) {
 	if d.known == nil {
 		d.seed, d.known = maphash.MakeSeed(), map[uint64]*Pod{}
 	}
 	d.fresh = 0
-	in := &bounded{r: r}
+	in := &limitedReader{r: r}
 	j := json.NewDecoder(in)
-	if some, err := toItems(j); err != nil || !some {
-		return nil, unreadable(err)
+	if some, err := skipToItems(j); err != nil || !some {
+		return nil, malformedError(err)
 	}
 	began := j.InputOffset()
-	list := items{r: io.MultiReader(j.Buffered(), in), buf: make([]byte, 0, 16<<10)}
+	list := objectSplitter{r: io.MultiReader(j.Buffered(), in), buf: make([]byte, 0, 16<<10)}
 	now := make(map[uint64]*Pod, len(d.known))
 	for {
-		in.upTo = min(began+list.read+maxPod, maxAnswer)
-		d.text, err = list.next(d.text[:0])
+		in.upTo = min(began+list.read+maxPod, maxResponse)
+		d.text, err = list.nextObject(d.text[:0])
 		if err == io.EOF {
 			d.known = now
 			return pods, nil
@@ -48,7 +48,7 @@ func (d *decoder) decode(r io.Reader) (pods []*Pod, err error) {
 			return pods, fmt.Errorf("the list of pods has more than %d", maxPods)
 		}
 		var p *Pod
-		if p, err = d.pod(now); err != nil {
+		if p, err = d.decodePod(now); err != nil {
 			break
 		}
 		if p.ReportedUID != "" {
@@ -61,11 +61,11 @@ func (d *decoder) decode(r io.Reader) (pods []*Pod, err error) {
 	for sum, p := range now {
 		d.known[sum] = p
 	}
-	return pods, unreadable(err)
+	return pods, malformedError(err)
 }
 
-// pod parses the pod of d.text and adds it to now. The caller fills in the returned pod.
-func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
+// decodePod parses the pod of d.text and adds it to now. The caller fills in the returned pod.
+func (d *decoder) decodePod(now map[uint64]*Pod) (*Pod, error) {
 	sum := maphash.Bytes(d.seed, d.text)
 	p := cmp.Or(d.known[sum], now[sum])
 	if p == nil {
@@ -82,8 +82,8 @@ func (d *decoder) pod(now map[uint64]*Pod) (*Pod, error) {
 	return &own, nil
 }
 
-// items splits a JSON list after its opening bracket into its objects, without parsing them.
-type items struct {
+// objectSplitter splits a JSON list after its opening bracket into its objects, without parsing them.
+type objectSplitter struct {
 	r     io.Reader
 	buf   []byte // data read so far
 	at    int    // in buf
@@ -91,8 +91,8 @@ type items struct {
 	first bool   // an object came
 }
 
-// next appends the next object to text. Its error is io.EOF at the end of the list.
-func (l *items) next(text []byte) ([]byte, error) {
+// nextObject appends the next object to text. Its error is io.EOF at the end of the list.
+func (l *objectSplitter) nextObject(text []byte) ([]byte, error) {
 	for comma := false; ; {
 		c, err := l.skipSpace()
 		switch {
@@ -100,7 +100,7 @@ func (l *items) next(text []byte) ([]byte, error) {
 			return text, err
 		case c == '{' && comma == l.first:
 			l.first = true
-			return l.object(text)
+			return l.readObject(text)
 		case c == ',' && l.first && !comma:
 			comma = true
 		case c == ']' && !comma:
@@ -113,7 +113,7 @@ func (l *items) next(text []byte) ([]byte, error) {
 }
 
 // skipSpace moves to the next byte that is no white space, and returns it.
-func (l *items) skipSpace() (byte, error) {
+func (l *objectSplitter) skipSpace() (byte, error) {
 	for {
 		for ; l.at < len(l.buf); l.at++ {
 			switch c := l.buf[l.at]; c {
@@ -129,7 +129,7 @@ func (l *items) skipSpace() (byte, error) {
 }
 
 // readMore reads more input once all of buf was consumed. At the end of the input, the list breaks off.
-func (l *items) readMore() error {
+func (l *objectSplitter) readMore() error {
 	n, err := l.r.Read(l.buf[:cap(l.buf)])
 	l.buf, l.at = l.buf[:n], 0
 	l.read += int64(n)
@@ -142,8 +142,8 @@ func (l *items) readMore() error {
 	return err
 }
 
-// object appends the object that begins here: up to the brace that closes it.
-func (l *items) object(text []byte) ([]byte, error) {
+// readObject appends the object that begins here, up to the brace that closes it.
+func (l *objectSplitter) readObject(text []byte) ([]byte, error) {
 	depth, quoted, escaped := 0, false, false
 	for {
 		from := l.at
@@ -172,8 +172,8 @@ func (l *items) object(text []byte) ([]byte, error) {
 	}
 }
 
-// toItems moves to the first pod. It returns false if there is no list, as for a node without pods.
-func toItems(d *json.Decoder) (some bool, err error) {
+// skipToItems moves to the first pod. It returns false if there is no list, as for a node without pods.
+func skipToItems(d *json.Decoder) (some bool, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return false, cmp.Or(err, errors.New("it is no object"))
 	}
@@ -197,13 +197,13 @@ func toItems(d *json.Decoder) (some bool, err error) {
 	return false, errors.New("it has no items")
 }
 
-// bounded fails when a pod, or the whole, is larger than can be.
-type bounded struct {
+// limitedReader fails if a pod, or the whole list, is implausibly large.
+type limitedReader struct {
 	r        io.Reader
 	at, upTo int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if limit := cmp.Or(b.upTo, maxPod); b.at >= limit {
 		return 0, fmt.Errorf("it is larger than %d MiB", limit>>20)
 	}

@@ -34,9 +34,9 @@ const (
 
 // Limits of an answer: the kubelet's own limit of a message, and the devices kept per container.
 const (
-	maxMessage = 16 << 20
-	maxDevices = 64
-	askDevices = 5 * time.Second
+	maxMessage    = 16 << 20
+	maxDevices    = 64
+	deviceTimeout = 5 * time.Second
 )
 
 // containerName names a container of a node.
@@ -62,14 +62,14 @@ func NewDeviceLister(socket string) *DeviceLister {
 		Protocols: new(http.Protocols), IdleConnTimeout: 2 * Interval,
 	}
 	t.Protocols.SetUnencryptedHTTP2(true)
-	return &DeviceLister{http: &http.Client{Transport: t, Timeout: askDevices}, socket: socket}
+	return &DeviceLister{http: &http.Client{Transport: t, Timeout: deviceTimeout}, socket: socket}
 }
 
 // Close ends idle connections.
 func (d *DeviceLister) Close() { d.http.CloseIdleConnections() }
 
-// list queries the devices of all containers. The error for a missing socket matches fs.ErrNotExist.
-func (d *DeviceLister) list(ctx context.Context) (map[containerName][]Device, error) {
+// listDevices queries the devices of all containers. The error for a missing socket matches fs.ErrNotExist.
+func (d *DeviceLister) listDevices(ctx context.Context) (map[containerName][]Device, error) {
 	if _, err := os.Stat(d.socket); err != nil {
 		return nil, fmt.Errorf("ask for the devices of pods: %w", err)
 	}
@@ -117,26 +117,26 @@ func readMessage(resp *http.Response) ([]byte, error) {
 	return body[5:], nil
 }
 
-var errWire = errors.New("the list of devices can not be read")
+var errMalformed = errors.New("the list of devices can not be read")
 
-// field is one field of a message.
-type field struct {
+// protoField is one field of a message.
+type protoField struct {
 	number protowire.Number
 	value  []byte // nil if it is no text, bytes or message
 }
 
-// fields calls f for each field of a message.
-func fields(message []byte, f func(field) error) error {
+// eachField calls f for each field of a message.
+func eachField(message []byte, f func(protoField) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			return errWire
+			return errMalformed
 		}
 		message = message[n:]
 		if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
-			return errWire
+			return errMalformed
 		}
-		x := field{number: number}
+		x := protoField{number: number}
 		if kind == protowire.BytesType {
 			x.value, _ = protowire.ConsumeBytes(message)
 		}
@@ -152,13 +152,13 @@ func fields(message []byte, f func(field) error) error {
 // (https://github.com/kubernetes/kubelet/blob/master/pkg/apis/podresources/v1/api.proto).
 func decodeDevices(message []byte) (map[containerName][]Device, error) {
 	out := map[containerName][]Device{}
-	err := fields(message, func(pod field) error {
+	err := eachField(message, func(pod protoField) error {
 		if pod.number != 1 {
 			return nil
 		}
 		var at containerName
 		var containers [][]byte
-		if err := fields(pod.value, func(f field) error {
+		if err := eachField(pod.value, func(f protoField) error {
 			switch f.number {
 			case 1:
 				at.pod = string(f.value)
@@ -187,13 +187,13 @@ func decodeDevices(message []byte) (map[containerName][]Device, error) {
 
 // decodeContainer reads a ContainerResources.
 func decodeContainer(message []byte) (name string, devices []Device, err error) {
-	err = fields(message, func(f field) error {
+	err = eachField(message, func(f protoField) error {
 		switch f.number {
 		case 1:
 			name = string(f.value)
 		case 2: // ContainerDevices
 			var resource string
-			return fields(f.value, func(f field) error {
+			return eachField(f.value, func(f protoField) error {
 				switch f.number {
 				case 1:
 					resource = string(f.value)
@@ -204,12 +204,12 @@ func decodeContainer(message []byte) (name string, devices []Device, err error) 
 				return nil
 			})
 		case 5: // DynamicResource
-			return fields(f.value, func(f field) error {
+			return eachField(f.value, func(f protoField) error {
 				if f.number != 4 { // ClaimResource
 					return nil
 				}
 				var driver, pool, device string
-				err := fields(f.value, func(f field) error {
+				err := eachField(f.value, func(f protoField) error {
 					switch f.number {
 					case 2:
 						driver = string(f.value)

@@ -129,7 +129,7 @@ func TestDeviceLister(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			d := NewDeviceLister(resourceServer(t, tt.answer))
 			defer d.Close()
-			got, err := d.list(t.Context())
+			got, err := d.listDevices(t.Context())
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)
@@ -140,7 +140,7 @@ func TestDeviceLister(t *testing.T) {
 			}
 		})
 	}
-	if _, err := NewDeviceLister(filepath.Join(t.TempDir(), "none")).list(context.Background()); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := NewDeviceLister(filepath.Join(t.TempDir(), "none")).listDevices(context.Background()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a socket: %v", err)
 	}
 }

@@ -123,12 +123,12 @@ func (p *Pod) Started() bool {
 // sidecars, or the largest init container plus the sidecars started before it, whichever is larger
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers).
 func (p *Pod) Request() Resources {
-	return p.sumResources(func(c *Container) Resources { return c.Request }).override(p.Own.Request).add(p.Overhead)
+	return p.combineResources(func(c *Container) Resources { return c.Request }).withReported(p.Own.Request).add(p.Overhead)
 }
 
 // Limit returns the limit of the pod as a whole; 0 if a container has no limit.
 func (p *Pod) Limit() Resources {
-	l := p.sumResources(func(c *Container) Resources { return c.Limit })
+	l := p.combineResources(func(c *Container) Resources { return c.Limit })
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if c.Type == Ephemeral { // has no resources
@@ -141,10 +141,10 @@ func (p *Pod) Limit() Resources {
 			l.MemoryBytes = 0
 		}
 	}
-	return l.override(p.Own.Limit)
+	return l.withReported(p.Own.Limit)
 }
 
-func (p *Pod) sumResources(of func(*Container) Resources) Resources {
+func (p *Pod) combineResources(of func(*Container) Resources) Resources {
 	var run, start, sidecars Resources
 	for i := range p.Containers {
 		c := &p.Containers[i]
@@ -170,7 +170,7 @@ func (r Resources) max(o Resources) Resources {
 	return Resources{max(r.Cores, o.Cores), max(r.MemoryBytes, o.MemoryBytes), max(r.GPUs, o.GPUs)}
 }
 
-// override replaces amounts by those that o reports.
-func (r Resources) override(o Resources) Resources {
+// withReported replaces amounts by those that o reports.
+func (r Resources) withReported(o Resources) Resources {
 	return Resources{cmp.Or(o.Cores, r.Cores), cmp.Or(o.MemoryBytes, r.MemoryBytes), cmp.Or(o.GPUs, r.GPUs)}
 }

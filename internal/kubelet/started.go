@@ -15,18 +15,18 @@ import (
 // container's log, which the kubelet creates as soon as the runtime has started it, has the id at
 // once.
 
-// linksAge is the time that read links are used, because an unlisted container may start many processes.
-const linksAge = 200 * time.Millisecond
+// maxLinksAge is the time for which links are reused, because an unlisted container may start many processes.
+const maxLinksAge = 200 * time.Millisecond
 
-// links are those to logs of containers.
-type links struct {
+// logLinks holds the links to the logs of containers.
+type logLinks struct {
 	folder string
 	ids    map[string][]string // by POD_NAMESPACE_CONTAINER
 }
 
 // readLinks reads the names of the links to logs of containers. A missing folder has none.
-func readLinks(root string) *links {
-	out := &links{folder: filepath.Join("/", root, containerLogs), ids: map[string][]string{}}
+func readLinks(root string) *logLinks {
+	out := &logLinks{folder: filepath.Join("/", root, containerLogs), ids: map[string][]string{}}
 	list, _ := os.ReadDir(out.folder)
 	for _, l := range list {
 		name, id, ok := cutLast(strings.TrimSuffix(l.Name(), ".log"), '-')
@@ -37,8 +37,8 @@ func readLinks(root string) *links {
 	return out
 }
 
-// restartsOf returns the number of restarts before the container of a link: the name of its log. -1 if the link is gone.
-func (l *links) restartsOf(name, id string) int {
+// restartCount returns the number of restarts before a container, from the name of its log. It returns -1 if the link is gone.
+func (l *logLinks) restartCount(name, id string) int {
 	log, err := os.Readlink(filepath.Join(l.folder, name+"-"+id+".log"))
 	if err != nil {
 		return -1
@@ -50,11 +50,11 @@ func (l *links) restartsOf(name, id string) int {
 	return n
 }
 
-// latest returns the id of the container with the given name and the highest number above after, or "" if there is
+// latestID returns the id of the container with the given name and the highest number above after, or "" if there is
 // none. An ended container keeps its link for some time, so one name may have several ids.
-func (l *links) latest(name string, after int) (id string) {
+func (l *logLinks) latestID(name string, after int) (id string) {
 	for _, x := range l.ids[name] {
-		if n := l.restartsOf(name, x); n > after {
+		if n := l.restartCount(name, x); n > after {
 			id, after = x, n
 		}
 	}
@@ -69,14 +69,14 @@ func cutLast(s string, sep byte) (before, after string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// starting reports whether a container of the pod may be running under an id that is not listed yet.
-func (p *Pod) starting() bool {
+// isStarting reports whether a container of the pod may be running under an id that is not listed yet.
+func (p *Pod) isStarting() bool {
 	return slices.ContainsFunc(p.Containers,
 		func(c Container) bool { return !c.Running && (c.Ended == nil || !p.Completes && c.Type != Init) })
 }
 
-// started returns the pod with the containers that were started since it was listed, or the pod itself.
-func (p *Pod) started(links *links) *Pod {
+// withStarted returns the pod with the containers that were started since it was listed, or the pod itself.
+func (p *Pod) withStarted(links *logLinks) *Pod {
 	out := p
 	for i := range p.Containers {
 		c := &p.Containers[i]
@@ -87,7 +87,7 @@ func (p *Pod) started(links *links) *Pod {
 		if c.ID == "" {
 			after = -1
 		}
-		id := links.latest(p.Name+"_"+p.Namespace+"_"+c.Name, after)
+		id := links.latestID(p.Name+"_"+p.Namespace+"_"+c.Name, after)
 		if id == "" || p.Container(id) != nil {
 			continue
 		}
@@ -102,12 +102,12 @@ func (p *Pod) started(links *links) *Pod {
 	return out
 }
 
-// start returns a pod updated from its links. The caller must hold the lock.
-func (s *Cache) start(p *Pod) *Pod {
-	if now := time.Now(); s.links == nil || now.Sub(s.linksRead) >= linksAge {
+// updateStarted returns a pod updated from its links. The caller must hold the lock.
+func (s *Cache) updateStarted(p *Pod) *Pod {
+	if now := time.Now(); s.links == nil || now.Sub(s.linksRead) >= maxLinksAge {
 		s.links, s.linksRead = readLinks(s.unlisted.root), now
 	}
-	q := p.started(s.links)
+	q := p.withStarted(s.links)
 	if q != p {
 		s.pods = slices.Clone(s.pods) // others hold the list
 		s.pods[slices.Index(s.pods, p)] = q

@@ -26,8 +26,8 @@ func (t *serverTrust) ownCertificates() []string {
 	return []string{filepath.Join(dir, "kubelet-server-current.pem"), filepath.Join(dir, "kubelet.crt")}
 }
 
-func (t *serverTrust) roots() (*x509.CertPool, error) {
-	name := cmp.Or(t.CAFile, accountFolder+"/ca.crt")
+func (t *serverTrust) certificateRoots() (*x509.CertPool, error) {
+	name := cmp.Or(t.CAFile, serviceAccountDir+"/ca.crt")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		if t.CAFile == "" {
@@ -42,7 +42,7 @@ func (t *serverTrust) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// verify is called with the certificates of the other end.
+// verify checks the certificates of the server. Package tls calls it during the handshake.
 func (t *serverTrust) verify(s tls.ConnectionState) error {
 	if t.Insecure {
 		return nil
@@ -53,7 +53,7 @@ func (t *serverTrust) verify(s tls.ConnectionState) error {
 			return nil
 		}
 	}
-	roots, err := t.roots()
+	roots, err := t.certificateRoots()
 	if err != nil {
 		return err
 	}

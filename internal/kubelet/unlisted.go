@@ -20,15 +20,15 @@ const (
 )
 
 const (
-	// listedBy is the number of answers within which the kubelet lists every pod that it has. One answer is not enough,
+	// maxListDelay is the number of answers within which the kubelet lists every pod that it has. One answer is not enough,
 	// because it may have been under way when the agent first saw the pod.
-	listedBy = 2
-	// keptFor is the number of answers for which an unlisted pod is kept.
-	keptFor = 20
+	maxListDelay = 2
+	// unlistedAnswers is the number of answers for which an unlisted pod is kept.
+	unlistedAnswers = 20
 )
 
-// unlisted are pods that the kubelet does not list.
-type unlisted struct {
+// unlistedPods holds the pods that the kubelet does not list.
+type unlistedPods struct {
 	root  string                // of the file system that has the logs
 	was   map[string]removedPod // by UID: in an earlier answer
 	named map[string]*Pod       // by UID: named by their folders
@@ -40,7 +40,7 @@ type removedPod struct {
 }
 
 // keepMissing keeps pods that an answer no longer lists.
-func (u *unlisted) keepMissing(before, now map[string]*Pod, version uint64) {
+func (u *unlistedPods) keepMissing(before, now map[string]*Pod, version uint64) {
 	for uid, p := range before {
 		if now[uid] == nil {
 			left := *p
@@ -49,26 +49,26 @@ func (u *unlisted) keepMissing(before, now map[string]*Pod, version uint64) {
 		}
 	}
 	for uid, g := range u.was {
-		if now[uid] != nil || version-g.version > keptFor {
+		if now[uid] != nil || version-g.version > unlistedAnswers {
 			delete(u.was, uid)
 		}
 	}
 }
 
-// podOf returns the pod with this UID although the kubelet does not list it. after is the number of complete answers without the pod.
+// findPod returns the pod with this UID although the kubelet does not list it. after is the number of complete answers without the pod.
 // synced reports whether the last answer had pods of the API server, because a restarted kubelet lists none of them at first.
-func (u *unlisted) podOf(uid string, after int, synced bool) *Pod {
+func (u *unlistedPods) findPod(uid string, after int, synced bool) *Pod {
 	if g, ok := u.was[uid]; ok {
 		return g.pod
 	}
-	if after >= tries || after >= listedBy && synced {
+	if after >= maxTries || after >= maxListDelay && synced {
 		return u.named[uid]
 	}
 	return nil
 }
 
-// read looks for the folders of pods, and forgets the pods that are no longer wanted. listed are the pods of the last answer.
-func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
+// readFolders reads the log folders of pods, and drops the pods that are no longer wanted. listed are the pods of the last answer.
+func (u *unlistedPods) readFolders(wanted map[string]bool, listed []*Pod) {
 	for uid := range u.named {
 		if !wanted[uid] {
 			delete(u.named, uid)
@@ -78,9 +78,9 @@ func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 		return
 	}
 	folders, _ := os.ReadDir(filepath.Join("/", u.root, podLogs)) // a missing folder names no pods
-	var links *links
+	var links *logLinks
 	for _, f := range folders {
-		namespace, name, uid, ok := splitFolder(f.Name())
+		namespace, name, uid, ok := parsePodFolder(f.Name())
 		if !ok || !wanted[uid] {
 			continue
 		}
@@ -96,8 +96,8 @@ func (u *unlisted) read(wanted map[string]bool, listed []*Pod) {
 	}
 }
 
-// splitFolder reads NAMESPACE_POD_UID; names of Kubernetes have no underscore.
-func splitFolder(folder string) (namespace, name, uid string, ok bool) {
+// parsePodFolder parses NAMESPACE_POD_UID. Names in Kubernetes contain no underscore.
+func parsePodFolder(folder string) (namespace, name, uid string, ok bool) {
 	piece := strings.Split(folder, "_")
 	if len(piece) != 3 || slices.Contains(piece, "") {
 		return "", "", "", false
@@ -105,8 +105,8 @@ func splitFolder(folder string) (namespace, name, uid string, ok bool) {
 	return piece[0], piece[1], piece[2], true
 }
 
-// withContainers returns the pod with the containers that have a folder of logs, and their ids as far as there are links.
-func (p *Pod) withContainers(folder string, links *links) *Pod {
+// withContainers returns the pod with the containers that have a log folder. It sets the ids of containers that have a link.
+func (p *Pod) withContainers(folder string, links *logLinks) *Pod {
 	out := *p
 	out.Containers = slices.Clone(p.Containers)
 	list, _ := os.ReadDir(folder)
@@ -117,7 +117,7 @@ func (p *Pod) withContainers(folder string, links *links) *Pod {
 			i = len(out.Containers) - 1
 		}
 		c := &out.Containers[i]
-		if id := links.latest(p.Name+"_"+p.Namespace+"_"+c.Name, -1); id != "" && id != c.ID {
+		if id := links.latestID(p.Name+"_"+p.Namespace+"_"+c.Name, -1); id != "" && id != c.ID {
 			c.ID, c.Previous = id, c.ID
 		}
 	}

@@ -66,8 +66,8 @@ func TestDeletedWhileListedNothing(t *testing.T) {
 	bubble(t, func(n *node, s *Cache, pass func(time.Duration)) {
 		n.text = `{"items":[{"metadata":{"uid":"s","name":"s","namespace":"n","annotations":{"kubernetes.io/config.hash":"s"}}}]}`
 		logsOf(t, s.unlisted.root, "shop", "bare", "u1", "app", "", 0)
-		for i := range tries + 1 {
-			if p := s.Pod("u1"); p != nil && i < tries {
+		for i := range maxTries + 1 {
+			if p := s.Pod("u1"); p != nil && i < maxTries {
 				t.Fatalf("named after %d answers", i)
 			}
 			pass(time.Second)
@@ -92,7 +92,7 @@ func TestListedNoMore(t *testing.T) {
 		if p := s.Pod("l"); p == nil || !p.Unlisted || p.OwnerName != "cart-6bd" {
 			t.Errorf("%+v", p)
 		}
-		pass((keptFor + 2) * Interval)
+		pass((unlistedAnswers + 2) * Interval)
 		if p := s.Pod("l"); p != nil {
 			t.Errorf("kept for ever: %+v", p)
 		}
@@ -133,7 +133,7 @@ func TestStartedBeforeListed(t *testing.T) {
 		}
 		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", first, 1)
 		logsOf(t, s.unlisted.root, "shop", "cart-app", "other", "app", second, 0)
-		pass(linksAge - 1)
+		pass(maxLinksAge - 1)
 		if s.Pod("u").Container(first) != nil {
 			t.Error("the links are read more often than they are to be")
 		}
@@ -149,12 +149,12 @@ func TestStartedBeforeListed(t *testing.T) {
 		n.text = strings.Replace(pod, "%s", `"containerID":"containerd://`+first+`","state":{"terminated":{"exitCode":3,"containerID":"containerd://`+first+`"}}`, 1)
 		pass(Interval)
 		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", strings.Repeat("ef", 32), 0) // and of the one before that
-		pass(linksAge)
+		pass(maxLinksAge)
 		if c := s.Pod("u").Container(first); c.Running {
 			t.Errorf("an older one is taken for a new one: %+v", c)
 		}
 		logsOf(t, s.unlisted.root, "shop", "cart", "u", "app", second, 2)
-		pass(linksAge)
+		pass(maxLinksAge)
 		if c := s.Pod("u").Container(second); c == nil || c.Previous != first || !c.Running || c.Ended == nil {
 			t.Errorf("%+v", c)
 		}

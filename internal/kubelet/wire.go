@@ -120,8 +120,8 @@ func (w *wirePod) toPod() *Pod {
 			p.OwnerKind, p.OwnerName, p.OwnerUID = o.Kind, o.Name, o.UID
 		}
 	}
-	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.read(), w.Spec.Resources.Limits.read()
-	p.Overhead = w.Spec.Overhead.read()
+	p.Own.Request, p.Own.Limit = w.Spec.Resources.Requests.toResources(), w.Spec.Resources.Limits.toResources()
+	p.Overhead = w.Spec.Overhead.toResources()
 	p.NeedsDevices = len(w.Spec.Claims) > 0
 	p.addContainers(w.Spec.InitContainers, w.Status.InitContainers, Init)
 	p.addContainers(w.Spec.Containers, w.Status.Containers, Main)
@@ -135,7 +135,7 @@ func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) 
 		w := &list[i]
 		c := Container{
 			Name: w.Name, Image: w.Image, Type: of,
-			Request: w.Resources.Requests.read(), Limit: w.Resources.Limits.read(),
+			Request: w.Resources.Requests.toResources(), Limit: w.Resources.Limits.toResources(),
 		}
 		if of == Init && w.RestartPolicy == "Always" {
 			c.Type = Sidecar
@@ -146,14 +146,14 @@ func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) 
 		}
 		for j := range status {
 			if status[j].Name == w.Name {
-				c.report(&status[j])
+				c.setStatus(&status[j])
 			}
 		}
 		p.Containers = append(p.Containers, c)
 	}
 }
 
-func (c *Container) report(s *wireStatus) {
+func (c *Container) setStatus(s *wireStatus) {
 	c.ID, c.Restarts, c.Ready = stripRuntime(s.ID), s.Restarts, s.Ready
 	c.Running = s.State.Running != nil
 	if s.State.Waiting != nil {
@@ -189,9 +189,9 @@ func (list amounts) isExtended() bool {
 	return false
 }
 
-// read parses a list of resource amounts. Whole GPUs and slices of GPUs have the resource names of their vendors'
+// toResources parses a list of resource amounts. Whole GPUs and slices of GPUs have the resource names of their vendors'
 // device plugins.
-func (list amounts) read() (r Resources) {
+func (list amounts) toResources() (r Resources) {
 	for name, text := range list {
 		v, ok := parseQuantity(text)
 		vendor, device, _ := strings.Cut(name, "/")

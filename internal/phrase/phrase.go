@@ -33,18 +33,18 @@ type Words map[string]any
 
 // Parse parses a book. An error names the line.
 func Parse(text string) (*Book, error) {
-	sentences, err := parse(text)
+	sentences, err := parseBook(text)
 	return &Book{sentences: func() map[string][]part { return sentences }}, err
 }
 
-func parse(text string) (map[string][]part, error) {
+func parseBook(text string) (map[string][]part, error) {
 	sentences := map[string][]part{}
 	key, sentence := "", ""
 	end := func() error {
 		if key == "" {
 			return nil
 		}
-		parts, err := split(sentence)
+		parts, err := splitSentence(sentence)
 		if err != nil {
 			return fmt.Errorf("sentence %s: %w", key, err)
 		}
@@ -83,7 +83,7 @@ func parse(text string) (map[string][]part, error) {
 // used, so that it does not delay the start. It panics if the text is invalid.
 func MustParse(text string) *Book {
 	return &Book{sentences: sync.OnceValue(func() map[string][]part {
-		sentences, err := parse(text)
+		sentences, err := parseBook(text)
 		if err != nil {
 			panic(err)
 		}
@@ -91,7 +91,7 @@ func MustParse(text string) *Book {
 	})}
 }
 
-func split(sentence string) (out []part, err error) {
+func splitSentence(sentence string) (out []part, err error) {
 	for rest := sentence; rest != ""; {
 		open := strings.IndexByte(rest, '{')
 		if open < 0 {

@@ -28,7 +28,7 @@ func (q *Queue) Peek(buf []byte) (Record, error) {
 	}
 	for {
 		n, t, err := q.readHeader()
-		if err == nil && q.tooOld(t) {
+		if err == nil && q.isExpired(t) {
 			q.stats.Expired++
 			if err := q.advance(n); err != nil {
 				return Record{}, err
@@ -37,7 +37,7 @@ func (q *Queue) Peek(buf []byte) (Record, error) {
 		}
 		if err == nil {
 			buf = slices.Grow(buf[:0], n)[:n]
-			if err = q.read(buf, q.at.offset+headerBytes); err == nil && q.checksum(buf) != binary.LittleEndian.Uint32(q.head[4:]) {
+			if err = q.readAt(buf, q.at.offset+headerBytes); err == nil && q.recordChecksum(buf) != binary.LittleEndian.Uint32(q.head[4:]) {
 				err = errDamaged
 			}
 		}
@@ -67,7 +67,7 @@ func (q *Queue) Done(r Record) error {
 	return q.advance(len(r.Data))
 }
 
-func (q *Queue) tooOld(t time.Time) bool {
+func (q *Queue) isExpired(t time.Time) bool {
 	return q.o.MaxAge >= 0 && q.o.Clock().Sub(t) > q.o.MaxAge
 }
 
@@ -84,7 +84,7 @@ func (q *Queue) readHeader() (n int, t time.Time, err error) {
 	if len(q.segments) == 0 {
 		return 0, time.Time{}, ErrEmpty
 	}
-	if err := q.read(q.head[:], q.at.offset); err != nil {
+	if err := q.readAt(q.head[:], q.at.offset); err != nil {
 		return 0, time.Time{}, err
 	}
 	length := int64(binary.LittleEndian.Uint32(q.head[:]))
@@ -94,7 +94,7 @@ func (q *Queue) readHeader() (n int, t time.Time, err error) {
 	return int(length), time.UnixMilli(int64(binary.LittleEndian.Uint64(q.head[8:]))), nil
 }
 
-func (q *Queue) read(b []byte, at int64) error {
+func (q *Queue) readAt(b []byte, at int64) error {
 	n, err := q.segments[0].file.ReadAt(b, at)
 	if n == len(b) {
 		return nil
@@ -105,7 +105,7 @@ func (q *Queue) read(b []byte, at int64) error {
 	return fmt.Errorf("read queue %s: %w", q.segments[0].name, err)
 }
 
-func (q *Queue) checksum(data []byte) uint32 {
+func (q *Queue) recordChecksum(data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(q.head[8:], castagnoli), castagnoli, data)
 }
 
@@ -121,11 +121,11 @@ func (q *Queue) advance(n int) error {
 	if len(q.segments) > 1 || q.at.offset < s.size {
 		return nil
 	}
-	return q.removeOnly()
+	return q.removeLastSegment()
 }
 
-// removeOnly removes the only segment after it was read to its end.
-func (q *Queue) removeOnly() error {
+// removeLastSegment removes the only segment after it was read to its end.
+func (q *Queue) removeLastSegment() error {
 	s := q.segments[0]
 	if err := q.storePosition(position{s.id + 1, fileHeaderBytes}); err != nil {
 		return err
@@ -138,19 +138,19 @@ func (q *Queue) removeOnly() error {
 	return errors.Join(s.file.Close(), os.Remove(s.name))
 }
 
-// skipDamaged skips the rest of a segment: the boundaries of its records are unknown.
+// skipDamaged skips the rest of a damaged segment, because the boundaries of its records are unknown.
 func (q *Queue) skipDamaged() error {
 	s := q.segments[0]
 	q.stats.Damaged += uint64(s.size - q.at.offset)
 	if len(q.segments) > 1 {
 		return q.dropFirst()
 	}
-	return q.removeOnly()
+	return q.removeLastSegment()
 }
 
 // storePosition stores the reader's position.
 func (q *Queue) storePosition(to position) error {
-	if err := writePlace(q.cursor, to); err != nil {
+	if err := writePosition(q.cursor, to); err != nil {
 		return fmt.Errorf("write the place in queue %s: %w", q.o.Dir, err)
 	}
 	q.at = to

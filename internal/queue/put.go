@@ -23,7 +23,7 @@ func (q *Queue) Put(data []byte) error {
 	if err := q.expire(now); err != nil {
 		return q.putError(err)
 	}
-	if len(q.segments) == 0 || q.last().size >= q.o.SegmentBytes || q.stats.Bytes+need > q.o.MaxBytes {
+	if len(q.segments) == 0 || q.lastSegment().size >= q.o.SegmentBytes || q.stats.Bytes+need > q.o.MaxBytes {
 		if err := q.startSegment(); err != nil {
 			return q.putError(err)
 		}
@@ -34,7 +34,7 @@ func (q *Queue) Put(data []byte) error {
 			return q.putError(err)
 		}
 	}
-	if err := q.last().append(now, data); err != nil {
+	if err := q.lastSegment().appendRecord(now, data); err != nil {
 		return q.putError(err)
 	}
 	q.stats.Bytes += need
@@ -50,7 +50,7 @@ func (q *Queue) putError(err error) error { return fmt.Errorf("put into queue %s
 func (q *Queue) startSegment() error {
 	id := q.at.segment + 1 // segments before the position are never made again
 	if len(q.segments) > 0 {
-		last := q.last()
+		last := q.lastSegment()
 		if last.size == fileHeaderBytes {
 			return nil
 		}

@@ -131,14 +131,14 @@ func (q *Queue) open() error {
 	if q.cursor, err = os.OpenFile(filepath.Join(q.o.Dir, "place"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
-	names, err := filepath.Glob(filepath.Join(q.o.Dir, "*"+suffix))
+	names, err := filepath.Glob(filepath.Join(q.o.Dir, "*"+segmentSuffix))
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
-	at := readPlace(q.cursor)
+	at := readPosition(q.cursor)
 	for _, name := range names {
-		id, ok := parseName(filepath.Base(name))
+		id, ok := parseSegmentName(filepath.Base(name))
 		if !ok {
 			continue // not a segment
 		}
@@ -172,7 +172,7 @@ func (q *Queue) resume(at position) {
 		if i == 0 {
 			q.at = position{s.id, from}
 		}
-		s.waiting = s.count(from)
+		s.waiting = s.countFrom(from)
 		q.stats.Records += s.waiting
 		q.stats.Bytes += s.size
 	}
@@ -198,7 +198,7 @@ func (q *Queue) Sync() error {
 	if q.synced || len(q.segments) == 0 {
 		return nil
 	}
-	if err := fdatasync(q.last().file); err != nil {
+	if err := fdatasync(q.lastSegment().file); err != nil {
 		return fmt.Errorf("sync queue %s: %w", q.o.Dir, err)
 	}
 	q.synced = true
@@ -244,4 +244,4 @@ func (q *Queue) closeFiles() error {
 	return errors.Join(errs...)
 }
 
-func (q *Queue) last() *segment { return q.segments[len(q.segments)-1] }
+func (q *Queue) lastSegment() *segment { return q.segments[len(q.segments)-1] }

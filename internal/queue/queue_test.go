@@ -83,7 +83,7 @@ func TestRecordsComeInOrderAndOnce(t *testing.T) {
 	if s := q.Stats(); s.Records != 0 || s.Bytes != 0 || !s.Oldest.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*"+suffix)); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix)); len(left) != 0 {
 		t.Errorf("files left: %v", left)
 	}
 	put(t, q, "more")
@@ -167,7 +167,7 @@ func written(t *testing.T, dir string) string {
 		put(t, q, fmt.Sprintf("record %d", i))
 	}
 	q.Close()
-	names, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	names, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	if len(names) != 1 {
 		t.Fatal(names)
 	}
@@ -200,7 +200,7 @@ func TestDamage(t *testing.T) {
 		{"the place", func(s string) error { return flip(filepath.Join(filepath.Dir(s), "place"), 5) }, 10},
 		{"no place", func(s string) error { return os.Remove(filepath.Join(filepath.Dir(s), "place")) }, 10},
 		{"a file of somebody else", func(s string) error {
-			return os.WriteFile(filepath.Join(filepath.Dir(s), "readme"+suffix), []byte("hi"), 0o600)
+			return os.WriteFile(filepath.Join(filepath.Dir(s), "readme"+segmentSuffix), []byte("hi"), 0o600)
 		}, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestDamageWhileOpen(t *testing.T) {
 	for i := range 6 { // two to a segment
 		put(t, q, fmt.Sprintf("%030d", i))
 	}
-	names, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	names, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	if err := os.Truncate(names[0], fileHeaderBytes+20); err != nil {
 		t.Fatal(err)
 	}
@@ -300,14 +300,14 @@ func FuzzSegment(f *testing.F) {
 	q := open(f, Options{Dir: f.TempDir()})
 	put(f, q, "a record")
 	put(f, q, "another")
-	raw, err := os.ReadFile(q.last().name)
+	raw, err := os.ReadFile(q.lastSegment().name)
 	if err != nil {
 		f.Fatal(err)
 	}
-	place := make([]byte, placeBytes)
+	place := make([]byte, positionBytes)
 	f.Add(raw, place)
 	f.Add(raw[:len(raw)-3], []byte(nil))
-	f.Add(binary.LittleEndian.AppendUint32([]byte(magic), 0xffffffff), bytes.Repeat([]byte{0xff}, placeBytes))
+	f.Add(binary.LittleEndian.AppendUint32([]byte(fileMagic), 0xffffffff), bytes.Repeat([]byte{0xff}, positionBytes))
 	f.Fuzz(func(t *testing.T, segment, place []byte) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, segmentName(3)), segment, 0o600); err != nil {

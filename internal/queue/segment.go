@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	suffix          = ".queue"
-	magic           = "RKNQ0001"
-	fileHeaderBytes = int64(len(magic))
+	segmentSuffix   = ".queue"
+	fileMagic       = "RKNQ0001"
+	fileHeaderBytes = int64(len(fileMagic))
 	headerBytes     = 16 // length, checksum, time
 	maxRecord       = 16 << 20
-	placeBytes      = 20 // segment, offset, checksum
+	positionBytes   = 20 // segment, offset, checksum
 )
 
 var (
@@ -33,10 +33,10 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 
 func fdatasync(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }
 
-func segmentName(id uint64) string { return fmt.Sprintf("%016x%s", id, suffix) }
+func segmentName(id uint64) string { return fmt.Sprintf("%016x%s", id, segmentSuffix) }
 
-func parseName(name string) (id uint64, ok bool) {
-	hex, ok := strings.CutSuffix(name, suffix)
+func parseSegmentName(name string) (id uint64, ok bool) {
+	hex, ok := strings.CutSuffix(name, segmentSuffix)
 	if !ok || len(hex) != 16 {
 		return 0, false
 	}
@@ -61,7 +61,7 @@ func newSegment(name string, id uint64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := f.WriteAt([]byte(magic), 0); err != nil {
+	if _, err := f.WriteAt([]byte(fileMagic), 0); err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(name))
 	}
 	return &segment{id: id, name: name, file: f, size: fileHeaderBytes}, nil
@@ -77,7 +77,7 @@ func openSegment(name string, id uint64) (s *segment, damaged int64, err error) 
 	s = &segment{id: id, name: name, file: f, size: fileHeaderBytes}
 	r := bufio.NewReaderSize(f, 64<<10)
 	var m [fileHeaderBytes]byte
-	if _, err := io.ReadFull(r, m[:]); err == nil && string(m[:]) == magic {
+	if _, err := io.ReadFull(r, m[:]); err == nil && string(m[:]) == fileMagic {
 		s.readRecords(r)
 	} else if err != nil && !isEOF(err) {
 		return nil, 0, errors.Join(err, f.Close())
@@ -86,10 +86,10 @@ func openSegment(name string, id uint64) (s *segment, damaged int64, err error) 
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
-	if damaged = info.Size() - s.size; damaged > 0 || string(m[:]) != magic {
+	if damaged = info.Size() - s.size; damaged > 0 || string(m[:]) != fileMagic {
 		err = f.Truncate(s.size)
 		if err == nil {
-			_, err = f.WriteAt([]byte(magic), 0)
+			_, err = f.WriteAt([]byte(fileMagic), 0)
 		}
 	}
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *segment) isBoundary(at int64) bool {
 	return false
 }
 
-// count returns the number of records that start at or after the offset, and frees the list of starts.
-func (s *segment) count(from int64) (n int) {
+// countFrom returns the number of records that start at or after the offset, and frees the list of starts.
+func (s *segment) countFrom(from int64) (n int) {
 	for _, start := range s.starts {
 		if start >= from {
 			n++
@@ -147,9 +147,9 @@ func (s *segment) count(from int64) (n int) {
 	return n
 }
 
-// append writes a record with one system call. If the process is killed, the record is therefore complete or incomplete
+// appendRecord writes a record with one system call. If the process is killed, the record is therefore complete or incomplete
 // at the end of the file, never in between. If the disk is full, append removes the incomplete record again.
-func (s *segment) append(t time.Time, data []byte) error {
+func (s *segment) appendRecord(t time.Time, data []byte) error {
 	b := binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(data)))
 	b = append(b, 0, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, uint64(t.UnixMilli()))
@@ -165,9 +165,9 @@ func (s *segment) append(t time.Time, data []byte) error {
 	return nil
 }
 
-// readPlace returns the zero place if the file is incomplete.
-func readPlace(f *os.File) position {
-	var b [placeBytes]byte
+// readPosition reads a stored position. It returns the zero position if the file is incomplete.
+func readPosition(f *os.File) position {
+	var b [positionBytes]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {
 		return position{}
 	}
@@ -177,8 +177,8 @@ func readPlace(f *os.File) position {
 	return position{binary.LittleEndian.Uint64(b[:]), int64(binary.LittleEndian.Uint64(b[8:]))}
 }
 
-func writePlace(f *os.File, p position) error {
-	var b [placeBytes]byte
+func writePosition(f *os.File, p position) error {
+	var b [positionBytes]byte
 	binary.LittleEndian.PutUint64(b[:], p.segment)
 	binary.LittleEndian.PutUint64(b[8:], uint64(p.offset))
 	binary.LittleEndian.PutUint32(b[16:], crc32.Checksum(b[:16], castagnoli))

@@ -34,12 +34,12 @@ func Equal(name, v string) *labels.Matcher {
 func OneOf(name string, values []string) *labels.Matcher {
 	quoted := make([]string, len(values))
 	for i, v := range values {
-		quoted[i] = quoteMeta(v)
+		quoted[i] = escapeValue(v)
 	}
 	return labels.MustNewMatcher(labels.MatchRegexp, name, strings.Join(quoted, "|"))
 }
 
-func quoteMeta(s string) string {
+func escapeValue(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		if strings.ContainsRune(`\.+*?()|[]{}^$`, r) {
@@ -63,8 +63,8 @@ func EachUnordered(ctx context.Context, q storage.Queryable, from, to time.Time,
 	return eachSeries(ctx, q, false, from, to, f, ms)
 }
 
-// lookUp is the number of series after which a reader checks whether a caller still waits.
-const lookUp = 1024
+// cancelCheckInterval is the number of series after which a reader checks whether its caller still waits.
+const cancelCheckInterval = 1024
 
 func eachSeries(ctx context.Context, q storage.Queryable, ordered bool, from, to time.Time, f func(labels.Labels, chunkenc.Iterator) error,
 	ms []*labels.Matcher) error {
@@ -82,7 +82,7 @@ func eachSeries(ctx context.Context, q storage.Queryable, ordered bool, from, to
 	var it chunkenc.Iterator
 	within := timeRange{from: from.UnixMilli(), to: to.UnixMilli()}
 	for read := 1; set.Next(); read++ {
-		if read%lookUp == 0 && ctx.Err() != nil {
+		if read%cancelCheckInterval == 0 && ctx.Err() != nil {
 			return fmt.Errorf("query series: %w", ctx.Err())
 		}
 		s := set.At()

@@ -23,18 +23,19 @@ var ErrUnsound = errors.New("the native histogram cannot be computed with")
 func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case h != nil:
-		h.PositiveSpans, h.NegativeSpans = filled(h.PositiveSpans, len(h.PositiveBuckets)), filled(h.NegativeSpans, len(h.NegativeBuckets))
+		h.PositiveSpans, h.NegativeSpans = usedSpans(h.PositiveSpans, len(h.PositiveBuckets)), usedSpans(h.NegativeSpans,
+			len(h.NegativeBuckets))
 		return checkLayout(h.Schema, h.ZeroThreshold, h.PositiveSpans, h.NegativeSpans)
 	case fh != nil:
-		fh.PositiveSpans, fh.NegativeSpans = filled(fh.PositiveSpans, len(fh.PositiveBuckets)),
-			filled(fh.NegativeSpans, len(fh.NegativeBuckets))
+		fh.PositiveSpans, fh.NegativeSpans = usedSpans(fh.PositiveSpans, len(fh.PositiveBuckets)),
+			usedSpans(fh.NegativeSpans, len(fh.NegativeBuckets))
 		return checkLayout(fh.Schema, fh.ZeroThreshold, fh.PositiveSpans, fh.NegativeSpans)
 	}
 	return nil
 }
 
-// filled returns the spans of a side, nil if they hold no bucket.
-func filled(spans []histogram.Span, buckets int) []histogram.Span {
+// usedSpans returns the spans of one side, or nil if they contain no bucket.
+func usedSpans(spans []histogram.Span, buckets int) []histogram.Span {
 	if buckets > 0 {
 		return spans
 	}
@@ -48,13 +49,13 @@ func filled(spans []histogram.Span, buckets int) []histogram.Span {
 
 type unsoundKey struct{}
 
-// CountUnsound returns a context with reads that count the stored histograms that are left out as not sound.
+// CountUnsound returns a context and a counter. Reads with that context count the stored histograms that they leave out as unsound.
 func CountUnsound(ctx context.Context) (context.Context, *atomic.Uint64) {
 	n := new(atomic.Uint64)
 	return context.WithValue(ctx, unsoundKey{}, n), n
 }
 
-// Unsound returns the counter of a context; never nil.
+// Unsound returns the counter of a context. It is never nil.
 func Unsound(ctx context.Context) *atomic.Uint64 {
 	if n, ok := ctx.Value(unsoundKey{}).(*atomic.Uint64); ok {
 		return n

@@ -22,7 +22,7 @@ func WithStream(ctx context.Context) (context.Context, *Stream) {
 	return context.WithValue(ctx, streamKey{}, s), s
 }
 
-// StreamOf returns the stream of a selection; nil if its reader may keep series.
+// StreamOf returns the stream of a selection, or nil if its reader may keep series.
 func StreamOf(ctx context.Context) *Stream {
 	s, _ := ctx.Value(streamKey{}).(*Stream)
 	return s

@@ -17,16 +17,16 @@ func (w *timeRange) Next() chunkenc.ValueType {
 	if !w.begun {
 		return w.Seek(w.from)
 	}
-	return w.bounded(w.Iterator.Next())
+	return w.checkEnd(w.Iterator.Next())
 }
 
 // Seek implements chunkenc.Iterator.
 func (w *timeRange) Seek(t milliseconds) chunkenc.ValueType {
 	w.begun = true
-	return w.bounded(w.Iterator.Seek(max(t, w.from)))
+	return w.checkEnd(w.Iterator.Seek(max(t, w.from)))
 }
 
-func (w *timeRange) bounded(vt chunkenc.ValueType) chunkenc.ValueType {
+func (w *timeRange) checkEnd(vt chunkenc.ValueType) chunkenc.ValueType {
 	if vt != chunkenc.ValNone && w.AtT() > w.to {
 		return chunkenc.ValNone
 	}

@@ -19,13 +19,13 @@ import (
 	"syscall"
 )
 
-// size is enough for every attribute that is a number or a word. Longer values are cut.
-const size = 128
+// maxAttribute is the maximum length of an attribute in bytes. Numbers and words are shorter, and longer values are cut.
+const maxAttribute = 128
 
 // File is an open attribute.
 type File struct {
 	file *os.File
-	buf  [size]byte
+	buf  [maxAttribute]byte
 }
 
 // Open opens the attribute at path.
@@ -100,7 +100,7 @@ func Number(b []byte) (v int64, ok bool) {
 	return int64(n), true
 }
 
-// ReadWord returns the content of a small file, "" when it cannot be read.
+// ReadWord returns the content of a small file, or "" if it cannot be read.
 func ReadWord(path ...string) string {
 	b, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
@@ -131,7 +131,7 @@ func IsGone(err error) bool {
 		errors.Is(err, syscall.ESTALE)
 }
 
-// Path joins names below root, "" or "/" for our own machine.
+// Path joins names below root. An empty root or "/" stands for this machine.
 func Path(root string, names ...string) string {
 	if root == "" {
 		root = "/"
@@ -139,7 +139,7 @@ func Path(root string, names ...string) string {
 	return filepath.Join(append([]string{root}, names...)...)
 }
 
-// Micro returns the number in a file of millionths, such as microwatts, as a whole unit; 0 when it cannot be read.
+// Micro returns the number in a file of millionths, such as microwatts, in the whole unit. It returns 0 if the file cannot be read.
 func Micro(path ...string) float64 {
 	v, _ := Number([]byte(ReadWord(path...)))
 	return float64(v) / 1e6

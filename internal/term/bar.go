@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-var eighths = []rune(" ▏▎▍▌▋▊▉█")
+var barRunes = []rune(" ▏▎▍▌▋▊▉█")
 
 // Bar draws a share (0 to 1) as a bar of the given width. A share above 1 fills the bar and ends
 // with ">". An unknown share is an empty bar with "-" in the middle.
@@ -13,7 +13,7 @@ func (s Screen) Bar(share *float64, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	if unknown(share) {
+	if isUnknown(share) {
 		left := (width - 1) / 2
 		return strings.Repeat(" ", left) + Unknown + strings.Repeat(" ", width-left-1)
 	}
@@ -32,7 +32,7 @@ func (s Screen) Bar(share *float64, width int) string {
 		b.WriteString(strings.Repeat("█", n/8))
 		used := n / 8
 		if n%8 != 0 {
-			b.WriteRune(eighths[n%8])
+			b.WriteRune(barRunes[n%8])
 			used++
 		}
 		b.WriteString(strings.Repeat(" ", width-used))

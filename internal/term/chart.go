@@ -27,7 +27,7 @@ type Chart struct {
 	From, To time.Time
 }
 
-var blocks = []rune(" ▁▂▃▄▅▆▇█")
+var blockRunes = []rune(" ▁▂▃▄▅▆▇█")
 
 // Draw returns the chart as lines of text, each ending in a newline. Each column shows the mean of its points. A column
 // without values shows a dot on the base line, because an empty column would look like zero.
@@ -36,7 +36,7 @@ func (s Screen) Draw(c Chart) string {
 		return c.Title + ": nothing was measured\n"
 	}
 	height := max(c.Height, 1)
-	labels, top := c.labels()
+	labels, top := c.axisLabels()
 	margin, plot := c.layout()
 	cols := columnMeans(c.Points, plot)
 
@@ -58,16 +58,16 @@ func (s Screen) Draw(c Chart) string {
 		var line strings.Builder
 		for _, v := range cols {
 			low := float64(height-1-row) / float64(height) * top
-			line.WriteRune(s.block(v, low, top/float64(height), row == height-1, dot))
+			line.WriteRune(s.blockRune(v, low, top/float64(height), row == height-1, dot))
 		}
 		b.WriteString(s.Paint(Cyan, strings.TrimRight(line.String(), " ")) + "\n")
 	}
-	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet, labels[height]+" "+corner+c.timeAxis(plot)) + "\n")
+	b.WriteString(strings.Repeat(" ", margin-textWidth(labels[height])) + s.Paint(Quiet, labels[height]+" "+corner+c.axisLine(plot)) + "\n")
 	return b.String()
 }
 
-// block returns the character of one cell, with its lower edge at low and height h.
-func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
+// blockRune returns the character of one cell of a chart. low is the value at the lower edge of the cell, and h the height of the cell.
+func (s Screen) blockRune(v *float64, low, h float64, ground bool, dot rune) rune {
 	if v == nil {
 		if ground {
 			return dot
@@ -85,7 +85,7 @@ func (s Screen) block(v *float64, low, h float64, ground bool, dot rune) rune {
 		}
 		return ' '
 	}
-	return blocks[n]
+	return blockRunes[n]
 }
 
 // columnMeans divides points into n columns and returns the mean value of each, or nil for a column without values. If
@@ -97,7 +97,7 @@ func columnMeans(points []Point, n int) []*float64 {
 		to := max((i+1)*len(points)/n, from+1)
 		sum, count := 0.0, 0
 		for _, p := range points[from:min(to, len(points))] {
-			if !unknown(p.Value) {
+			if !isUnknown(p.Value) {
 				sum += *p.Value
 				count++
 			}
@@ -110,8 +110,8 @@ func columnMeans(points []Point, n int) []*float64 {
 	return out
 }
 
-// timeAxis labels the first and the last moment, and one in between when there is room.
-func (c *Chart) timeAxis(width int) string {
+// axisLine returns the line with the first and the last time, and one time in between if there is room.
+func (c *Chart) axisLine(width int) string {
 	first, last := c.Points[0].Time, c.Points[len(c.Points)-1].Time
 	if !c.From.IsZero() {
 		first = c.From
@@ -142,14 +142,14 @@ func (c *Chart) timeAxis(width int) string {
 	return a + strings.Repeat(" ", left) + middle + strings.Repeat(" ", gap-left-len(middle)) + z
 }
 
-// Spark draws values as one line of blocks; a gap is a dot.
+// Spark draws values as one line of blocks. A gap is a dot.
 func (s Screen) Spark(values []*float64, width int) string {
 	if len(values) == 0 || width <= 0 {
 		return ""
 	}
 	top := 0.0
 	for _, v := range values {
-		if !unknown(v) {
+		if !isUnknown(v) {
 			top = max(top, *v)
 		}
 	}
@@ -174,7 +174,7 @@ func (s Screen) SparkTo(values []*float64, width int, top float64) string {
 	}
 	var b strings.Builder
 	for _, v := range columnMeans(points, width) {
-		b.WriteRune(s.block(v, 0, top, true, dot))
+		b.WriteRune(s.blockRune(v, 0, top, true, dot))
 	}
 	return b.String()
 }

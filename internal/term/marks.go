@@ -97,18 +97,18 @@ func columnRange(points []Point, n int, from, to time.Time) (first, last int, ok
 
 // layout divides the width of a chart between the labels and the columns.
 func (c *Chart) layout() (margin, columns int) {
-	labels, _ := c.labels()
+	labels, _ := c.axisLabels()
 	for _, l := range labels {
 		margin = max(margin, textWidth(l))
 	}
 	return margin, max(max(c.Width, 20)-margin-2, 4)
 }
 
-// labels returns the numbers at the axis from the top to the ground, and the value at the top.
-func (c *Chart) labels() ([]string, float64) {
+// axisLabels returns the numbers at the axis from the top to the bottom, and the value at the top.
+func (c *Chart) axisLabels() ([]string, float64) {
 	height, top := max(c.Height, 1), 0.0
 	for _, p := range c.Points {
-		if !unknown(p.Value) {
+		if !isUnknown(p.Value) {
 			top = max(top, *p.Value)
 		}
 	}
@@ -131,5 +131,5 @@ func (c *Chart) labels() ([]string, float64) {
 
 // hasValues reports whether a chart has any value.
 func (c *Chart) hasValues() bool {
-	return slices.ContainsFunc(c.Points, func(p Point) bool { return !unknown(p.Value) })
+	return slices.ContainsFunc(c.Points, func(p Point) bool { return !isUnknown(p.Value) })
 }

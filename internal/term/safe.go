@@ -12,7 +12,7 @@ import (
 func Safe(s string) string {
 	clean := true
 	for _, r := range s {
-		if unsafeRune(r) {
+		if isUnsafe(r) {
 			clean = false
 			break
 		}
@@ -23,7 +23,7 @@ func Safe(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		r, n := utf8.DecodeRuneInString(s)
-		if unsafeRune(r) {
+		if isUnsafe(r) {
 			b.WriteByte('?')
 		} else {
 			b.WriteString(s[:n])
@@ -33,7 +33,7 @@ func Safe(s string) string {
 	return b.String()
 }
 
-func unsafeRune(r rune) bool {
+func isUnsafe(r rune) bool {
 	switch {
 	case r >= ' ' && r < 0x7f:
 		return false

@@ -46,11 +46,11 @@ func Open(w io.Writer, getenv func(string) string) Screen {
 	if getenv("NO_COLOR") != "" {
 		s.Color = false
 	}
-	s.ASCII = s.Terminal && !utf8Locale(getenv)
+	s.ASCII = s.Terminal && !hasUTF8Locale(getenv)
 	return s
 }
 
-func utf8Locale(getenv func(string) string) bool {
+func hasUTF8Locale(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {
 			v = strings.ToUpper(v)

@@ -74,7 +74,7 @@ func (t *Table) MarkRows(mark string) (n int) {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-const gutter = 2 // columns between two cells
+const cellGap = 2 // columns between two cells
 
 // Print writes the table to the screen. If it is too wide, Print first drops optional columns, and then truncates
 // shrinkable cells with "..." or wraps them. In a pipe, which has no width, it truncates nothing.
@@ -90,7 +90,7 @@ func (t *Table) Print(s Screen) error {
 	w := table.NewWriter()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", gutter)
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", cellGap)
 	style.Format = table.FormatOptions{}
 	w.SetStyle(style)
 	var configs []table.ColumnConfig
@@ -145,7 +145,7 @@ func (t *Table) fitColumns(widths []int, limit int) map[int]bool {
 		return hidden
 	}
 	excess := func(smallest bool) int {
-		sum := -gutter
+		sum := -cellGap
 		for i, w := range widths {
 			if hidden[i] {
 				continue
@@ -153,7 +153,7 @@ func (t *Table) fitColumns(widths []int, limit int) map[int]bool {
 			if c := t.columns[i]; smallest && c.Shrink > 0 {
 				w = min(w, c.Shrink)
 			}
-			sum += w + gutter
+			sum += w + cellGap
 		}
 		return sum - limit
 	}

@@ -112,7 +112,7 @@ func TestScreen(t *testing.T) {
 	if s := Open(&b, env("CLICOLOR_FORCE", "1", "NO_COLOR", "1")); s.Color || s.Paint(Red, "x") != "x" {
 		t.Errorf("NO_COLOR does not win: %+v", s)
 	}
-	if !utf8Locale(env("LANG", "C.utf8")) || utf8Locale(env("LC_ALL", "C", "LANG", "C.UTF-8")) || !utf8Locale(env()) {
+	if !hasUTF8Locale(env("LANG", "C.utf8")) || hasUTF8Locale(env("LC_ALL", "C", "LANG", "C.UTF-8")) || !hasUTF8Locale(env()) {
 		t.Error("the locale is misread")
 	}
 }

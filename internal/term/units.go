@@ -7,11 +7,11 @@ import (
 	"reckon/figure/format"
 )
 
-func unknown(v *float64) bool { return v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) }
+func isUnknown(v *float64) bool { return v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) }
 
 // formatOrUnknown formats a figure, or returns Unknown.
 func formatOrUnknown(v *float64, write func(float64) string) string {
-	if unknown(v) {
+	if isUnknown(v) {
 		return Unknown
 	}
 	return write(*v)

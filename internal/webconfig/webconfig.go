@@ -32,8 +32,8 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// file is the form of the file.
-type file struct {
+// configFile is the content of the configuration file.
+type configFile struct {
 	TLS *struct {
 		Cert        string   `yaml:"cert"`
 		Key         string   `yaml:"key"`
@@ -56,8 +56,8 @@ type file struct {
 	Users map[string]string `yaml:"basic_auth_users"`
 }
 
-// state is the result of reading the files.
-type state struct {
+// loadedConfig is the configuration with the contents of all files that it names.
+type loadedConfig struct {
 	tls     *tls.Config // nil: plain HTTP
 	users   map[string][]byte
 	headers map[string]string
@@ -69,7 +69,7 @@ type Config struct {
 	log  *slog.Logger
 
 	mu      sync.Mutex
-	state   state
+	state   loadedConfig
 	read    time.Time
 	problem string
 	known   map[[32]byte]struct{} // recently verified passwords of the present users
@@ -78,7 +78,7 @@ type Config struct {
 
 // Open reads a file.
 func Open(path string, log *slog.Logger) (*Config, error) {
-	s, err := read(path)
+	s, err := readConfig(path)
 	if err != nil {
 		return nil, err
 	}
@@ -87,31 +87,31 @@ func Open(path string, log *slog.Logger) (*Config, error) {
 
 // Closed reports whether every request needs a password or a certificate.
 func (c *Config) Closed() bool {
-	s := c.current()
+	s := c.currentState()
 	return len(s.users) > 0 || s.tls != nil && s.tls.ClientAuth >= tls.RequireAnyClientCert
 }
 
 // TLS reports whether the listener uses TLS.
-func (c *Config) TLS() bool { return c.current().tls != nil }
+func (c *Config) TLS() bool { return c.currentState().tls != nil }
 
-// every is the minimum interval between checks of the files.
-const every = time.Second
+// checkInterval is the minimum interval between checks of the files.
+const checkInterval = time.Second
 
-// current returns the present state, read again if the last check is more than a second ago.
-func (c *Config) current() state {
+// currentState returns the loaded configuration. It reads the files again if the last check is more than a second ago.
+func (c *Config) currentState() loadedConfig {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.read) < every {
+	if time.Since(c.read) < checkInterval {
 		return c.state
 	}
-	s, err := read(c.path)
+	s, err := readConfig(c.path)
 	c.read = time.Now()
 	if err == nil && (s.tls == nil) != (c.state.tls == nil) {
 		err = errors.New("TLS is switched on or off by a start only")
 	}
 	switch {
 	case err == nil:
-		if !equalFiles(s.users, c.state.users) {
+		if !isEqual(s.users, c.state.users) {
 			clear(c.known)
 		}
 		c.state, c.problem = s, ""
@@ -122,7 +122,7 @@ func (c *Config) current() state {
 	return c.state
 }
 
-func equalFiles(a, b map[string][]byte) bool {
+func isEqual(a, b map[string][]byte) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -136,17 +136,17 @@ func equalFiles(a, b map[string][]byte) bool {
 
 // Listener wraps a listener in TLS, if configured.
 func (c *Config) Listener(ln net.Listener) net.Listener {
-	if c.current().tls == nil {
+	if c.currentState().tls == nil {
 		return ln
 	}
 	return tls.NewListener(ln, &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.current().tls, nil },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return c.currentState().tls, nil },
 	})
 }
 
-// nobody is a hash for passwords of unknown names, so that checking them takes as long as for known names.
-var nobody = sync.OnceValue(func() []byte {
+// unknownUserHash is a password hash for unknown names, so that checking them takes as long as for known names.
+var unknownUserHash = sync.OnceValue(func() []byte {
 	h, _ := bcrypt.GenerateFromPassword([]byte("nobody"), bcrypt.DefaultCost) // fails on long passwords only
 	return h
 })
@@ -178,7 +178,7 @@ func StrictTransport(h http.Header, r *http.Request) {
 // Handler requires a password, if the file has users, and sets the headers of the file.
 func (c *Config) Handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.current()
+		s := c.currentState()
 		StrictTransport(w.Header(), r)
 		for k, v := range s.headers {
 			w.Header().Set(k, v)
@@ -192,7 +192,7 @@ func (c *Config) Handler(h http.Handler) http.Handler {
 	})
 }
 
-func (c *Config) checkPassword(s state, r *http.Request) bool {
+func (c *Config) checkPassword(s loadedConfig, r *http.Request) bool {
 	name, password, ok := r.BasicAuth()
 	if !ok || len(password) > 72 { // bcrypt's limit
 		return false
@@ -206,7 +206,7 @@ func (c *Config) checkPassword(s state, r *http.Request) bool {
 	}
 	hash, exists := s.users[name]
 	if !exists {
-		hash = nobody()
+		hash = unknownUserHash()
 	}
 	c.slow.Lock()
 	err := bcrypt.CompareHashAndPassword(hash, []byte(password))
@@ -216,24 +216,24 @@ func (c *Config) checkPassword(s state, r *http.Request) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if equalFiles(s.users, c.state.users) {
+	if isEqual(s.users, c.state.users) {
 		c.known[key] = struct{}{}
 	}
 	return true
 }
 
-func read(path string) (state, error) {
+func readConfig(path string) (loadedConfig, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return state{}, err
+		return loadedConfig{}, err
 	}
-	var f file
+	var f configFile
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	dec.KnownFields(true)
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		return state{}, fmt.Errorf("%s: %w", path, err)
+		return loadedConfig{}, fmt.Errorf("%s: %w", path, err)
 	}
-	s := state{users: map[string][]byte{}, headers: f.HTTP.Headers}
+	s := loadedConfig{users: map[string][]byte{}, headers: f.HTTP.Headers}
 	if f.HTTP.HTTP2 != nil {
 		return s, fmt.Errorf("%s: http_server_config.http2 is not taken here: the agent speaks HTTP/1.1", path)
 	}
@@ -245,7 +245,7 @@ func read(path string) (state, error) {
 		s.users[name] = []byte(hash)
 	}
 	if f.TLS != nil {
-		if s.tls, err = f.tls(filepath.Dir(path)); err != nil {
+		if s.tls, err = f.tlsConfig(filepath.Dir(path)); err != nil {
 			return s, fmt.Errorf("%s: tls_server_config: %w", path, err)
 		}
 	}
@@ -253,18 +253,18 @@ func read(path string) (state, error) {
 }
 
 var (
-	versions = map[string]uint16{"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12,
+	tlsVersions = map[string]uint16{"": 0, "TLS10": tls.VersionTLS10, "TLS11": tls.VersionTLS11, "TLS12": tls.VersionTLS12,
 		"TLS13": tls.VersionTLS13}
-	curves = map[string]tls.CurveID{"CurveP256": tls.CurveP256, "CurveP384": tls.CurveP384, "CurveP521": tls.CurveP521,
+	tlsCurves = map[string]tls.CurveID{"CurveP256": tls.CurveP256, "CurveP384": tls.CurveP384, "CurveP521": tls.CurveP521,
 		"X25519": tls.X25519, "X25519MLKEM768": tls.X25519MLKEM768}
-	auths = map[string]tls.ClientAuthType{
+	clientAuthTypes = map[string]tls.ClientAuthType{
 		"": tls.NoClientCert, "NoClientCert": tls.NoClientCert, "RequestClientCert": tls.RequestClientCert,
 		"RequireAnyClientCert":    tls.RequireAnyClientCert,
 		"VerifyClientCertIfGiven": tls.VerifyClientCertIfGiven, "RequireAndVerifyClientCert": tls.RequireAndVerifyClientCert,
 	}
 )
 
-func (f *file) tls(dir string) (*tls.Config, error) {
+func (f *configFile) tlsConfig(dir string) (*tls.Config, error) {
 	t := f.TLS
 	cert, err := readValue(dir, "cert", t.Cert, t.CertFile)
 	if err != nil {
@@ -280,9 +280,9 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
 	var ok [3]bool
-	c.MinVersion, ok[0] = versions[t.Min]
-	c.MaxVersion, ok[1] = versions[t.Max]
-	c.ClientAuth, ok[2] = auths[t.ClientAuth]
+	c.MinVersion, ok[0] = tlsVersions[t.Min]
+	c.MaxVersion, ok[1] = tlsVersions[t.Max]
+	c.ClientAuth, ok[2] = clientAuthTypes[t.ClientAuth]
 	for i, given := range []string{"min_version: " + t.Min, "max_version: " + t.Max, "client_auth_type: " + t.ClientAuth} {
 		if !ok[i] {
 			return nil, fmt.Errorf("%s is unknown", given)
@@ -292,7 +292,7 @@ func (f *file) tls(dir string) (*tls.Config, error) {
 		c.MinVersion = tls.VersionTLS12
 	}
 	for _, name := range t.Curves {
-		id, ok := curves[name]
+		id, ok := tlsCurves[name]
 		if !ok {
 			return nil, fmt.Errorf("curve_preferences: %s is unknown", name)
 		}

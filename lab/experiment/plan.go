@@ -79,8 +79,8 @@ type Run struct {
 	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
-// most is the maximum number of runs of one plan.
-const most = 10_000
+// maxRuns is the maximum number of runs of one plan.
+const maxRuns = 10_000
 
 // Read reads and checks a plan.
 func Read(r io.Reader) (*Plan, error) {
@@ -106,8 +106,8 @@ func (p *Plan) check() error {
 	if len(p.Runs) == 0 {
 		return errors.New("the plan has no runs; list them under runs:, each with a name and one of stress and command")
 	}
-	if p.Repeat < 0 || max(p.Repeat, 1)*len(p.Runs) > most {
-		return fmt.Errorf("repeat: %d times %d runs; give 1 or more, and at most %d runs in all", p.Repeat, len(p.Runs), most)
+	if p.Repeat < 0 || max(p.Repeat, 1)*len(p.Runs) > maxRuns {
+		return fmt.Errorf("repeat: %d times %d runs; give 1 or more, and at most %d runs in all", p.Repeat, len(p.Runs), maxRuns)
 	}
 	seen := map[string]bool{}
 	for i, r := range p.Runs {
@@ -139,7 +139,7 @@ func (p *Plan) check() error {
 // Idle is the name of the time between runs.
 const Idle = "idle"
 
-// Turn is one run at its place in the order.
+// Turn is one execution of a run of the plan.
 type Turn struct {
 	Run        *Run
 	Repetition int // from 1

@@ -41,14 +41,14 @@ func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 	var marks []Mark
 	order := p.Order()
 	for i, t := range order {
-		if err := sleep(ctx, time.Duration(p.Pause)); err != nil {
+		if err := sleepContext(ctx, time.Duration(p.Pause)); err != nil {
 			return marks, err
 		}
 		r.Before(t, i+1, len(order))
 		m := Mark{Name: t.Run.Name, Repetition: t.Repetition, Start: r.Clock()}
 		var err error
 		if len(t.Run.Command) > 0 {
-			err = r.command(ctx, t)
+			err = r.runCommand(ctx, t)
 		} else {
 			err = r.Stress(ctx, t)
 		}
@@ -65,10 +65,10 @@ func (r *Runner) Do(ctx context.Context, p *Plan) ([]Mark, error) {
 			return marks, ctx.Err()
 		}
 	}
-	return marks, sleep(ctx, time.Duration(p.Pause))
+	return marks, sleepContext(ctx, time.Duration(p.Pause))
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -82,11 +82,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// patience is the time that a command has to end after SIGTERM.
-const patience = 5 * time.Second
+// terminateTimeout is the time that a command has to end after SIGTERM.
+const terminateTimeout = 5 * time.Second
 
-// command runs a program in its own process group, so that its children end with it.
-func (r *Runner) command(ctx context.Context, t Turn) (err error) {
+// runCommand runs a program in its own process group, so that its children end with it.
+func (r *Runner) runCommand(ctx context.Context, t Turn) (err error) {
 	limit := time.Duration(t.Run.Timeout)
 	if limit == 0 {
 		limit = time.Hour
@@ -96,7 +96,7 @@ func (r *Runner) command(ctx context.Context, t Turn) (err error) {
 	cmd := exec.CommandContext(timed, t.Run.Command[0], t.Run.Command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = terminateTimeout
 	out, err := r.Output(t)
 	if err != nil {
 		return err
@@ -124,13 +124,13 @@ func WriteMarks(w io.Writer, marks []Mark) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"workload", "repetition", "start", "end", "failed"})
 	for _, m := range marks {
-		_ = out.Write([]string{m.Name, strconv.Itoa(m.Repetition), stamp(m.Start), stamp(m.End), m.Failed})
+		_ = out.Write([]string{m.Name, strconv.Itoa(m.Repetition), formatStamp(m.Start), formatStamp(m.End), m.Failed})
 	}
 	out.Flush() // the first error is kept and returned here
 	return out.Error()
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func formatStamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // RunAt returns the run that covers the whole time step from one time to the other. ok is false if the step crosses the
 // start or end of a run, because it then belongs neither to the run nor to idle time.

@@ -19,8 +19,8 @@ type processCounts struct {
 	taken [counters.Counters]float64 // the part of exact that was read
 }
 
-// count adds the processor counts for a planned job that uses nanos nanoseconds of CPU time.
-func (g *group) count(d *Does, nanos float64) {
+// countProcessor adds the processor counts for a planned job that uses nanos nanoseconds of CPU time.
+func (g *simGroup) countProcessor(d *Does, nanos float64) {
 	if d == nil || d.IPC == 0 || len(g.procs) == 0 {
 		return
 	}
@@ -38,15 +38,15 @@ func (g *group) count(d *Does, nanos float64) {
 	}
 }
 
-// processors reads the processor counts of a node for planned jobs.
-type processors struct{ n *Node }
+// processorTally reads the processor counts of a node for planned jobs.
+type processorTally struct{ n *Node }
 
-func (c processors) Spec() *sensor.TallySpec { return counters.Spec }
+func (c processorTally) Spec() *sensor.TallySpec { return counters.Spec }
 
-func (c processors) Close() error { return nil }
+func (c processorTally) Close() error { return nil }
 
 // Read implements [sensor.Tally].
-func (c processors) Read(p *sensor.TallyPass) error {
+func (c processorTally) Read(p *sensor.TallyPass) error {
 	p.Have = 1 << counters.Memory
 	for _, i := range []counters.Counter{counters.Cycles, counters.Instructions, counters.CacheMisses, counters.FPScalar, counters.FP256} {
 		p.Have |= 1 << i

@@ -12,8 +12,8 @@ import (
 // gpuMemory is the memory of a device, bytes.
 const gpuMemory = 80 << 30
 
-// gpu is a device of the machine.
-type gpu struct {
+// gpuState is a GPU of a simulated machine.
+type gpuState struct {
 	joules float64
 	busy   float64 // seconds since it was read last
 	span   float64
@@ -32,7 +32,7 @@ const (
 )
 
 // export appends a driver's report about a device.
-func (g *gpu) export(rows *sensor.GPUSeries, b *metric.Batch) {
+func (g *gpuState) export(rows *sensor.GPUSeries, b *metric.Batch) {
 	clock := 345e6
 	if g.share > 0 {
 		clock = 1980e6
@@ -50,16 +50,16 @@ func (g *gpu) export(rows *sensor.GPUSeries, b *metric.Batch) {
 	}
 }
 
-// begin begins a step.
-func (g *gpu) begin() {
+// beginStep begins a step.
+func (g *gpuState) beginStep() {
 	g.memory, g.step = 0, 0
 	for i := range g.uses {
 		g.uses[i].Memory = 0
 	}
 }
 
-// add adds the use of a process in a step.
-func (g *gpu) add(pid int32, busy float64, memory uint64) {
+// addUse adds the use of a process in a step.
+func (g *gpuState) addUse(pid int32, busy float64, memory uint64) {
 	g.step += busy
 	g.memory += memory
 	for i := range g.uses {
@@ -71,8 +71,8 @@ func (g *gpu) add(pid int32, busy float64, memory uint64) {
 	g.uses = append(g.uses, sensor.GPUUse{PID: pid, Have: sensor.GPUBusy | sensor.GPUMemory, Busy: busy, Memory: memory})
 }
 
-// figures is the hardware of the machine apart from its processes: the figures of node_exporter, meters and GPUs.
-type figures struct {
+// nodeFigures is the hardware of the machine apart from its processes: the figures of node_exporter, meters and GPUs.
+type nodeFigures struct {
 	node       *Node
 	joules     [2]float64 // package, memory
 	load       float64
@@ -118,15 +118,15 @@ var (
 		"pretty_name")
 )
 
-func newFigures(n *Node) figures {
-	return figures{node: n, rows: map[*metric.Desc][]*metric.Series{}}
+func newFigures(n *Node) nodeFigures {
+	return nodeFigures{node: n, rows: map[*metric.Desc][]*metric.Series{}}
 }
 
 // storageSpeed is the rate of reading and writing, in bytes per second, at which some task of a node always waits.
 const storageSpeed = 800e6
 
-// step moves the hardware by a step.
-func (f *figures) step(n *Node, busy, waiting, span float64) {
+// advance computes the state of the hardware after a step.
+func (f *nodeFigures) advance(n *Node, busy, waiting, span float64) {
 	cores := float64(n.site.Cores)
 	share := min(busy/cores, 1)
 	f.joules[0] += span * cores * (1.6 + 4.2*math.Pow(share, 0.85))
@@ -187,7 +187,7 @@ func (*Sensor) Close() error { return nil }
 func (s *Sensor) Read(b *metric.Batch) error {
 	n := s.n
 	f := &n.figures
-	f.cpus(b)
+	f.appendCPUs(b)
 	running := 0
 	for _, g := range n.groups {
 		for _, p := range g.procs {
@@ -227,15 +227,15 @@ func (s *Sensor) Read(b *metric.Batch) error {
 }
 
 // appendSingle appends a figure with a single series.
-func (f *figures) appendSingle(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
+func (f *nodeFigures) appendSingle(b *metric.Batch, d *metric.Desc, v float64, values ...string) {
 	if len(f.rows[d]) == 0 {
 		f.rows[d] = append(f.rows[d], metric.NewSeries(d, values...))
 	}
 	b.Add(f.rows[d][0], v)
 }
 
-// cpus appends the time of each processor. All of them have the same load.
-func (f *figures) cpus(b *metric.Batch) {
+// appendCPUs appends the time of each processor. All of them have the same load.
+func (f *nodeFigures) appendCPUs(b *metric.Batch) {
 	m := &f.node.machine
 	rows := f.rows[nodeCPU]
 	if rows == nil {
@@ -267,14 +267,14 @@ func (s *Sensor) ReadMeters(dst []sensor.Meter) ([]sensor.Meter, error) {
 }
 
 // name returns the name of a device.
-func (f *figures) name(i int) string {
+func (f *nodeFigures) name(i int) string {
 	for len(f.deviceName) <= i {
 		f.deviceName = append(f.deviceName, fmt.Sprintf("GPU-%s-%d", f.node.spec.name, len(f.deviceName)))
 	}
 	return f.deviceName[i]
 }
 
-func (f *figures) device(i int) sensor.GPU {
+func (f *nodeFigures) device(i int) sensor.GPU {
 	g := &f.node.gpus[i]
 	return sensor.GPU{Vendor: "nvidia", Device: f.name(i), Model: "Simulated 80GB", Driver: "simulated", Index: i,
 		Have: sensor.GPUBusy | sensor.GPUMemory | sensor.GPUSize, Span: g.span, Busy: g.busy, Memory: g.memory, MemorySize: gpuMemory}

@@ -9,8 +9,8 @@ import (
 	"reckon/sensor"
 )
 
-// group is a control group with the processes in it.
-type group struct {
+// simGroup is a simulated control group with its processes.
+type simGroup struct {
 	path   string
 	number uint64
 	from   time.Time
@@ -22,25 +22,25 @@ type group struct {
 	step    string
 	works   bool    // it holds the work of the job, and not only its script
 	cores   float64 // of an other task that works less
-	unit    unit
-	session *session
-	pod     *pod
+	unit    service
+	session *loginSession
+	pod     *simPod
 
-	procs   []*proc
+	procs   []*simProcess
 	limit   float64 // cores, 0 for no limit
 	carry   float64 // short processes that are due, the part below one
 	counted processCounts
-	traffic traffic
+	traffic processTraffic
 	figures sensor.Cgroup
 
 	// The step that is under way.
-	wish   demand
+	wish   groupDemand
 	got    float64 // cores, over the whole step
 	active float64 // seconds of the step in which it lived
 }
 
-// proc is a process.
-type proc struct {
+// simProcess is a simulated process.
+type simProcess struct {
 	sensor.Process
 	share float64 // share of the use of its group; the first process takes the rest
 	gpu   int     // the device that it uses, -1 for none
@@ -59,19 +59,19 @@ const (
 		sensor.CgroupRefaults | sensor.CgroupFilled
 )
 
-func (n *Node) newGroup(path string, from, until time.Time) *group {
+func (n *Node) newGroup(path string, from, until time.Time) *simGroup {
 	n.count++
-	g := &group{path: path, number: n.count, from: from, until: until}
+	g := &simGroup{path: path, number: n.count, from: from, until: until}
 	g.figures.Have = haveCgroup
 	n.groups = append(n.groups, g)
 	n.paths[path], n.numbers[g.number] = g, g
 	return g
 }
 
-// add starts a process in the group.
-func (g *group) add(n *Node, comm string, uid, threads uint32) *proc {
+// startProcess starts a process in the group.
+func (g *simGroup) startProcess(n *Node, comm string, uid, threads uint32) *simProcess {
 	n.pid++
-	p := &proc{gpu: -1}
+	p := &simProcess{gpu: -1}
 	p.PID, p.PPID, p.PGID, p.SID, p.UID = n.pid, 1, n.pid, n.pid, uid
 	p.Start = uint64(max(g.from.Sub(n.boot), time.Millisecond))
 	p.Cgroup, p.Have, p.State, p.Threads = g.number, haveProcess, 'S', threads
@@ -82,8 +82,8 @@ func (g *group) add(n *Node, comm string, uid, threads uint32) *proc {
 }
 
 // computeDemand determines the use that the group wants in a step.
-func (g *group) computeDemand(n *Node, from, to time.Time, span float64) {
-	g.wish, g.got, g.active = demand{}, 0, 0
+func (g *simGroup) computeDemand(n *Node, from, to time.Time, span float64) {
+	g.wish, g.got, g.active = groupDemand{}, 0, 0
 	if g.over {
 		return
 	}
@@ -96,7 +96,7 @@ func (g *group) computeDemand(n *Node, from, to time.Time, span float64) {
 	if g.active = to.Sub(from).Seconds(); g.active <= 0 {
 		return
 	}
-	g.wish = g.load(n, from.Add(to.Sub(from)/2), g.active)
+	g.wish = g.demandAt(n, from.Add(to.Sub(from)/2), g.active)
 	g.got = g.wish.cores
 	if g.wish.most > 0 {
 		g.got = min(g.got, g.wish.most)
@@ -108,7 +108,7 @@ func (g *group) computeDemand(n *Node, from, to time.Time, span float64) {
 }
 
 // addUse adds the use during the given seconds.
-func (g *group) addUse(n *Node, d demand, cores, seconds float64) {
+func (g *simGroup) addUse(n *Node, d groupDemand, cores, seconds float64) {
 	c := &g.figures
 	used := cores * seconds * 1e9
 	c.UsageNanos += uint64(used)
@@ -140,17 +140,17 @@ func (g *group) addUse(n *Node, d demand, cores, seconds float64) {
 	c.PIDs = uint64(len(g.procs))
 	g.distribute(used-short, wait, d, seconds)
 	g.addPressure(d.planned, seconds)
-	g.count(d.planned, used)
-	g.transfer(d.planned, seconds)
+	g.countProcessor(d.planned, used)
+	g.addTraffic(d.planned, seconds)
 	for _, p := range g.procs {
 		if p.gpu >= 0 && p.gpu < len(n.gpus) && (d.planned == nil || d.gpu > 0 || d.gpuBytes > 0) {
-			n.gpus[p.gpu].add(p.PID, d.gpu*seconds, d.gpuBytes)
+			n.gpus[p.gpu].addUse(p.PID, d.gpu*seconds, d.gpuBytes)
 		}
 	}
 }
 
 // distribute distributes the use of the group to its processes.
-func (g *group) distribute(used, wait float64, d demand, seconds float64) {
+func (g *simGroup) distribute(used, wait float64, d groupDemand, seconds float64) {
 	rest := 1.0
 	for _, p := range g.procs[min(1, len(g.procs)):] {
 		rest -= p.share
@@ -182,7 +182,7 @@ func (g *group) distribute(used, wait float64, d demand, seconds float64) {
 }
 
 // simulateShort simulates short processes within the step. It returns the CPU time that they used together in nanoseconds.
-func (g *group) simulateShort(n *Node, d demand, used float64) float64 {
+func (g *simGroup) simulateShort(n *Node, d groupDemand, used float64) float64 {
 	const share, most = 0.6, 60
 	g.carry += d.shorts
 	count := min(int(g.carry), most)
@@ -206,28 +206,28 @@ func (g *group) simulateShort(n *Node, d demand, used float64) float64 {
 }
 
 // Groups returns the machine as a reader of control groups.
-func (n *Node) Groups() sensor.CgroupReader { return groups{n} }
+func (n *Node) Groups() sensor.CgroupReader { return groupReader{n} }
 
-type groups struct{ n *Node }
+type groupReader struct{ n *Node }
 
 // Open implements [sensor.CgroupReader]. The group of a step is the parent of its task.
-func (r groups) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
+func (r groupReader) Open(paths []sensor.CgroupPath) (sensor.CgroupHandle, error) {
 	for _, p := range paths {
 		for _, name := range []string{p.Path, p.Path + "/task_0"} {
 			if g := r.n.paths[name]; g != nil {
-				return handle{g}, nil
+				return groupHandle{g}, nil
 			}
 		}
 	}
 	return nil, fmt.Errorf("control group %v: %w", paths, fs.ErrNotExist)
 }
 
-func (r groups) Close() error { return nil }
+func (r groupReader) Close() error { return nil }
 
-type handle struct{ g *group }
+type groupHandle struct{ g *simGroup }
 
 // Read implements [sensor.CgroupHandle].
-func (h handle) Read(c *sensor.Cgroup) error {
+func (h groupHandle) Read(c *sensor.Cgroup) error {
 	if h.g.gone {
 		return fs.ErrNotExist
 	}
@@ -235,4 +235,4 @@ func (h handle) Read(c *sensor.Cgroup) error {
 	return nil
 }
 
-func (handle) Close() error { return nil }
+func (groupHandle) Close() error { return nil }

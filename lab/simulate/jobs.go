@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Job is a piece of work that is handed in to the batch system.
+// Job is a job that a user submits to the batch system.
 type Job struct {
 	Raw         uint32 // the number that the batch system gives to each
 	Array, Task int    // Array is the number of the array, 0 for a single job. Task is the number of the task in it.
@@ -37,7 +37,7 @@ type Job struct {
 
 	plan *Planned // nil for a job that was drawn
 
-	kind   *kind
+	kind   *programKind
 	seed   uint64
 	length time.Duration // run time if nothing ends it earlier
 	peak   uint64        // bytes of memory on a node
@@ -78,17 +78,17 @@ func (s *Site) drawJobs(rnd *rand.Rand) {
 		u := s.Users[at]
 		k := u.kinds[min(rnd.IntN(len(u.kinds)), rnd.IntN(len(u.kinds)))]
 		if k.gpus != nil && s.GPUNodes == 0 {
-			k = &kinds[3]
+			k = &programKinds[3]
 		}
 		submit := clock.drawTime(u.nightly, rnd)
-		first := s.job(u, k, submit, rnd)
+		first := s.drawJob(u, k, submit, rnd)
 		tasks := 1
 		if k.array > 0 && rnd.IntN(4) > 0 {
 			tasks = min(1+rnd.IntN(2*k.array), wanted-len(s.Jobs))
 		}
 		s.Jobs = append(s.Jobs, first)
 		for n := 1; n < tasks; n++ {
-			j := s.job(u, k, submit, rnd)
+			j := s.drawJob(u, k, submit, rnd)
 			j.Name, j.Cores, j.MemoryBytes, j.Limit, j.Nodes = first.Name, first.Cores, first.MemoryBytes, first.Limit, first.Nodes
 			j.Partition, j.GPUs, j.peak = first.Partition, first.GPUs, min(j.peak, first.MemoryBytes)
 			j.Task = n
@@ -118,8 +118,8 @@ func (s *Site) numberJobs() {
 	}
 }
 
-// job generates one job.
-func (s *Site) job(u *User, k *kind, submit time.Time, rnd *rand.Rand) *Job {
+// drawJob generates one job.
+func (s *Site) drawJob(u *User, k *programKind, submit time.Time, rnd *rand.Rand) *Job {
 	j := &Job{User: u, kind: k, Name: k.name, Program: k.program, Partition: "batch", Submit: submit, seed: rnd.Uint64(),
 		Nodes: k.nodes[rnd.IntN(len(k.nodes))]}
 	if n := rnd.IntN(6); n > 0 {
@@ -214,8 +214,8 @@ func roundLimit(d time.Duration) time.Duration {
 	return d.Truncate(24*time.Hour) + 24*time.Hour
 }
 
-// arrivals draws the times of submissions.
-type arrivals struct {
+// arrivalTimes draws the times of submissions.
+type arrivalTimes struct {
 	from  time.Time
 	sums  []float64
 	whole time.Duration
@@ -223,14 +223,14 @@ type arrivals struct {
 
 const arrivalStep = 10 * time.Minute
 
-func newArrivals(from time.Time, span time.Duration) *arrivals {
-	a := &arrivals{from: from, whole: span}
+func newArrivals(from time.Time, span time.Duration) *arrivalTimes {
+	a := &arrivalTimes{from: from, whole: span}
 	total := 0.0
 	for d := time.Duration(0); d < span; d += arrivalStep {
 		at := from.Add(d)
-		w := hours[at.Hour()]
+		w := hourlyRates[at.Hour()]
 		if at.Weekday() == time.Saturday || at.Weekday() == time.Sunday {
-			w *= weekend
+			w *= weekendFactor
 		}
 		total += w
 		a.sums = append(a.sums, total)
@@ -238,7 +238,7 @@ func newArrivals(from time.Time, span time.Duration) *arrivals {
 	return a
 }
 
-func (a *arrivals) drawTime(nightly bool, rnd *rand.Rand) time.Time {
+func (a *arrivalTimes) drawTime(nightly bool, rnd *rand.Rand) time.Time {
 	d := time.Duration(rnd.Int64N(int64(a.whole)))
 	if !nightly {
 		at := sort.SearchFloat64s(a.sums, rnd.Float64()*a.sums[len(a.sums)-1])
@@ -250,5 +250,5 @@ func (a *arrivals) drawTime(nightly bool, rnd *rand.Rand) time.Time {
 // Steps reports whether the work of the job is a step of its own in addition to its script.
 func (j *Job) Steps() bool { return j.kind.steps }
 
-// Planned returns the plan of the job; nil of one that was drawn.
+// Planned returns the plan of the job, or nil for a random job.
 func (j *Job) Planned() *Planned { return j.plan }

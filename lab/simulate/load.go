@@ -2,8 +2,8 @@ package simulate
 
 import "time"
 
-// demand is the use of a group at a moment, without limits.
-type demand struct {
+// groupDemand is the use that a group would have at a moment without limits.
+type groupDemand struct {
 	cores             float64
 	most              float64 // maximum number of usable cores, 0 for all
 	planned           *Does
@@ -16,8 +16,8 @@ type demand struct {
 	killed            bool // the kernel ends a process for lack of memory
 }
 
-// unit is a service.
-type unit struct {
+// service is a service.
+type service struct {
 	unit, comm string
 	uid        uint32
 	threads    uint32
@@ -26,9 +26,9 @@ type unit struct {
 	write      float64 // bytes a second
 }
 
-// units returns the services of a machine.
-func units(r role) []unit {
-	list := []unit{
+// servicesOf returns the services of a machine.
+func servicesOf(r nodeRole) []service {
+	list := []service{
 		{"systemd-journald", "systemd-journal", 0, 1, 0.0008, 48 << 20, 9e3},
 		{"sshd", "sshd", 0, 1, 0.0001, 9 << 20, 0},
 		{"chronyd", "chronyd", 994, 1, 0.0001, 4 << 20, 0},
@@ -36,44 +36,44 @@ func units(r role) []unit {
 	}
 	switch r {
 	case services:
-		return append(list, unit{"slurmctld", "slurmctld", 992, 24, 0.06, 900 << 20, 40e3},
-			unit{"slurmdbd", "slurmdbd", 992, 8, 0.02, 300 << 20, 10e3},
-			unit{"mariadb", "mariadbd", 991, 40, 0.15, 6 << 30, 900e3},
-			unit{"grafana-server", "grafana", 990, 18, 0.03, 250 << 20, 5e3})
+		return append(list, service{"slurmctld", "slurmctld", 992, 24, 0.06, 900 << 20, 40e3},
+			service{"slurmdbd", "slurmdbd", 992, 8, 0.02, 300 << 20, 10e3},
+			service{"mariadb", "mariadbd", 991, 40, 0.15, 6 << 30, 900e3},
+			service{"grafana-server", "grafana", 990, 18, 0.03, 250 << 20, 5e3})
 	case login:
-		return append(list, unit{"nfs-client", "rpc.gssd", 0, 2, 0.0004, 7 << 20, 0})
+		return append(list, service{"nfs-client", "rpc.gssd", 0, 2, 0.0004, 7 << 20, 0})
 	}
-	return append(list, unit{"slurmd", "slurmd", 0, 3, 0.001, 22 << 20, 0})
+	return append(list, service{"slurmd", "slurmd", 0, 3, 0.001, 22 << 20, 0})
 }
 
-// load returns the demand of the group around a moment. seconds is the length of the step.
-func (g *group) load(n *Node, at time.Time, seconds float64) demand {
+// demandAt returns the demand of the group around a moment. seconds is the length of the step.
+func (g *simGroup) demandAt(n *Node, at time.Time, seconds float64) groupDemand {
 	switch {
 	case g == n.kernel:
-		return demand{cores: 0.003 + 0.001*noiseAt(n.site.Seed, at.Unix()/60)}
+		return groupDemand{cores: 0.003 + 0.001*noiseAt(n.site.Seed, at.Unix()/60)}
 	case g.place != nil:
-		return g.jobLoad(n, at, seconds)
+		return g.jobDemandAt(n, at, seconds)
 	case g.pod != nil:
-		return g.podLoad(at)
+		return g.podDemandAt(at)
 	case g.session != nil:
-		return g.session.load(at, seconds)
+		return g.session.demandAt(at, seconds)
 	}
 	u := &g.unit
-	day := hours[at.Hour()] / 12
-	d := demand{cores: u.cores * (0.5 + day + 0.3*noiseAt(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory,
+	day := hourlyRates[at.Hour()] / 12
+	d := groupDemand{cores: u.cores * (0.5 + day + 0.3*noiseAt(n.site.Seed+uint64(len(u.unit)), at.Unix()/120)), anon: u.memory,
 		file: u.memory / 5, write: u.write}
 	d.cores = max(d.cores, u.cores/10)
 	return d
 }
 
-// jobLoad returns the demand of a job on one node.
-func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
+// jobDemandAt returns the demand of a job on one node.
+func (g *simGroup) jobDemandAt(n *Node, at time.Time, seconds float64) groupDemand {
 	j := g.place.job
 	if !g.works {
-		return demand{cores: max(g.cores, 0.001), anon: 3 << 20, file: 2 << 20}
+		return groupDemand{cores: max(g.cores, 0.001), anon: 3 << 20, file: 2 << 20}
 	}
 	if j.plan != nil {
-		return g.plannedLoad(at)
+		return g.plannedDemandAt(at)
 	}
 	k := j.kind
 	life := max(j.length, time.Second)
@@ -81,7 +81,7 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 	ph, before, inside := k.phaseAt(done)
 	seed := j.seed + uint64(n.pid%7) // nodes of one job differ a little
 	step := at.Unix() / 20
-	d := demand{shorts: k.shorts * float64(j.Cores) * seconds, tools: k.tools}
+	d := groupDemand{shorts: k.shorts * float64(j.Cores) * seconds, tools: k.tools}
 	d.cores = float64(j.Cores) * j.used * k.busy * ph.busy * (1 + k.jitter*noiseAt(seed, step))
 	d.read, d.write = ph.read*(1+0.4*noiseAt(seed+1, step)), ph.write*(1+0.4*noiseAt(seed+2, step))
 	if ph.repeat > 0 { // a checkpoint
@@ -114,7 +114,7 @@ func (g *group) jobLoad(n *Node, at time.Time, seconds float64) demand {
 
 // phaseAt returns the current phase of a program. done is the completed fraction of the program, and inside is that of
 // the phase. before is the memory at the end of the previous phase.
-func (k *kind) phaseAt(done float64) (p *phase, before, inside float64) {
+func (k *programKind) phaseAt(done float64) (p *programPhase, before, inside float64) {
 	before = 0.05
 	for i := range k.phases {
 		p = &k.phases[i]
@@ -127,8 +127,8 @@ func (k *kind) phaseAt(done float64) (p *phase, before, inside float64) {
 	return p, before, 1
 }
 
-// session is a login session of a user.
-type session struct {
+// loginSession is a login session of a user.
+type loginSession struct {
 	number     int
 	user       *User
 	start, end time.Time
@@ -141,20 +141,20 @@ type session struct {
 	plan       *PlannedSession
 }
 
-// sessions returns random logins, the same at each call.
-func (s *Site) sessions() []*session {
+// drawSessions returns random logins, the same at each call.
+func (s *Site) drawSessions() []*loginSession {
 	if s.OnlyPlanned {
 		return s.plannedSessions(0)
 	}
-	rnd := random(s.Seed, 4)
+	rnd := newRandom(s.Seed, 4)
 	from := s.From.Add(-s.lead)
 	clock := newArrivals(from, s.lead+s.For)
 	days := (s.lead + s.For).Hours() / 24
 	count := min(int(days*float64(len(s.Users))*1.5)+1, 20_000)
-	out := make([]*session, count)
+	out := make([]*loginSession, count)
 	for i := range out {
 		u := s.Users[rnd.IntN(len(s.Users))]
-		v := &session{number: i + 1, user: u, start: clock.drawTime(false, rnd), seed: rnd.Uint64()}
+		v := &loginSession{number: i + 1, user: u, start: clock.drawTime(false, rnd), seed: rnd.Uint64()}
 		v.end = v.start.Add(5*time.Minute + time.Duration(rnd.ExpFloat64()*float64(90*time.Minute))).Truncate(time.Second)
 		switch at := rnd.Float64(); {
 		case at < 0.5: // a shell that waits
@@ -175,16 +175,16 @@ func (s *Site) sessions() []*session {
 
 // busySessions returns the sessions of busy afternoons on the login node. One user computes with two threads per core,
 // against the rules, while two others compile with half of the cores each. Threads of all three users wait for a core.
-func (s *Site) busySessions(after int) (out []*session) {
+func (s *Site) busySessions(after int) (out []*loginSession) {
 	if len(s.Users) < 3 {
 		return nil
 	}
-	rnd := random(s.Seed, 5)
+	rnd := newRandom(s.Seed, 5)
 	first := rnd.IntN(len(s.Users))
 	from := s.From.Add(-s.lead)
 	for at := from.Truncate(24 * time.Hour).Add(13 * time.Hour); at.Before(s.End()); at = at.Add(24 * time.Hour) {
 		for i := range 3 {
-			v := &session{number: after + len(out) + 1, user: s.Users[(first+i)%len(s.Users)], start: at, end: at.Add(4 * time.Hour),
+			v := &loginSession{number: after + len(out) + 1, user: s.Users[(first+i)%len(s.Users)], start: at, end: at.Add(4 * time.Hour),
 				seed:    rnd.Uint64(),
 				program: "make", cores: float64(s.Cores) / 2, memory: 2 << 30}
 			if i == 0 {
@@ -196,11 +196,11 @@ func (s *Site) busySessions(after int) (out []*session) {
 	return out
 }
 
-func (v *session) load(at time.Time, seconds float64) demand {
+func (v *loginSession) demandAt(at time.Time, seconds float64) groupDemand {
 	if v.plan != nil {
-		return v.plan.load()
+		return v.plan.demand()
 	}
-	d := demand{cores: 0.0005, anon: 6 << 20, file: 4 << 20}
+	d := groupDemand{cores: 0.0005, anon: 6 << 20, file: 4 << 20}
 	if v.program == "" {
 		return d
 	}

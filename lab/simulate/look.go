@@ -49,15 +49,15 @@ func (n *Node) Env(pid int32, keys ...string) (map[string]string, error) {
 		return out, nil
 	}
 	for _, k := range keys {
-		if v := variable(g.place, g.step, k); v != "" {
+		if v := slurmVariable(g.place, g.step, k); v != "" {
 			out[k] = v
 		}
 	}
 	return out, nil
 }
 
-// variable returns the variable that slurmstepd sets; empty if none.
-func variable(p *placement, step, key string) string {
+// slurmVariable returns the value of a variable that slurmstepd sets, or "" if it does not set the variable.
+func slurmVariable(p *placement, step, key string) string {
 	j := p.job
 	number := func(v int) string { return strconv.Itoa(v) }
 	switch key {

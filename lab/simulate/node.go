@@ -12,34 +12,34 @@ import (
 // [Node.Advance] before each reading.
 type Node struct {
 	site *Site
-	spec *spec
+	spec *nodeSpec
 
 	boot, now time.Time
 	down      int // the outage that is next or now
-	stints    []stint
+	stints    []nodeEvent
 	next      int // the stint that begins next
-	groups    []*group
-	paths     map[string]*group
-	numbers   map[uint64]*group
-	procs     map[int32]*proc
-	pods      map[string]*pod // started pods that were not replaced, by UID
+	groups    []*simGroup
+	paths     map[string]*simGroup
+	numbers   map[uint64]*simGroup
+	procs     map[int32]*simProcess
+	pods      map[string]*simPod // started pods that were not replaced, by UID
 	pid       int32
 	count     uint64 // of control groups so far
 
 	exited  []sensor.Process
 	machine sensor.Machine
-	kernel  *group
-	gpus    []gpu
-	figures figures
+	kernel  *simGroup
+	gpus    []gpuState
+	figures nodeFigures
 	begun   bool
 }
 
-// stint is something that begins and ends on a node.
-type stint struct {
+// nodeEvent is a job, session or pod that begins and ends on a node.
+type nodeEvent struct {
 	start, end time.Time
 	place      *placement
-	session    *session
-	pod        *pod
+	session    *loginSession
+	pod        *simPod
 }
 
 // Node returns machine number i in its state before the simulation begins. Each call returns a new machine.
@@ -47,22 +47,22 @@ func (s *Site) Node(i int) *Node {
 	n := &Node{site: s, spec: &s.specs[i]}
 	for k := range n.spec.places {
 		p := &n.spec.places[k]
-		n.stints = append(n.stints, stint{start: p.start, end: p.end, place: p})
+		n.stints = append(n.stints, nodeEvent{start: p.start, end: p.end, place: p})
 	}
 	if n.spec.role == login {
-		for _, v := range s.sessions() {
-			n.stints = append(n.stints, stint{start: v.start, end: v.end, session: v})
+		for _, v := range s.drawSessions() {
+			n.stints = append(n.stints, nodeEvent{start: v.start, end: v.end, session: v})
 		}
 	}
-	if place, of := s.takesPods(i); of > 0 {
-		n.pods = map[string]*pod{}
-		for _, p := range s.podsOf(place, of) {
-			n.stints = append(n.stints, stint{start: p.start, end: p.end, pod: p})
+	if place, of := s.podNodeIndex(i); of > 0 {
+		n.pods = map[string]*simPod{}
+		for _, p := range s.podsOfNode(place, of) {
+			n.stints = append(n.stints, nodeEvent{start: p.start, end: p.end, pod: p})
 		}
 	}
-	slices.SortStableFunc(n.stints, func(a, b stint) int { return a.start.Compare(b.start) })
+	slices.SortStableFunc(n.stints, func(a, b nodeEvent) int { return a.start.Compare(b.start) })
 	n.figures = newFigures(n)
-	n.start(n.spec.boot)
+	n.bootAt(n.spec.boot)
 	return n
 }
 
@@ -80,41 +80,41 @@ func (n *Node) Down() bool {
 	return n.down < len(n.spec.outages) && !n.now.Before(n.spec.outages[n.down].from)
 }
 
-// start makes the machine as it is when it has just booted.
-func (n *Node) start(at time.Time) {
+// bootAt sets the state of the machine to that after a boot.
+func (n *Node) bootAt(at time.Time) {
 	n.boot, n.now = at, at
 	n.groups, n.exited = nil, nil
-	n.paths, n.numbers, n.procs = map[string]*group{}, map[uint64]*group{}, map[int32]*proc{}
+	n.paths, n.numbers, n.procs = map[string]*simGroup{}, map[uint64]*simGroup{}, map[int32]*simProcess{}
 	n.pid = 1
 	n.machine = sensor.Machine{Cores: n.site.Cores, MemoryTotal: n.spec.memory}
 	n.kernel = n.newGroup("/", at, time.Time{})
-	n.kernel.add(n, "kworker/0:1", 0, 1).Kernel = true
-	for _, u := range units(n.spec.role) {
+	n.kernel.startProcess(n, "kworker/0:1", 0, 1).Kernel = true
+	for _, u := range servicesOf(n.spec.role) {
 		g := n.newGroup("/system.slice/"+u.unit+".service", at, time.Time{})
 		g.unit = u
-		g.add(n, u.comm, u.uid, u.threads)
+		g.startProcess(n, u.comm, u.uid, u.threads)
 	}
 	if n.spec.role == withGPUs && n.gpus == nil {
-		n.gpus = make([]gpu, gpusEach)
+		n.gpus = make([]gpuState, gpusPerNode)
 	}
 	for i := range n.gpus {
-		n.gpus[i] = gpu{joules: n.gpus[i].joules, warmth: n.gpus[i].warmth}
+		n.gpus[i] = gpuState{joules: n.gpus[i].joules, warmth: n.gpus[i].warmth}
 	}
 }
 
-// farthest is the longest single step of the simulation of a machine.
-const farthest = 10 * time.Minute
+// maxStep is the longest single step of the simulation of a machine.
+const maxStep = 10 * time.Minute
 
 // Advance advances the machine to a time. A time in the past changes nothing.
 func (n *Node) Advance(to time.Time) {
 	n.exited = n.exited[:0]
 	if !n.begun {
 		n.begun = true
-		n.backfill(n.site.From.Add(-n.site.lead))
+		n.addServiceUse(n.site.From.Add(-n.site.lead))
 	}
 	for n.now.Before(to) {
 		at := to
-		if far := n.now.Add(farthest); far.Before(at) {
+		if far := n.now.Add(maxStep); far.Before(at) {
 			at = far
 		}
 		if n.down < len(n.spec.outages) {
@@ -125,7 +125,7 @@ func (n *Node) Advance(to time.Time) {
 				}
 			case !to.Before(o.to):
 				n.down++
-				n.start(o.to)
+				n.bootAt(o.to)
 				for n.next < len(n.stints) && n.stints[n.next].start.Before(o.to) {
 					if p := n.stints[n.next].pod; p != nil { // the kubelet gets it when it is back
 						n.pods[p.UID] = p
@@ -139,19 +139,19 @@ func (n *Node) Advance(to time.Time) {
 				return
 			}
 		}
-		n.step(at)
+		n.advanceStep(at)
 	}
 }
 
-// backfill adds the services' use since the machine booted.
-func (n *Node) backfill(to time.Time) {
+// addServiceUse adds the use of the services since the machine booted.
+func (n *Node) addServiceUse(to time.Time) {
 	span := to.Sub(n.now)
 	if span <= 0 {
 		return
 	}
 	busy := 0.0
 	for _, g := range n.groups {
-		d := g.load(n, to, span.Seconds())
+		d := g.demandAt(n, to, span.Seconds())
 		g.addUse(n, d, d.cores, span.Seconds())
 		busy += d.cores
 	}
@@ -160,8 +160,8 @@ func (n *Node) backfill(to time.Time) {
 	n.exited = n.exited[:0]
 }
 
-// step advances the machine over a period without the beginning or end of an outage.
-func (n *Node) step(at time.Time) {
+// advanceStep advances the machine over a period in which no outage begins or ends.
+func (n *Node) advanceStep(at time.Time) {
 	from, span := n.now, at.Sub(n.now).Seconds()
 	for n.next < len(n.stints) && !n.stints[n.next].start.After(at) {
 		switch st := &n.stints[n.next]; {
@@ -175,7 +175,7 @@ func (n *Node) step(at time.Time) {
 		n.next++
 	}
 	for i := range n.gpus {
-		n.gpus[i].begin()
+		n.gpus[i].beginStep()
 	}
 	n.endPlanned(at)
 	// the demand, then the capacity
@@ -200,11 +200,11 @@ func (n *Node) step(at time.Time) {
 	}
 	n.addTotals(busy, waiting, span)
 	n.now = at
-	n.end(at)
+	n.endGroups(at)
 }
 
-// end ends the groups that have reached their end, and removes those that ended one step ago.
-func (n *Node) end(at time.Time) {
+// endGroups ends the groups that have reached their end, and removes those that ended one step ago.
+func (n *Node) endGroups(at time.Time) {
 	gone := false
 	for _, g := range n.groups {
 		switch {
@@ -224,7 +224,7 @@ func (n *Node) end(at time.Time) {
 		}
 	}
 	if gone {
-		n.groups = slices.DeleteFunc(n.groups, func(g *group) bool { return g.gone })
+		n.groups = slices.DeleteFunc(n.groups, func(g *simGroup) bool { return g.gone })
 	}
 }
 
@@ -243,7 +243,7 @@ func (n *Node) addTotals(busy, waiting, span float64) {
 		used += g.figures.Anon + g.figures.Shmem
 	}
 	m.MemoryAvailable = n.spec.memory - min(used, n.spec.memory*99/100)
-	n.figures.step(n, busy, waiting, span)
+	n.figures.advance(n, busy, waiting, span)
 }
 
 // startJob starts a job on the machine.
@@ -260,7 +260,7 @@ func (n *Node) startJob(p *placement) {
 	batch := n.newGroup(base+"batch/user/task_0", p.start, p.end)
 	batch.place, batch.step = p, "batch"
 	batch.limit, batch.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
-	shell := batch.add(n, "slurm_script", j.User.UID, 1)
+	shell := batch.startProcess(n, "slurm_script", j.User.UID, 1)
 	work := batch
 	if j.kind.steps {
 		work = n.newGroup(base+"0/user/task_0", p.start, p.end)
@@ -270,7 +270,7 @@ func (n *Node) startJob(p *placement) {
 	work.works = true
 	ranks := min(max(j.kind.ranks, j.GPUs, 1), j.Cores)
 	for r := range ranks {
-		q := work.add(n, j.Program, j.User.UID, uint32(max(j.Cores/ranks, 1)))
+		q := work.startProcess(n, j.Program, j.User.UID, uint32(max(j.Cores/ranks, 1)))
 		q.share = 1 / float64(ranks)
 		q.gpu = -1
 		if r < len(p.gpus) {
@@ -283,20 +283,20 @@ func (n *Node) startJob(p *placement) {
 }
 
 // logIn starts a login session.
-func (n *Node) logIn(v *session) {
+func (n *Node) logIn(v *loginSession) {
 	if !v.end.After(n.now) {
 		return
 	}
 	uid := strconv.FormatUint(uint64(v.user.UID), 10)
 	g := n.newGroup("/user.slice/user-"+uid+".slice/session-"+strconv.Itoa(v.number)+".scope", v.start, v.end)
 	g.session = v
-	shell := g.add(n, "bash", v.user.UID, 1)
+	shell := g.startProcess(n, "bash", v.user.UID, 1)
 	if v.program != "" {
-		q := g.add(n, v.program, v.user.UID, max(uint32(v.cores), 1))
+		q := g.startProcess(n, v.program, v.user.UID, max(uint32(v.cores), 1))
 		q.PPID, q.SID, q.share = shell.PID, shell.PID, 1
 	}
 	if v.plan != nil {
-		g.zombies(n, v.plan.Zombies, v.user.UID)
+		g.addZombies(n, v.plan.Zombies, v.user.UID)
 	}
 }
 

@@ -12,7 +12,7 @@ type User struct {
 	UID           uint32
 
 	// kinds are the kinds of jobs of this user, the first most often.
-	kinds []*kind
+	kinds []*programKind
 	// weight is the share of all work that is theirs; a few do most.
 	weight float64
 	// nightly means that it is handed in by a program, at any hour.
@@ -50,29 +50,29 @@ func generateUsers(n int, rnd *rand.Rand) []*User {
 }
 
 // pickKind returns a random program for a user of an account.
-func pickKind(account string, rnd *rand.Rand) *kind {
+func pickKind(account string, rnd *rand.Rand) *programKind {
 	total := 0.0
-	for i := range kinds {
-		total += kinds[i].weightFor(account)
+	for i := range programKinds {
+		total += programKinds[i].weightFor(account)
 	}
 	at := rnd.Float64() * total
-	for i := range kinds {
-		if at -= kinds[i].weightFor(account); at < 0 {
-			return &kinds[i]
+	for i := range programKinds {
+		if at -= programKinds[i].weightFor(account); at < 0 {
+			return &programKinds[i]
 		}
 	}
-	return &kinds[0]
+	return &programKinds[0]
 }
 
-func (k *kind) weightFor(account string) float64 {
+func (k *programKind) weightFor(account string) float64 {
 	if k.home == account && k.gpus == nil {
 		return 4 * k.often
 	}
 	return k.often
 }
 
-// hours is the relative rate of submissions at each hour of a working day, UTC.
-var hours = [24]float64{2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 9, 11, 12, 12, 11, 9, 6, 4, 4, 3, 3, 2}
+// hourlyRates are the relative rates of submissions at each hour of a working day, in UTC.
+var hourlyRates = [24]float64{2, 1, 1, 1, 1, 1, 2, 4, 8, 11, 12, 11, 9, 11, 12, 12, 11, 9, 6, 4, 4, 3, 3, 2}
 
-// weekend is the factor of that rate on Saturdays and Sundays.
-const weekend = 0.6
+// weekendFactor multiplies these rates on Saturdays and Sundays.
+const weekendFactor = 0.6

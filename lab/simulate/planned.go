@@ -83,11 +83,11 @@ type PlannedSession struct {
 func (s *Site) addPlanned() error {
 	for i := range s.Config.Plan {
 		p := &s.Config.Plan[i]
-		j := &Job{User: s.user(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1),
+		j := &Job{User: s.ensureUser(p.User), Name: p.Name, Program: p.Program, Partition: "batch", Nodes: max(p.Nodes, 1),
 			Cores: max(p.Cores, 1), MemoryBytes: p.MemoryBytes,
 			GPUs: p.GPUs, Limit: p.Limit, Submit: s.From.Add(p.Submit), Outcome: p.Outcome, Exit: p.Exit, CancelledBy: p.CancelledBy,
 			Stuck: p.Stuck,
-			plan:  p, length: p.Length, seed: uint64(i), kind: &kind{ranks: 1, phases: []phase{{1, 1, 1, 0, 0, 0}}}}
+			plan:  p, length: p.Length, seed: uint64(i), kind: &programKind{ranks: 1, phases: []programPhase{{1, 1, 1, 0, 0, 0}}}}
 		if j.Program == "" {
 			j.Program = "work"
 		}
@@ -114,8 +114,8 @@ func (s *Site) addPlanned() error {
 	return nil
 }
 
-// user returns a user by name and creates it if needed.
-func (s *Site) user(name string) *User {
+// ensureUser returns a user by name and creates it if needed.
+func (s *Site) ensureUser(name string) *User {
 	for _, u := range s.Users {
 		if u.Name == name {
 			return u
@@ -127,19 +127,19 @@ func (s *Site) user(name string) *User {
 }
 
 // plannedSessions returns the sessions of the plan, with numbers behind those that were drawn.
-func (s *Site) plannedSessions(after int) (out []*session) {
+func (s *Site) plannedSessions(after int) (out []*loginSession) {
 	for i := range s.Config.Sessions {
 		p := &s.Config.Sessions[i]
 		from := s.From.Add(p.From)
-		out = append(out, &session{number: after + i + 1, user: s.user(p.User), start: from, end: from.Add(p.For), program: p.Program,
-			plan: p})
+		out = append(out, &loginSession{number: after + i + 1, user: s.ensureUser(p.User), start: from, end: from.Add(p.For),
+			program: p.Program, plan: p})
 	}
 	return out
 }
 
-// load returns the demand of a planned session.
-func (p *PlannedSession) load() demand {
-	return demand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
+// demand returns the demand of a planned session.
+func (p *PlannedSession) demand() groupDemand {
+	return groupDemand{cores: max(p.Wants, p.Cores), most: p.Cores, anon: p.MemoryBytes}
 }
 
 // beginPlanned starts a planned job on the machine: its script and the processes in it or in its steps.
@@ -149,15 +149,15 @@ func (n *Node) beginPlanned(p *placement, base string) {
 	if d.Ends < 0 {
 		return // not even its script
 	}
-	group := func(step string, task int, from, until time.Time) *group {
+	group := func(step string, task int, from, until time.Time) *simGroup {
 		g := n.newGroup(base+step+"/user/task_"+strconv.Itoa(task), from, until)
 		g.place, g.step = p, step
 		g.limit, g.figures.MemoryMax = float64(j.Cores), j.MemoryBytes
 		return g
 	}
 	batch := group("batch", 0, p.start, p.end)
-	batch.add(n, "slurm_script", j.User.UID, 1)
-	batch.zombies(n, d.Zombies, j.User.UID)
+	batch.startProcess(n, "slurm_script", j.User.UID, 1)
+	batch.addZombies(n, d.Zombies, j.User.UID)
 	if len(j.plan.Steps) == 0 {
 		batch.startWorkers(n, p)
 		return
@@ -172,19 +172,19 @@ func (n *Node) beginPlanned(p *placement, base string) {
 		for k := range d.OtherTasks {
 			other := group(strconv.Itoa(i), k+1, at, end)
 			other.cores = d.OtherCores
-			other.add(n, j.Program, j.User.UID, 1)
+			other.startProcess(n, j.Program, j.User.UID, 1)
 		}
 		at = end
 	}
 }
 
 // startWorkers starts the working processes, one for each device.
-func (g *group) startWorkers(n *Node, p *placement) {
+func (g *simGroup) startWorkers(n *Node, p *placement) {
 	j := p.job
 	g.works = true
 	ranks := max(len(p.gpus), 1)
 	for r := range ranks {
-		q := g.add(n, j.Program, j.User.UID, uint32(max(j.plan.Does.Threads/ranks, j.Cores/ranks, 1)))
+		q := g.startProcess(n, j.Program, j.User.UID, uint32(max(j.plan.Does.Threads/ranks, j.Cores/ranks, 1)))
 		q.share = 1 / float64(ranks)
 		if r < len(p.gpus) {
 			q.gpu = p.gpus[r]
@@ -208,21 +208,21 @@ func (n *Node) endPlanned(at time.Time) {
 	}
 }
 
-// busy reports whether a planned job works on a node at a time.
-func (g *group) busy(at time.Time) bool {
+// isWorking reports whether a planned job uses a node at the given time.
+func (g *simGroup) isWorking(at time.Time) bool {
 	j := g.place.job
 	d := &j.plan.Does
 	return (!d.FirstNodeOnly || g.place.first) && (d.Ends == 0 || at.Sub(j.Start) < d.Ends)
 }
 
-// plannedLoad returns the demand of a planned job on one node.
-func (g *group) plannedLoad(at time.Time) demand {
+// plannedDemandAt returns the demand of a planned job on one node.
+func (g *simGroup) plannedDemandAt(at time.Time) groupDemand {
 	j := g.place.job
 	d := &j.plan.Does
-	if !g.busy(at) {
-		return demand{anon: 1 << 20}
+	if !g.isWorking(at) {
+		return groupDemand{anon: 1 << 20}
 	}
-	out := demand{
+	out := groupDemand{
 		cores: max(d.Wants, d.Cores), most: d.Cores, anon: d.Needed, file: d.Cache, read: d.Read, write: d.Write, gpu: d.GPU,
 		gpuBytes: d.GPUBytes, planned: d,
 	}
@@ -233,7 +233,7 @@ func (g *group) plannedLoad(at time.Time) demand {
 }
 
 // addPressure adds the pressure on a planned job over some seconds to its control group and process.
-func (g *group) addPressure(d *Does, seconds float64) {
+func (g *simGroup) addPressure(d *Does, seconds float64) {
 	if d == nil {
 		return
 	}
@@ -258,10 +258,10 @@ func (g *group) addPressure(d *Does, seconds float64) {
 	}
 }
 
-// zombies adds ended processes that are never reaped.
-func (g *group) zombies(n *Node, count int, uid uint32) {
+// addZombies adds ended processes that are never reaped.
+func (g *simGroup) addZombies(n *Node, count int, uid uint32) {
 	for range count {
-		p := g.add(n, "defunct", uid, 1)
+		p := g.startProcess(n, "defunct", uid, 1)
 		p.State, p.dead = 'Z', true
 	}
 }

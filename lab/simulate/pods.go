@@ -11,12 +11,12 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// podsEach is the number of replicas of a Deployment.
-const podsEach = 10
+// replicas is the number of replicas of a Deployment.
+const replicas = 10
 
-// pod is a pod of a Deployment with its control groups, its processes and its entry in the kubelet's list. Each
+// simPod is a pod of a Deployment with its control groups, its processes and its entry in the kubelet's list. Each
 // roll-out replaces it by another pod in the same place.
-type pod struct {
+type simPod struct {
 	kubelet.Pod
 	start, end time.Time
 	sandbox    string // id of the container that holds its namespaces
@@ -34,28 +34,28 @@ var podPrograms = []struct {
 }{{"nginx", 0.03, 40 << 20}, {"java", 0.25, 700 << 20}, {"python3", 0.12, 160 << 20}, {"node", 0.08, 220 << 20},
 	{"redis-server", 0.05, 300 << 20}, {"postgres", 0.1, 400 << 20}}
 
-// hexadecimal returns n digits that follow from a seed and a number.
-func hexadecimal(seed, number uint64, n int) string {
-	rnd, b := random(seed, number), &strings.Builder{}
+// hexDigits returns n digits that follow from a seed and a number.
+func hexDigits(seed, number uint64, n int) string {
+	rnd, b := newRandom(seed, number), &strings.Builder{}
 	for b.Len() < n {
 		fmt.Fprintf(b, "%016x", rnd.Uint64())
 	}
 	return b.String()[:n]
 }
 
-// podsOf returns the pods of a node, one for each place and roll-out. place is the index of the node among the nodes
+// podsOfNode returns the pods of a node, one for each place and roll-out. place is the index of the node among the nodes
 // that run pods, and of is the number of these nodes.
-func (s *Site) podsOf(place, of int) (out []*pod) {
+func (s *Site) podsOfNode(place, of int) (out []*simPod) {
 	for slot := place; slot < s.Pods; slot += of {
 		for roll := range s.RollOuts + 1 {
-			out = append(out, s.pod(slot, roll))
+			out = append(out, s.makePod(slot, roll))
 		}
 	}
 	return out
 }
 
-// takesPods returns the index of a node among those that run pods, and their number; 0 if the node runs none.
-func (s *Site) takesPods(i int) (place, of int) {
+// podNodeIndex returns the index of a node among the nodes that run pods, and their number, or 0 and 0 if it runs none.
+func (s *Site) podNodeIndex(i int) (place, of int) {
 	if s.Pods == 0 || s.specs[i].role == login || s.specs[i].role == services {
 		return 0, 0
 	}
@@ -71,27 +71,27 @@ func (s *Site) takesPods(i int) (place, of int) {
 	return place, of
 }
 
-// rolledOut returns the time at which roll-out number roll creates the pod in a slot. Roll-outs are evenly spaced. Each
-// replaces one tenth of a Deployment at a time.
-func (s *Site) rolledOut(slot, roll int) time.Time {
+// rollOutTime returns the time at which roll-out number roll creates the pod in a slot. Roll-outs are evenly spaced.
+// Each replaces one tenth of a Deployment at a time.
+func (s *Site) rollOutTime(slot, roll int) time.Time {
 	if roll == 0 {
 		return s.From.Add(-s.lead)
 	}
 	every := s.For / time.Duration(s.RollOuts+1)
-	return s.From.Add(time.Duration(roll)*every + time.Duration(slot%podsEach)*every/(2*podsEach)).Truncate(time.Second)
+	return s.From.Add(time.Duration(roll)*every + time.Duration(slot%replicas)*every/(2*replicas)).Truncate(time.Second)
 }
 
-func (s *Site) pod(slot, roll int) *pod {
-	deployment := slot / podsEach
+func (s *Site) makePod(slot, roll int) *simPod {
+	deployment := slot / replicas
 	purpose := uint64(1)<<40 + uint64(slot)<<16 + uint64(roll)
-	digits := hexadecimal(s.Seed, purpose, 32+64+64+5)
+	digits := hexDigits(s.Seed, purpose, 32+64+64+5)
 	what := podPrograms[deployment%len(podPrograms)]
 	app := fmt.Sprintf("%s-%d", strings.TrimSuffix(what.name, "-server"), deployment)
-	hash := hexadecimal(s.Seed, uint64(1)<<39+uint64(deployment)<<16+uint64(roll), 9)
-	p := &pod{start: s.rolledOut(slot, roll), end: s.End().Add(time.Hour), sandbox: digits[32:96], seed: s.Seed + purpose,
+	hash := hexDigits(s.Seed, uint64(1)<<39+uint64(deployment)<<16+uint64(roll), 9)
+	p := &simPod{start: s.rollOutTime(slot, roll), end: s.End().Add(time.Hour), sandbox: digits[32:96], seed: s.Seed + purpose,
 		program: what.name, cores: what.cores, memory: what.memory}
 	if roll < s.RollOuts {
-		p.end = s.rolledOut(slot, roll+1)
+		p.end = s.rollOutTime(slot, roll+1)
 	}
 	uid := fmt.Sprintf("%s-%s-4%s-8%s-%s", digits[:8], digits[8:12], digits[13:16], digits[17:20], digits[20:32])
 	p.Pod = kubelet.Pod{
@@ -110,26 +110,26 @@ func (s *Site) pod(slot, roll int) *pod {
 	return p
 }
 
-// run starts the processes of a pod: the one that holds its namespaces, and its container.
-func (p *pod) run(n *Node, from time.Time) {
+// startProcesses starts the processes of a pod: the one that holds its namespaces, and its container.
+func (p *simPod) startProcesses(n *Node, from time.Time) {
 	if !p.end.After(n.now) {
 		return
 	}
 	base := "/kubepods/burstable/pod" + p.UID + "/"
 	sandbox := n.newGroup(base+p.sandbox, from, p.end)
 	sandbox.pod = p
-	sandbox.add(n, "pause", 65535, 1)
+	sandbox.startProcess(n, "pause", 65535, 1)
 	c := &p.Containers[0]
 	g := n.newGroup(base+c.ID, from, p.end)
 	g.pod, g.works, g.figures.MemoryMax = p, true, uint64(c.Limit.MemoryBytes)
-	g.add(n, p.program, 1000, 8)
+	g.startProcess(n, p.program, 1000, 8)
 }
 
 // beginPod starts a pod on the machine.
-func (n *Node) beginPod(p *pod) {
-	maps.DeleteFunc(n.pods, func(_ string, old *pod) bool { return !old.end.After(n.now) })
+func (n *Node) beginPod(p *simPod) {
+	maps.DeleteFunc(n.pods, func(_ string, old *simPod) bool { return !old.end.After(n.now) })
 	n.pods[p.UID] = p
-	p.run(n, p.start)
+	p.startProcesses(n, p.start)
 }
 
 // restartPods starts the containers of all pods again after the machine was off, with new ids.
@@ -142,18 +142,18 @@ func (n *Node) restartPods() {
 		}
 		c := &p.Containers[0]
 		c.Restarts++
-		p.sandbox, c.ID = hexadecimal(p.seed, uint64(2*c.Restarts), 64), hexadecimal(p.seed, uint64(2*c.Restarts+1), 64)
-		p.run(n, n.now)
+		p.sandbox, c.ID = hexDigits(p.seed, uint64(2*c.Restarts), 64), hexDigits(p.seed, uint64(2*c.Restarts+1), 64)
+		p.startProcesses(n, n.now)
 	}
 }
 
-// podLoad returns the use of the container of a pod, or of its sandbox.
-func (g *group) podLoad(at time.Time) demand {
+// podDemandAt returns the use of the container of a pod, or of its sandbox.
+func (g *simGroup) podDemandAt(at time.Time) groupDemand {
 	if !g.works {
-		return demand{anon: 300 << 10, file: 200 << 10}
+		return groupDemand{anon: 300 << 10, file: 200 << 10}
 	}
 	p := g.pod
-	d := demand{cores: p.cores * (0.2 + 0.8*hours[at.Hour()]/12) * (1 + 0.3*noiseAt(p.seed, at.Unix()/60)), write: 2e3}
+	d := groupDemand{cores: p.cores * (0.2 + 0.8*hourlyRates[at.Hour()]/12) * (1 + 0.3*noiseAt(p.seed, at.Unix()/60)), write: 2e3}
 	d.anon, d.file = uint64(float64(p.memory)*(0.7+0.1*noiseAt(p.seed, at.Unix()/600))), p.memory/10
 	return d
 }

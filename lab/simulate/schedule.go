@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// placement is a job on one of its nodes.
+// placement is the part of a job on one of its nodes.
 type placement struct {
 	job        *Job
 	first      bool // of the nodes of the job
@@ -15,53 +15,53 @@ type placement struct {
 	gpus       []int // numbers of its devices on the node
 }
 
-// ends are the jobs that run, those that end first in front.
-type ends []*Job
+// jobsByEnd is a heap of the running jobs, with the next one to end first.
+type jobsByEnd []*Job
 
-func (e ends) Len() int { return len(e) }
-func (e ends) Less(i, k int) bool {
+func (e jobsByEnd) Len() int { return len(e) }
+func (e jobsByEnd) Less(i, k int) bool {
 	return cmp.Or(e[i].End.Compare(e[k].End), cmp.Compare(e[i].Raw, e[k].Raw)) < 0
 }
-func (e ends) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
-func (e *ends) Push(j any)   { *e = append(*e, j.(*Job)) }
-func (e *ends) Pop() any {
+func (e jobsByEnd) Swap(i, k int) { e[i], e[k] = e[k], e[i] }
+func (e *jobsByEnd) Push(j any)   { *e = append(*e, j.(*Job)) }
+func (e *jobsByEnd) Pop() any {
 	last := len(*e) - 1
 	j := (*e)[last]
 	*e = (*e)[:last]
 	return j
 }
 
-// free is the free part of a node.
-type free struct {
+// freeNode is the free capacity of a node.
+type freeNode struct {
 	cores  int
 	memory uint64
 	gpus   uint64 // one bit for each
 	down   int    // the next outage of the node
 }
 
-// scheduler starts jobs in order of submission. If a job does not fit, a few later jobs that fit may overtake it,
+// jobScheduler starts jobs in order of submission. If a job does not fit, a few later jobs that fit may overtake it,
 // unless it has waited for long.
-type scheduler struct {
+type jobScheduler struct {
 	site  *Site
 	now   time.Time
-	left  []free
+	left  []freeNode
 	queue map[string][]*Job // by partition
-	run   ends
+	run   jobsByEnd
 	at    int // index of the last placement
 }
 
 const (
-	depth   = 60            // how many of a queue are tried
-	patient = 6 * time.Hour // wait after which no other job may overtake
+	maxTried     = 60            // how many of a queue are tried
+	maxOvertaken = 6 * time.Hour // wait after which no other job may overtake
 )
 
 // schedule determines the time and the nodes of each job.
 func (s *Site) schedule() {
-	q := &scheduler{site: s, left: make([]free, len(s.specs)), queue: map[string][]*Job{}}
+	q := &jobScheduler{site: s, left: make([]freeNode, len(s.specs)), queue: map[string][]*Job{}}
 	for i := range q.left {
-		q.left[i] = free{cores: s.Cores, memory: s.specs[i].memory}
+		q.left[i] = freeNode{cores: s.Cores, memory: s.specs[i].memory}
 		if s.specs[i].role == withGPUs {
-			q.left[i].gpus = 1<<gpusEach - 1
+			q.left[i].gpus = 1<<gpusPerNode - 1
 		}
 	}
 	next := 0
@@ -70,7 +70,7 @@ func (s *Site) schedule() {
 		case len(q.run) > 0 && (next == len(s.Jobs) || !q.run[0].End.After(s.Jobs[next].Submit)):
 			j := heap.Pop(&q.run).(*Job)
 			q.now = j.End
-			q.release(j)
+			q.releaseNodes(j)
 			q.startFitting(j.Partition)
 		case next < len(s.Jobs):
 			j := s.Jobs[next]
@@ -80,7 +80,7 @@ func (s *Site) schedule() {
 				continue // the job waits for ever without blocking others
 			}
 			q.queue[j.Partition] = append(q.queue[j.Partition], j)
-			if len(q.queue[j.Partition]) <= depth || len(q.run) == 0 { // nothing else would try again
+			if len(q.queue[j.Partition]) <= maxTried || len(q.run) == 0 { // nothing else would try again
 				q.startFitting(j.Partition)
 			}
 		default:
@@ -102,12 +102,12 @@ func (s *Site) sortPlaces() {
 }
 
 // startFitting starts the jobs that can start.
-func (q *scheduler) startFitting(partition string) {
+func (q *jobScheduler) startFitting(partition string) {
 	list := q.queue[partition]
 	kept, tried := list[:0], 0
 	for i, j := range list {
-		held := len(kept) > 0 && q.now.Sub(kept[0].Submit) > patient
-		if tried++; tried > depth || held {
+		held := len(kept) > 0 && q.now.Sub(kept[0].Submit) > maxOvertaken
+		if tried++; tried > maxTried || held {
 			kept = append(kept, list[i:]...)
 			break
 		}
@@ -119,12 +119,12 @@ func (q *scheduler) startFitting(partition string) {
 }
 
 // fitsEmptySite reports whether the job would fit into an empty site.
-func (q *scheduler) fitsEmptySite(j *Job) bool {
+func (q *jobScheduler) fitsEmptySite(j *Job) bool {
 	n := 0
 	for i := range q.site.specs {
-		whole := free{cores: q.site.Cores, memory: q.site.specs[i].memory}
+		whole := freeNode{cores: q.site.Cores, memory: q.site.specs[i].memory}
 		if q.site.specs[i].role == withGPUs {
-			whole.gpus = 1<<gpusEach - 1
+			whole.gpus = 1<<gpusPerNode - 1
 		}
 		if whole.hasRoom(j, q.site.specs[i].role) {
 			n++
@@ -134,16 +134,16 @@ func (q *scheduler) fitsEmptySite(j *Job) bool {
 }
 
 // hasRoom reports whether a job fits the free part of a node with a role.
-func (f *free) hasRoom(j *Job, as role) bool {
+func (f *freeNode) hasRoom(j *Job, as nodeRole) bool {
 	want := compute
 	if j.GPUs > 0 {
 		want = withGPUs
 	}
-	return as == want && f.cores >= j.Cores && f.memory >= j.MemoryBytes && bits(f.gpus) >= j.GPUs
+	return as == want && f.cores >= j.Cores && f.memory >= j.MemoryBytes && countBits(f.gpus) >= j.GPUs
 }
 
 // startJob starts a job on nodes with enough space.
-func (q *scheduler) startJob(j *Job) bool {
+func (q *jobScheduler) startJob(j *Job) bool {
 	var on []int
 	for n := range q.left {
 		i := (q.at + n) % len(q.left)
@@ -159,7 +159,7 @@ func (q *scheduler) startJob(j *Job) bool {
 	slices.Sort(on)
 	j.On, j.Start = on, q.now.Add(time.Second)
 	j.End = j.Start.Add(j.length)
-	q.cutLife(j)
+	q.applyEarlyEnd(j)
 	for _, i := range on {
 		p := placement{job: j, first: i == on[0], start: j.Start, end: j.End}
 		f := &q.left[i]
@@ -178,8 +178,8 @@ func (q *scheduler) startJob(j *Job) bool {
 	return true
 }
 
-// cutLife shortens the run of a job to the event that ends it.
-func (q *scheduler) cutLife(j *Job) {
+// applyEarlyEnd shortens the run of a job to the event that ends it.
+func (q *jobScheduler) applyEarlyEnd(j *Job) {
 	switch j.Outcome {
 	case timeout:
 		j.End = j.Start.Add(j.Limit + 30*time.Second)
@@ -203,7 +203,7 @@ func (q *scheduler) cutLife(j *Job) {
 	}
 }
 
-func (q *scheduler) canStart(j *Job, i int) bool {
+func (q *jobScheduler) canStart(j *Job, i int) bool {
 	n, f := &q.site.specs[i], &q.left[i]
 	if !f.hasRoom(j, n.role) {
 		return false
@@ -214,7 +214,7 @@ func (q *scheduler) canStart(j *Job, i int) bool {
 	return f.down == len(n.outages) || q.now.Add(2*time.Second).Before(n.outages[f.down].from)
 }
 
-func (q *scheduler) release(j *Job) {
+func (q *jobScheduler) releaseNodes(j *Job) {
 	for _, i := range j.On {
 		f := &q.left[i]
 		f.cores += j.Cores
@@ -230,7 +230,7 @@ func (q *scheduler) release(j *Job) {
 	}
 }
 
-func bits(v uint64) (n int) {
+func countBits(v uint64) (n int) {
 	for ; v != 0; v &= v - 1 {
 		n++
 	}

@@ -48,11 +48,11 @@ type Config struct {
 
 // Limits of a simulation in the memory of one machine.
 const (
-	maxNodes = 20_000
-	maxJobs  = 2_000_000
-	maxCores = 1024
-	maxPods  = 100_000
-	gpusEach = 4
+	maxNodes    = 20_000
+	maxJobs     = 2_000_000
+	maxCores    = 1024
+	maxPods     = 100_000
+	gpusPerNode = 4
 )
 
 func (c *Config) defaults() error {
@@ -97,29 +97,29 @@ func (c *Config) defaults() error {
 	return nil
 }
 
-// Site is a plan of the users' jobs by time and place.
+// Site is the simulated plan of all jobs of a site, with their times and nodes.
 type Site struct {
 	Config
 	Users []*User
 	Jobs  []*Job // by the time at which they were handed in
-	specs []spec
+	specs []nodeSpec
 	lead  time.Duration // the time before From in which work began already
 }
 
-// role is the purpose of a node.
-type role uint8
+// nodeRole is the purpose of a node.
+type nodeRole uint8
 
 const (
-	compute role = iota
+	compute nodeRole = iota
 	withGPUs
 	login
 	services
 )
 
-// spec is the equipment of a node.
-type spec struct {
+// nodeSpec is the equipment of a node.
+type nodeSpec struct {
 	name    string
-	role    role
+	role    nodeRole
 	memory  uint64
 	boot    time.Time
 	outages []outage
@@ -135,25 +135,25 @@ func New(c Config) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Config: c, lead: min(max(c.For/8, 10*time.Minute), 12*time.Hour)}
-	s.build()
-	s.Users = generateUsers(c.Users, random(c.Seed, 1))
-	s.drawJobs(random(c.Seed, 2))
+	s.buildNodes()
+	s.Users = generateUsers(c.Users, newRandom(c.Seed, 1))
+	s.drawJobs(newRandom(c.Seed, 2))
 	if err := s.addPlanned(); err != nil {
 		return nil, err
 	}
 	s.numberJobs()
 	s.scaleLengths()
 	for i := range c.Sessions {
-		s.user(c.Sessions[i].User)
+		s.ensureUser(c.Sessions[i].User)
 	}
 	s.schedule()
 	return s, nil
 }
 
-// build names the nodes. If there are enough, one is for logins and one for services.
-func (s *Site) build() {
-	rnd := random(s.Seed, 3)
-	s.specs = make([]spec, s.Nodes)
+// buildNodes creates and names the nodes. If there are enough, one is for logins and one for services.
+func (s *Site) buildNodes() {
+	rnd := newRandom(s.Seed, 3)
+	s.specs = make([]nodeSpec, s.Nodes)
 	cpus, gpus := 0, 0
 	for i := range s.specs {
 		n := &s.specs[i]
@@ -195,8 +195,8 @@ func (s *Site) Names() []string {
 	return out
 }
 
-// random returns a separate random source for each purpose.
-func random(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
+// newRandom returns a separate random source for each purpose.
+func newRandom(seed, purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, purpose)) }
 
 // noiseAt returns a pseudo-random number from -1 to 1 that depends only on seed and step. The simulated load is
 // therefore the same however often it is read.
@@ -224,7 +224,7 @@ func (s *Site) About(i int) About {
 	case compute:
 		a.Partition = "batch"
 	case withGPUs:
-		a.Partition, a.GPUs = "gpu", gpusEach
+		a.Partition, a.GPUs = "gpu", gpusPerNode
 	}
 	return a
 }

@@ -6,18 +6,18 @@ import (
 	"reckon/sensor"
 )
 
-// callBytes is the payload of a call that sends or receives.
+// callBytes is the number of bytes that one send or receive call moves.
 const callBytes = 64 << 10
 
-// traffic is the traffic of the process of a group that works.
-type traffic struct {
+// processTraffic is the traffic of the process of a group that works.
+type processTraffic struct {
 	pid          int32
 	start        uint64
 	exact, taken [3]float64 // bytes received, bytes sent, segments resent: since the start, and the part that was read
 }
 
-// transfer adds the traffic of a planned job in some seconds.
-func (g *group) transfer(d *Does, seconds float64) {
+// addTraffic adds the traffic of a planned job in some seconds.
+func (g *simGroup) addTraffic(d *Does, seconds float64) {
 	if d == nil || d.Receives+d.Sends+d.Resends == 0 || len(g.procs) == 0 {
 		return
 	}
@@ -36,23 +36,23 @@ func (n *Node) Tallies() (all []sensor.Tally) {
 		sends, computes = sends || d.Receives+d.Sends > 0, computes || d.IPC > 0
 	}
 	if sends {
-		all = append(all, sockets{n})
+		all = append(all, socketTally{n})
 	}
 	if computes {
-		all = append(all, processors{n})
+		all = append(all, processorTally{n})
 	}
 	return all
 }
 
-// sockets reads the traffic of a node's planned jobs.
-type sockets struct{ n *Node }
+// socketTally reads the traffic of a node's planned jobs.
+type socketTally struct{ n *Node }
 
-func (s sockets) Spec() *sensor.TallySpec { return tally.Spec }
+func (s socketTally) Spec() *sensor.TallySpec { return tally.Spec }
 
-func (s sockets) Close() error { return nil }
+func (s socketTally) Close() error { return nil }
 
 // Read implements [sensor.Tally].
-func (s sockets) Read(p *sensor.TallyPass) error {
+func (s socketTally) Read(p *sensor.TallyPass) error {
 	for _, g := range s.n.groups {
 		t := &g.traffic
 		if t.exact == t.taken {

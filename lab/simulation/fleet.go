@@ -49,8 +49,8 @@ type Config struct {
 // Fleet is a site with its agents.
 type Fleet struct {
 	config  Config
-	members []*member
-	source  *source
+	members []*nodeAgent
+	source  *simController
 	poller  *scheduler.Poller
 	out     Sink // for the poller, while Run runs
 	now     time.Time
@@ -58,8 +58,8 @@ type Fleet struct {
 	batches atomic.Int64
 }
 
-// member is a node and its agent.
-type member struct {
+// nodeAgent is a node and its agent.
+type nodeAgent struct {
 	node  *simulate.Node
 	agent *agent.Agent // nil while the node is down
 	label string
@@ -77,7 +77,7 @@ func New(c Config) *Fleet {
 	f := &Fleet{config: c, now: laterTime(c.Site.From, c.Installed)}
 	for i := range c.Site.Names() {
 		n := c.Site.Node(i)
-		f.members = append(f.members, &member{node: n, label: n.Hostname()})
+		f.members = append(f.members, &nodeAgent{node: n, label: n.Hostname()})
 	}
 	f.source = newSource(c.Site)
 	f.poller = scheduler.NewPoller(f.source, scheduler.Options{
@@ -140,7 +140,7 @@ func (f *Fleet) Run(ctx context.Context, s Stretch, out Sink) (Progress, error) 
 	began, from := time.Now(), f.now
 	samples, batches := f.samples.Load(), f.batches.Load()
 	progress := func() Progress {
-		waiting, running := f.source.count()
+		waiting, running := f.source.countJobs()
 		return Progress{At: f.now, Samples: f.samples.Load() - samples, Batches: f.batches.Load() - batches,
 			Took: time.Since(began), Passed: f.now.Sub(from), Live: running, Waiting: waiting}
 	}
@@ -208,7 +208,7 @@ func (f *Fleet) exportSlot(ctx context.Context, slot int, s Stretch, out Sink) e
 	for w := range f.config.Workers {
 		g.Go(func() error {
 			for i := slot + w*f.config.Slots; i < len(f.members); i += f.config.Slots * f.config.Workers {
-				if err := f.export(ctx, f.members[i], s, out); err != nil {
+				if err := f.exportNode(ctx, f.members[i], s, out); err != nil {
 					return err
 				}
 			}
@@ -218,8 +218,8 @@ func (f *Fleet) exportSlot(ctx context.Context, slot int, s Stretch, out Sink) e
 	return g.Wait()
 }
 
-// export advances one node to the current simulated time.
-func (f *Fleet) export(ctx context.Context, m *member, s Stretch, out Sink) error {
+// exportNode advances one node to the current simulated time.
+func (f *Fleet) exportNode(ctx context.Context, m *nodeAgent, s Stretch, out Sink) error {
 	for at := f.now.Add(-s.Export + s.Tick); ; at = at.Add(s.Tick) {
 		if at.After(f.now) || at.Add(s.Tick).After(f.now) {
 			at = f.now

@@ -35,18 +35,18 @@ type History struct {
 type senderData struct {
 	external []labels.Label
 	packed   tsdb.History
-	rows     map[*metric.Series]*pastRow
+	rows     map[*metric.Series]*pastSeries
 	byLabels map[string]*tsdb.HistorySeries
 	key      []byte
 }
 
-type pastRow struct {
+type pastSeries struct {
 	labels labels.Labels
 	to     *tsdb.HistorySeries // nil until a sample of this stretch arrives
 }
 
-// oldStart is the maximum age of a counter at which it still gets its initial zero, as in the store's append path.
-const oldStart = time.Hour
+// maxStartAge is the maximum age of a counter at which it still gets its initial zero, as in the store's append path.
+const maxStartAge = time.Hour
 
 // NewHistory returns a sink that writes into a store, under the name of a site.
 func NewHistory(store Blocks, site string) *History {
@@ -58,7 +58,7 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 	h.mu.Lock()
 	p := h.nodes[node]
 	if p == nil {
-		p = &senderData{rows: map[*metric.Series]*pastRow{}, byLabels: map[string]*tsdb.HistorySeries{}}
+		p = &senderData{rows: map[*metric.Series]*pastSeries{}, byLabels: map[string]*tsdb.HistorySeries{}}
 		for _, l := range []labels.Label{{Name: "node", Value: node}, {Name: "site", Value: h.site}} {
 			if l.Value != "" {
 				p.external = append(p.external, l)
@@ -67,17 +67,17 @@ func (h *History) Put(_ context.Context, node string, b *metric.Batch) error {
 		h.nodes[node] = p
 	}
 	h.mu.Unlock()
-	return p.write(b)
+	return p.addBatch(b)
 }
 
-func (p *senderData) write(b *metric.Batch) error {
+func (p *senderData) addBatch(b *metric.Batch) error {
 	t := b.Time.UnixMilli()
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		r := p.rows[s.Series]
 		fresh := r == nil
 		if fresh {
-			r = &pastRow{labels: p.labels(s.Series)}
+			r = &pastSeries{labels: p.mergeLabels(s.Series)}
 			p.rows[s.Series] = r
 		}
 		if r.to == nil {
@@ -87,7 +87,7 @@ func (p *senderData) write(b *metric.Batch) error {
 				p.byLabels[string(p.key)] = r.to
 			}
 		}
-		if err := r.add(s, t, fresh); err != nil {
+		if err := r.addSample(s, t, fresh); err != nil {
 			return fmt.Errorf("pack %s: %w", s.Series.Desc.Name, err)
 		}
 		if s.Last {
@@ -97,7 +97,7 @@ func (p *senderData) write(b *metric.Batch) error {
 	return nil
 }
 
-func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
+func (r *pastSeries) addSample(s *metric.Sample, t int64, fresh bool) error {
 	if s.Series.Desc.Kind == metric.NativeHistogram {
 		err := r.to.AddHistogram(t, s.Histogram)
 		if err == nil && s.Last {
@@ -105,7 +105,7 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 		}
 		return err
 	}
-	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= oldStart.Milliseconds() {
+	if c := s.Series.Created; fresh && c != 0 && s.Series.Desc.Kind == metric.Counter && c < t && t-c <= maxStartAge.Milliseconds() {
 		// Not in the block before, which is already written.
 		if zero := max(c, blockStart(time.UnixMilli(t)).UnixMilli()); zero < t {
 			if err := r.to.Add(zero, 0); err != nil {
@@ -120,8 +120,8 @@ func (r *pastRow) add(s *metric.Sample, t int64, fresh bool) error {
 	return err
 }
 
-// labels merges the name, the labels of the series and of the sender.
-func (p *senderData) labels(s *metric.Series) labels.Labels {
+// mergeLabels merges the name, the labels of the series and of the sender.
+func (p *senderData) mergeLabels(s *metric.Series) labels.Labels {
 	list := append([]labels.Label{{Name: model.MetricNameLabel, Value: s.Desc.Name}}, p.external...)
 	for i, name := range s.Desc.Labels {
 		if s.Values[i] == "" {

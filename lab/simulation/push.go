@@ -106,13 +106,13 @@ func (p *Push) Sent() map[string]uint64 {
 	return out
 }
 
-// wait is the polling interval of Wait and Drain.
-const wait = 20 * time.Millisecond
+// pollInterval is the polling interval of Wait and Drain.
+const pollInterval = 20 * time.Millisecond
 
 // Wait implements [Waiter]. It pauses the simulated time while the receiver lags behind. It waits for an unreachable
 // receiver only if Strict is set, because exports of real nodes queue up as well.
 func (p *Push) Wait(ctx context.Context) error {
-	tick := time.NewTicker(wait)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		b := p.Backlog()
@@ -131,7 +131,7 @@ func (p *Push) Wait(ctx context.Context) error {
 func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	tick := time.NewTicker(wait)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		b := p.Backlog()

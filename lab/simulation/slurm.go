@@ -14,12 +14,12 @@ import (
 	"reckon/workload"
 )
 
-// forgets is the time that the controller keeps a job after its end (MinJobAge of Slurm).
-const forgets = 5 * time.Minute
+// minJobAge is the time that the controller keeps a job after its end (MinJobAge of Slurm).
+const minJobAge = 5 * time.Minute
 
-// source is the simulated controller of a site. One [scheduler.Poller] polls it from a single goroutine. The clock of
-// that poller advances the simulated time.
-type source struct {
+// simController is the simulated controller of a site. One [scheduler.Poller] polls it from a single goroutine. The
+// clock of that poller advances the simulated time.
+type simController struct {
 	site   *simulate.Site
 	names  []string
 	next   int // index of the next job to be submitted
@@ -28,14 +28,14 @@ type source struct {
 	clock  time.Time
 }
 
-var _ scheduler.Source = (*source)(nil)
+var _ scheduler.Source = (*simController)(nil)
 
-func newSource(s *simulate.Site) *source {
-	return &source{site: s, names: s.Names()}
+func newSource(s *simulate.Site) *simController {
+	return &simController{site: s, names: s.Names()}
 }
 
 // advance advances the controller to a time.
-func (q *source) advance(now time.Time) {
+func (q *simController) advance(now time.Time) {
 	q.clock = now
 	for q.next < len(q.site.Jobs) && !q.site.Jobs[q.next].Submit.After(now) {
 		q.active = append(q.active, q.site.Jobs[q.next])
@@ -54,8 +54,8 @@ func (q *source) advance(now time.Time) {
 	}
 }
 
-// count returns the number of pending and running jobs.
-func (q *source) count() (waiting, running int) {
+// countJobs returns the number of pending and running jobs.
+func (q *simController) countJobs() (waiting, running int) {
 	for _, j := range q.active {
 		if isWaiting(j, q.clock) {
 			waiting++
@@ -69,18 +69,18 @@ func (q *source) count() (waiting, running int) {
 func isWaiting(j *simulate.Job, now time.Time) bool { return j.Start.IsZero() || j.Start.After(now) }
 
 // Kind implements [scheduler.Source].
-func (q *source) Kind() workload.Kind { return workload.Slurm }
+func (q *simController) Kind() workload.Kind { return workload.Slurm }
 
 // Name implements [scheduler.Source].
-func (q *source) Name() string { return "simulated" }
+func (q *simController) Name() string { return "simulated" }
 
 // Jobs implements [scheduler.Source]. As in Slurm, the pending tasks of an array are one record.
-func (q *source) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) {
+func (q *simController) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) {
 	var out []scheduler.Job
 	arrays := map[int]int{} // index of its pending tasks in out
 	first := true
 	for _, j := range q.active {
-		w := q.record(j)
+		w := q.jobRecord(j)
 		if isWaiting(j, q.clock) {
 			switch {
 			case j.Stuck != "":
@@ -101,36 +101,36 @@ func (q *source) Jobs(context.Context) ([]scheduler.Job, scheduler.Read, error) 
 		}
 		out = append(out, w)
 	}
-	for i := len(q.ended) - 1; i >= 0 && q.clock.Sub(q.ended[i].End) < forgets; i-- {
-		out = append(out, q.record(q.ended[i]))
+	for i := len(q.ended) - 1; i >= 0 && q.clock.Sub(q.ended[i].End) < minJobAge; i-- {
+		out = append(out, q.jobRecord(q.ended[i]))
 	}
 	return out, scheduler.Read{Records: len(out)}, nil
 }
 
 // Ended implements [scheduler.Source].
-func (q *source) Ended(_ context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
+func (q *simController) Ended(_ context.Context, since, until time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	var out []scheduler.Job
-	for i := len(q.ended) - 1; i >= 0 && !q.ended[i].End.Before(since.Add(-forgets)); i-- {
+	for i := len(q.ended) - 1; i >= 0 && !q.ended[i].End.Before(since.Add(-minJobAge)); i-- {
 		if j := q.ended[i]; !j.End.Before(since) && !j.End.After(until) {
-			out = append(out, q.record(j))
+			out = append(out, q.jobRecord(j))
 		}
 	}
 	return out, scheduler.Read{Records: len(out)}, nil
 }
 
 // ByNumber implements [scheduler.Source].
-func (q *source) ByNumber(_ context.Context, numbers []uint64, since time.Time) ([]scheduler.Job, scheduler.Read, error) {
+func (q *simController) ByNumber(_ context.Context, numbers []uint64, since time.Time) ([]scheduler.Job, scheduler.Read, error) {
 	var out []scheduler.Job
 	for _, n := range numbers {
 		if i := int(n) - int(q.site.Jobs[0].Raw); i >= 0 && i < q.next && !q.site.Jobs[i].Submit.Before(since) {
-			out = append(out, q.record(q.site.Jobs[i]))
+			out = append(out, q.jobRecord(q.site.Jobs[i]))
 		}
 	}
 	return out, scheduler.Read{Records: len(out)}, nil
 }
 
 // Nodes implements [scheduler.Source].
-func (q *source) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
+func (q *simController) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition, scheduler.Read, error) {
 	held := make([]scheduler.Node, len(q.names))
 	for _, j := range q.active {
 		if isWaiting(j, q.clock) {
@@ -170,8 +170,8 @@ func (q *source) Nodes(context.Context) ([]scheduler.Node, []scheduler.Partition
 	return out, parts, scheduler.Read{Records: len(out)}, nil
 }
 
-// record returns the controller's present record of a job.
-func (q *source) record(j *simulate.Job) scheduler.Job {
+// jobRecord returns the controller's present record of a job.
+func (q *simController) jobRecord(j *simulate.Job) scheduler.Job {
 	nodes := float64(j.Nodes)
 	w := scheduler.Job{
 		ID: j.ID(), Number: uint64(j.Raw), User: j.User.Name, Account: j.User.Account, Partition: j.Partition, Name: j.Name,

@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clock measures the time since the program's start and sleeps until a given time, both by CLOCK_MONOTONIC.
-type clock struct {
+// programClock measures the time since the program's start and sleeps until a given time, both by CLOCK_MONOTONIC.
+type programClock struct {
 	start time.Time
 	zero  int64 // nanoseconds of CLOCK_MONOTONIC at start
 }
 
-func newClock() clock {
-	return clock{time.Now(), read(unix.CLOCK_MONOTONIC)}
+func newClock() programClock {
+	return programClock{time.Now(), readClock(unix.CLOCK_MONOTONIC)}
 }
 
-func (c clock) elapsed() time.Duration { return time.Since(c.start) }
+func (c programClock) elapsed() time.Duration { return time.Since(c.start) }
 
 // sleepUntil blocks the thread until time at. It sleeps until an absolute time, because a relative delay would add the
 // time between reading the clock and sleeping to each step.
-func (c clock) sleepUntil(at time.Duration) {
+func (c programClock) sleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(c.zero + int64(at))
 	for {
 		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
@@ -31,8 +31,8 @@ func (c clock) sleepUntil(at time.Duration) {
 	}
 }
 
-// read returns a clock of the kernel in nanoseconds.
-func read(id int32) int64 {
+// readClock returns a clock of the kernel in nanoseconds.
+func readClock(id int32) int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(id, &ts); err != nil {
 		return 0 // only an unknown clock fails: a thread that has ended

@@ -12,8 +12,8 @@ import (
 
 // spinner loads the CPU in one thread: a burst in every period.
 type spinner struct {
-	clock  clock
-	curve  *curve
+	clock  programClock
+	curve  *targetCurve
 	period time.Duration
 	phase  time.Duration // the bursts of the threads are staggered, so that their sum is smooth
 	parts  float64       // number of threads that share the target
@@ -40,7 +40,7 @@ func (s *spinner) prepare() error {
 	setTimerSlack()
 	s.perNano = 0.5
 	for range 20 { // a millisecond, to measure the speed before the first burst
-		s.work(50_000)
+		s.spinMeasured(50_000)
 	}
 	s.tid.Store(int64(unix.Gettid()))
 	if s.cpu < 0 {
@@ -56,8 +56,8 @@ func (s *spinner) prepare() error {
 
 // run works until the program ends or stop is set. prepare must be called first, in the same goroutine.
 func (s *spinner) run(stop *atomic.Bool) {
-	s.begun.Store(read(unix.CLOCK_THREAD_CPUTIME_ID))
-	p := pace{curve: s.curve}
+	s.begun.Store(readClock(unix.CLOCK_THREAD_CPUTIME_ID))
+	p := pacer{targetCurve: s.curve}
 	end := s.curve.end()
 	for n := time.Duration(0); ; n++ {
 		begin := s.phase + n*s.period
@@ -66,7 +66,7 @@ func (s *spinner) run(stop *atomic.Bool) {
 		}
 		// The burst is in the middle of its period. If other load delays it, it still ends within
 		// the period, and no window boundary cuts through it.
-		wish := (s.curve.integral(min(begin+s.period, end)) - s.curve.integral(begin)) / s.parts
+		wish := (s.curve.integralTo(min(begin+s.period, end)) - s.curve.integralTo(begin)) / s.parts
 		start := begin + max(0, (s.period-time.Duration(wish))/2)
 		if now := s.clock.elapsed(); now < start {
 			s.clock.sleepUntil(start)
@@ -82,42 +82,42 @@ func (s *spinner) run(stop *atomic.Bool) {
 		owed := p.amountDue(until, float64(done)*s.parts) / s.parts
 		burst := min(owed, wish+catchUpShare*float64(s.period))
 		if burst > 0 {
-			s.burn(int64(burst), until)
+			s.useCPU(int64(burst), until)
 		}
 	}
 }
 
-func (s *spinner) cpuTime() int64 { return read(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
+func (s *spinner) cpuTime() int64 { return readClock(unix.CLOCK_THREAD_CPUTIME_ID) - s.begun.Load() }
 
-// longest and enough limit a piece of work between two readings of the thread clock, in nanoseconds. Reading that clock
+// maxPiece and enough limit a piece of work between two readings of the thread clock, in nanoseconds. Reading that clock
 // takes a system call, so pieces must not be too short.
 const (
-	longest = 200_000
-	enough  = 1_000 // below this another piece is not worthwhile
+	maxPiece = 200_000
+	minPiece = 1_000 // below this another piece is not worthwhile
 )
 
-// burn works for some nanoseconds of CPU time, but not beyond a time of the program.
-func (s *spinner) burn(cpu int64, until time.Duration) {
-	last := read(unix.CLOCK_THREAD_CPUTIME_ID)
+// useCPU works for some nanoseconds of CPU time, but not beyond the time until.
+func (s *spinner) useCPU(cpu int64, until time.Duration) {
+	last := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
 	goal := last + cpu
 	for {
 		left := goal - last
-		if left < enough || s.clock.elapsed() >= until {
+		if left < minPiece || s.clock.elapsed() >= until {
 			return
 		}
-		rounds := max(16, int(float64(min(left, longest))*0.9*s.perNano))
+		rounds := max(16, int(float64(min(left, maxPiece))*0.9*s.perNano))
 		s.spin(rounds)
-		now := read(unix.CLOCK_THREAD_CPUTIME_ID)
+		now := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
 		s.trackSpeed(rounds, now-last)
 		last = now
 	}
 }
 
-// work is spin with a measurement.
-func (s *spinner) work(rounds int) {
-	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
+// spinMeasured calls spin and measures its duration to track the speed of the CPU.
+func (s *spinner) spinMeasured(rounds int) {
+	before := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
 	s.spin(rounds)
-	s.trackSpeed(rounds, read(unix.CLOCK_THREAD_CPUTIME_ID)-before)
+	s.trackSpeed(rounds, readClock(unix.CLOCK_THREAD_CPUTIME_ID)-before)
 }
 
 // trackSpeed tracks the speed of the CPU, which changes with its frequency.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DiskMode is the path of bytes to the storage.
+// DiskMode determines how bytes reach the storage.
 type DiskMode string
 
 // Modes of the disk load.
@@ -24,8 +24,8 @@ const (
 	DiskCached DiskMode = "cached" // into the page cache; the kernel decides when to write
 )
 
-// disk reads from and writes to one file at a rate.
-type disk struct {
+// diskLoad reads from and writes to one file at a rate.
+type diskLoad struct {
 	dir  string
 	keep bool
 	size int64
@@ -37,21 +37,21 @@ type disk struct {
 }
 
 const (
-	block    = 4096 // O_DIRECT requires multiples of the block size of the device
-	piece    = 1 << 20
-	interval = 10 * time.Millisecond // how often bytes are due
+	blockSize     = 4096 // O_DIRECT requires multiples of the block size of the device
+	pieceSize     = 1 << 20
+	writeInterval = 10 * time.Millisecond // how often bytes are due
 )
 
-// open creates the file. Unless the file is to be kept, it is unlinked at once or created without a name, so that
+// openFile creates the file. Unless the file is to be kept, it is unlinked at once or created without a name, so that
 // nothing remains if the program is killed.
-func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
+func (d *diskLoad) openFile(needsRead bool, stop *atomic.Bool) error {
 	if d.dir == "" {
 		d.dir = "."
 	}
-	if d.size < piece {
-		return fmt.Errorf("a file of %d bytes for the disk load: give %d or more", d.size, piece)
+	if d.size < pieceSize {
+		return fmt.Errorf("a file of %d bytes for the disk load: give %d or more", d.size, pieceSize)
 	}
-	d.size = d.size / piece * piece
+	d.size = d.size / pieceSize * pieceSize
 	var st unix.Statfs_t
 	if err := unix.Statfs(d.dir, &st); err != nil {
 		return fmt.Errorf("disk load in %s: %w", d.dir, err)
@@ -61,7 +61,7 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 			ErrUnavailable, d.size, d.dir, free)
 	}
 	var err error
-	if d.buf, err = unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+	if d.buf, err = unix.Mmap(-1, 0, pieceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
 		return fmt.Errorf("disk load: buffer: %w", err)
 	}
 	seed := uint64(time.Now().UnixNano()) | 1 // random content, against compression and deduplication
@@ -73,9 +73,9 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 		words[i] = seed
 	}
 	if d.mode == DiskAuto || d.mode == "" {
-		if d.file, err = d.create(unix.O_DIRECT); err == nil {
+		if d.file, err = d.createFile(unix.O_DIRECT); err == nil {
 			// Some file systems open with O_DIRECT and then refuse to write.
-			if _, err = d.file.WriteAt(d.buf[:block], 0); err == nil {
+			if _, err = d.file.WriteAt(d.buf[:blockSize], 0); err == nil {
 				d.mode = DiskDirect
 				return d.fillFile(needsRead, stop)
 			}
@@ -87,13 +87,13 @@ func (d *disk) open(needsRead bool, stop *atomic.Bool) error {
 	if d.mode == DiskDirect {
 		flags = unix.O_DIRECT
 	}
-	if d.file, err = d.create(flags); err != nil {
+	if d.file, err = d.createFile(flags); err != nil {
 		return fmt.Errorf("disk load: %w", err)
 	}
 	return d.fillFile(needsRead, stop)
 }
 
-func (d *disk) create(flags int) (*os.File, error) {
+func (d *diskLoad) createFile(flags int) (*os.File, error) {
 	if !d.keep {
 		fd, err := unix.Open(d.dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC|flags, 0o600)
 		if err == nil {
@@ -118,11 +118,11 @@ func (d *disk) create(flags int) (*os.File, error) {
 }
 
 // fillFile fills the file once if it is to be read.
-func (d *disk) fillFile(needsRead bool, stop *atomic.Bool) error {
+func (d *diskLoad) fillFile(needsRead bool, stop *atomic.Bool) error {
 	if !needsRead {
 		return nil
 	}
-	for at := int64(0); at < d.size && !stop.Load(); at += piece {
+	for at := int64(0); at < d.size && !stop.Load(); at += pieceSize {
 		if _, err := d.file.WriteAt(d.buf, at); err != nil {
 			return fmt.Errorf("disk load: lay the file to read from: %w", err)
 		}
@@ -133,7 +133,7 @@ func (d *disk) fillFile(needsRead bool, stop *atomic.Bool) error {
 	return nil
 }
 
-func (d *disk) close() error {
+func (d *diskLoad) close() error {
 	var err error
 	if d.file != nil {
 		err = d.file.Close()
@@ -147,11 +147,11 @@ func (d *disk) close() error {
 	return nil
 }
 
-// stream transfers bytes at the rate of a curve by calling move with the number of bytes. That number is a multiple of
+// byteStream transfers bytes at the rate of a curve by calling move with the number of bytes. That number is a multiple of
 // unit and no more than max. stream ends with the program, when stop is set, or after an error.
-type stream struct {
-	clock    clock
-	curve    *curve
+type byteStream struct {
+	clock    programClock
+	curve    *targetCurve
 	unit     int
 	max      int
 	done     *atomic.Int64
@@ -159,8 +159,8 @@ type stream struct {
 	move     func(n int) (int, error)
 }
 
-func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
-	p := pace{curve: s.curve}
+func (s *byteStream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
+	p := pacer{targetCurve: s.curve}
 	end := s.curve.end()
 	for next := time.Duration(0); ; next += s.interval {
 		now := s.clock.elapsed()
@@ -191,7 +191,7 @@ func (s *stream) run(stop *atomic.Bool, wait func(time.Duration) bool) error {
 }
 
 // writer returns the step of a stream that writes around the file.
-func (d *disk) writer() func(int) (int, error) {
+func (d *diskLoad) writer() func(int) (int, error) {
 	var at int64
 	return func(n int) (int, error) {
 		if at+int64(n) > d.size {
@@ -210,8 +210,8 @@ func (d *disk) writer() func(int) (int, error) {
 }
 
 // reader returns the step of a stream that reads around the file.
-func (d *disk) reader() (func(int) (int, error), error) {
-	buf, err := unix.Mmap(-1, 0, piece, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+func (d *diskLoad) reader() (func(int) (int, error), error) {
+	buf, err := unix.Mmap(-1, 0, pieceSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, fmt.Errorf("disk load: buffer: %w", err)
 	}

@@ -20,7 +20,7 @@ type gpuDevice interface {
 // gpuLoad keeps a GPU busy for a fraction of the time.
 type gpuLoad struct {
 	dev  gpuDevice
-	pace gpuPace
+	pace gpuPacer
 	busy atomic.Int64 // busy nanoseconds of the device
 }
 
@@ -28,8 +28,8 @@ type gpuLoad struct {
 // s or more) and much longer than a kernel start takes.
 const gpuPeriod = 20 * time.Millisecond
 
-// gpuLeast is the duration of the shortest kernel that is worth its start.
-const gpuLeast = 50 * time.Microsecond
+// minKernelTime is the duration of the shortest kernel that is worth starting.
+const minKernelTime = 50 * time.Microsecond
 
 // openGPU opens a device for a program with a GPU load.
 func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad, error) {
@@ -42,11 +42,11 @@ func openGPU(p Program, device int, open func(int) (gpuDevice, error)) (*gpuLoad
 		return nil, fmt.Errorf("%w: %w; leave out --gpu, or the column gpus of a trace (--cpu-only plays the CPU part)", ErrUnavailable,
 			err)
 	}
-	return &gpuLoad{dev: dev, pace: gpuPace{pace: pace{curve: newCurve(p, GPU)}}}, nil
+	return &gpuLoad{dev: dev, pace: gpuPacer{pacer: pacer{targetCurve: newCurve(p, GPU)}}}, nil
 }
 
 // run loads the device until the program is over or wait returns false.
-func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
+func (g *gpuLoad) run(c programClock, wait func(time.Duration) bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := g.dev.enter(); err != nil {
@@ -71,10 +71,10 @@ func (g *gpuLoad) run(c clock, wait func(time.Duration) bool) error {
 	return nil
 }
 
-// gpuPace converts an amount due to turns of the kernel's loop. It measures the length of a turn again and again,
+// gpuPacer converts an amount due to turns of the kernel's loop. It measures the length of a turn again and again,
 // because the clocks of a GPU change with the load.
-type gpuPace struct {
-	pace
+type gpuPacer struct {
+	pacer
 	turn float64 // nanoseconds; 0 is unknown
 }
 
@@ -83,9 +83,9 @@ const firstTurns = 10_000
 
 // kernelLength returns the number of turns of the next kernel, so that the device reaches its target busy time at time
 // by. done is the busy time of the device so far.
-func (p *gpuPace) kernelLength(by, done time.Duration) uint64 {
+func (p *gpuPacer) kernelLength(by, done time.Duration) uint64 {
 	owed := min(p.amountDue(by, float64(done)), float64(gpuPeriod)*0.98)
-	if owed < float64(gpuLeast) {
+	if owed < float64(minKernelTime) {
 		return 0
 	}
 	if p.turn == 0 {
@@ -95,7 +95,7 @@ func (p *gpuPace) kernelLength(by, done time.Duration) uint64 {
 }
 
 // recordKernel records the busy time of the device for a kernel.
-func (p *gpuPace) recordKernel(turns uint64, busy time.Duration) {
+func (p *gpuPacer) recordKernel(turns uint64, busy time.Duration) {
 	if turns == 0 || busy <= 0 {
 		return
 	}

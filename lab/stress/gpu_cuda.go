@@ -70,10 +70,10 @@ func openCUDAFrom(path string, device int) (gpuDevice, error) {
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := c.find(device); err != nil {
+	if err := c.findDevice(device); err != nil {
 		return nil, err
 	}
-	if err := c.prepare(); err != nil {
+	if err := c.prepareKernel(); err != nil {
 		_ = c.close() // the first error is sufficient
 		return nil, fmt.Errorf("%s: %w", c.label, err)
 	}
@@ -116,8 +116,8 @@ func cString(p *byte) string {
 	return string(b)
 }
 
-// find finds the device by its number.
-func (c *cuda) find(device int) error {
+// findDevice finds the device by its number.
+func (c *cuda) findDevice(device int) error {
 	if err := c.call("cuInit", 0); err != nil {
 		return fmt.Errorf("%w: %w", errNoGPU, err)
 	}
@@ -143,8 +143,8 @@ func (c *cuda) find(device int) error {
 	return nil
 }
 
-// prepare creates everything that a kernel needs.
-func (c *cuda) prepare() error {
+// prepareKernel creates everything that a kernel needs.
+func (c *cuda) prepareKernel() error {
 	// Another part of the process may have set the flags already; they are kept.
 	_ = c.call("cuDevicePrimaryCtxSetFlags_v2", c.device, cudaBlockingSync)
 	type step struct {

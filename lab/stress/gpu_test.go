@@ -16,7 +16,7 @@ func TestGPUPace(t *testing.T) {
 	for _, c := range []struct {
 		share, turn float64 // nanoseconds a turn
 	}{{0.3, 5}, {0.01, 5}, {0.9, 0.5}, {1, 20}, {0.5, 400}} {
-		p := gpuPace{pace: pace{curve: newCurve(Constant(Level{GPU: c.share}, 20*time.Second), GPU)}}
+		p := gpuPacer{pacer: pacer{targetCurve: newCurve(Constant(Level{GPU: c.share}, 20*time.Second), GPU)}}
 		busy, wander := time.Duration(0), 1.0
 		for at := time.Duration(0); at < 20*time.Second; at += gpuPeriod {
 			turns := p.kernelLength(at+gpuPeriod, busy)

@@ -21,20 +21,20 @@ const (
 	resources // number of resources
 )
 
-// names are the names of the resources. They equal those of a workload's profiles in the HTTP API, so that a recorded
+// resourceNames are the names of the resources. They equal those of a workload's profiles in the HTTP API, so that a recorded
 // profile can be replayed as a program.
-var names = [resources]string{
+var resourceNames = [resources]string{
 	"cores", "memory_bytes", "io_read_bytes_per_second", "io_write_bytes_per_second", "network_bytes_per_second", "gpus",
 }
 
 // String returns the name of the resource with its unit, as in files: cores, memory_bytes.
-func (r Resource) String() string { return names[r] }
+func (r Resource) String() string { return resourceNames[r] }
 
 // All returns the resources in the order in which they are printed.
 func All() []Resource { return []Resource{CPU, Memory, DiskRead, DiskWrite, Network, GPU} }
 
-func resourceOf(name string) (Resource, bool) {
-	for r, n := range names {
+func resourceNamed(name string) (Resource, bool) {
+	for r, n := range resourceNames {
 		if strings.EqualFold(n, name) {
 			return Resource(r), true
 		}

@@ -137,7 +137,7 @@ func TestCurve(t *testing.T) {
 			}
 			left -= s.Duration
 		}
-		if got := c.integral(at); got != want {
+		if got := c.integralTo(at); got != want {
 			t.Fatalf("due at %d: %g, want %g (%v)", at, got, want, p.Steps)
 		}
 		if c.end() != p.Duration() {
@@ -150,23 +150,23 @@ func TestCurve(t *testing.T) {
 func TestPace(t *testing.T) {
 	c := newCurve(Program{Steps: []Step{{Level{CPU: 1}, 10 * time.Second}, {Level{CPU: 0}, time.Second}, {Level{CPU: 0.5}, 10 * time.Second}}}, CPU)
 	rapid.Check(t, func(t *rapid.T) {
-		p := pace{curve: c}
+		p := pacer{targetCurve: c}
 		var at time.Duration
 		var done float64
 		for range 50 {
 			at += time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "dt"))
 			done += rapid.Float64Range(0, 2e9).Draw(t, "work")
 			owed := p.amountDue(at, done)
-			if owed > float64(catchUp) || owed < -float64(catchUp) {
+			if owed > float64(maxCatchUp) || owed < -float64(maxCatchUp) {
 				t.Fatalf("owed %g at %s", owed, at)
 			}
-			if got := c.integral(at) - done - p.given; math.Abs(got-owed) > 1 {
+			if got := c.integralTo(at) - done - p.given; math.Abs(got-owed) > 1 {
 				t.Fatalf("owed %g, but due less done less given is %g", owed, got)
 			}
 		}
 	})
 	// Within the limit nothing is dropped.
-	p := pace{curve: c}
+	p := pacer{targetCurve: c}
 	if got := p.amountDue(400*time.Millisecond, 0); got != 400e6 || p.given != 0 {
 		t.Errorf("400 ms late: owed %g, given up %g", got, p.given)
 	}
@@ -190,7 +190,7 @@ func TestPaceAtBorders(t *testing.T) {
 		"a moment longer":         {9600 * time.Millisecond, 10101 * time.Millisecond, 2e9, 0.0101e9},
 		"as long as is caught up": {9600 * time.Millisecond, 10100 * time.Millisecond, 2e9, 0.41e9},
 	} {
-		p := pace{curve: c}
+		p := pacer{targetCurve: c}
 		p.amountDue(x.before, x.done)
 		if got := p.amountDue(x.after, x.done); math.Abs(got-x.want) > 1 {
 			t.Errorf("%s: %.4g s are owed, want %.4g", name, got/1e9, x.want/1e9)
@@ -203,7 +203,7 @@ func BenchmarkOwed(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	q := pace{curve: newCurve(p, CPU)}
+	q := pacer{targetCurve: newCurve(p, CPU)}
 	b.ReportAllocs()
 	for b.Loop() {
 		q.amountDue(time.Minute, 1e9)

@@ -17,10 +17,10 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// memory holds anonymous memory so that the whole process, including the program itself, reaches its target.
-type memory struct {
-	clock clock
-	curve *curve
+// memoryLoad holds anonymous memory so that the whole process, including the program itself, reaches its target.
+type memoryLoad struct {
+	clock programClock
+	curve *targetCurve
 	area  []byte // reserved; nothing is resident until it is written to
 	held  int    // written bytes of area
 	seed  uint64
@@ -36,14 +36,14 @@ const (
 	shortOfLimit
 )
 
-// slice is the number of bytes filled between two checks of the clock and of free memory.
-const slice = 16 << 20
+// fillSize is the number of bytes filled between two checks of the clock and of free memory.
+const fillSize = 16 << 20
 
-// every is the interval at which the memory is measured and adjusted.
-const every = 250 * time.Millisecond
+// adjustInterval is the interval at which the memory is measured and adjusted.
+const adjustInterval = 250 * time.Millisecond
 
-// prepare reserves addresses for the highest level.
-func (m *memory) prepare(peak float64) error {
+// reserve reserves addresses for the highest level.
+func (m *memoryLoad) reserve(peak float64) error {
 	page := os.Getpagesize()
 	size := (int(peak) + page - 1) / page * page
 	if float64(size) < peak || size <= 0 {
@@ -59,7 +59,7 @@ func (m *memory) prepare(peak float64) error {
 	return nil
 }
 
-func (m *memory) close() error {
+func (m *memoryLoad) close() error {
 	if m.area == nil {
 		return nil
 	}
@@ -71,8 +71,8 @@ func (m *memory) close() error {
 	return nil
 }
 
-// set grows or shrinks the process to the target size. It returns early if stop is set.
-func (m *memory) set(wish float64, stop *atomic.Bool) {
+// resizeTo grows or shrinks the process to the target size. It returns early if stop is set.
+func (m *memoryLoad) resizeTo(wish float64, stop *atomic.Bool) {
 	page := os.Getpagesize()
 	for range 3 { // a second pass accounts for the memory used by filling itself
 		resident, err := residentBytes()
@@ -95,11 +95,11 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 			continue
 		}
 		for m.held < want && !stop.Load() {
-			if why := m.roomFor(slice); why != 0 {
+			if why := m.findLimit(fillSize); why != 0 {
 				m.short.Store(why)
 				return
 			}
-			next := min(m.held+slice, want)
+			next := min(m.held+fillSize, want)
 			m.writePages(m.area[m.held:next])
 			m.held = next
 		}
@@ -110,7 +110,7 @@ func (m *memory) set(wish float64, stop *atomic.Bool) {
 }
 
 // writePages writes different data to every page, so that no page is merged, compressed away or treated as a zero page.
-func (m *memory) writePages(b []byte) {
+func (m *memoryLoad) writePages(b []byte) {
 	page := os.Getpagesize()
 	for at := 0; at < len(b); at += page {
 		for i := 0; i+8 <= min(page, len(b)-at); i += 512 {
@@ -123,16 +123,16 @@ func (m *memory) writePages(b []byte) {
 }
 
 // run follows the program until it ends or stop is set.
-func (m *memory) run(stop *atomic.Bool, wait func(time.Duration) bool) {
+func (m *memoryLoad) run(stop *atomic.Bool, wait func(time.Duration) bool) {
 	step := 0
 	for {
 		now := m.clock.elapsed()
 		if now >= m.curve.end() || stop.Load() {
 			return
 		}
-		step = m.curve.step(now)
-		m.set(m.curve.level[step], stop)
-		next := min(m.clock.elapsed()+every, m.curve.begin[step+1])
+		step = m.curve.stepAt(now)
+		m.resizeTo(m.curve.level[step], stop)
+		next := min(m.clock.elapsed()+adjustInterval, m.curve.begin[step+1])
 		if !wait(next) {
 			return
 		}
@@ -155,7 +155,7 @@ func residentBytes() (int64, error) {
 	if err != nil {
 		return rough, nil
 	}
-	if exact, ok := kilobytes(string(text), "Rss:"); ok {
+	if exact, ok := parseKilobytes(string(text), "Rss:"); ok {
 		return exact, nil
 	}
 	return rough, nil
@@ -174,8 +174,8 @@ func parseStatm(text string, page int64) (int64, error) {
 	return n * page, nil
 }
 
-// kilobytes finds a line of smaps_rollup or meminfo ("Rss:   123 kB") and returns it in bytes.
-func kilobytes(text, name string) (int64, bool) {
+// parseKilobytes finds a line of smaps_rollup or meminfo ("Rss:   123 kB") and returns it in bytes.
+func parseKilobytes(text, name string) (int64, bool) {
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, name)
 		if !ok {
@@ -194,9 +194,9 @@ func kilobytes(text, name string) (int64, bool) {
 	return 0, false
 }
 
-// roomFor returns 0 if the machine and our control groups have n more bytes of memory. Otherwise it returns the limit that prevents it.
-// It leaves one twentieth free, but no more than 1 GiB, because a load generator must not trigger the OOM killer.
-func (m *memory) roomFor(n int64) uint64 {
+// findLimit returns 0 if the machine and our control groups have n more bytes of memory. Otherwise it returns the limit that
+// prevents it. It leaves one twentieth free, but no more than 1 GiB, because a load generator must not trigger the OOM killer.
+func (m *memoryLoad) findLimit(n int64) uint64 {
 	spare := func(all int64) int64 { return n + max(min(all/20, 1<<30), 4<<20) }
 	for _, dir := range m.groups {
 		if limit, free, ok := groupMemory(dir); ok && free <= spare(limit) {
@@ -207,8 +207,8 @@ func (m *memory) roomFor(n int64) uint64 {
 	if err != nil {
 		return 0 // unknown: the kernel decides
 	}
-	free, ok := kilobytes(string(text), "MemAvailable:")
-	all, ok2 := kilobytes(string(text), "MemTotal:")
+	free, ok := parseKilobytes(string(text), "MemAvailable:")
+	all, ok2 := parseKilobytes(string(text), "MemTotal:")
 	if ok && ok2 && free <= spare(all) {
 		return shortOfMemory
 	}

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// network sends bytes over TCP, to itself over the loopback interface or to a peer (see [Sink]).
-type network struct {
+// networkLoad sends bytes over TCP, to itself over the loopback interface or to a peer (see [Sink]).
+type networkLoad struct {
 	out, in    net.Conn // in is nil with a peer
 	buf, inbuf []byte
 	sent, got  atomic.Int64
 }
 
-// netPiece is the maximum number of bytes sent at once.
-const netPiece = 128 << 10
+// maxNetPiece is the maximum number of bytes sent at once.
+const maxNetPiece = 128 << 10
 
-func (n *network) open(ctx context.Context, peer string) error {
-	n.buf, n.inbuf = make([]byte, netPiece), make([]byte, 2*netPiece)
+func (n *networkLoad) open(ctx context.Context, peer string) error {
+	n.buf, n.inbuf = make([]byte, maxNetPiece), make([]byte, 2*maxNetPiece)
 	for i := range n.buf {
 		n.buf[i] = byte(i*131 ^ i>>8)
 	}
@@ -57,8 +57,8 @@ func (n *network) open(ctx context.Context, peer string) error {
 	}
 }
 
-// send is the step of a stream.
-func (n *network) send(want int) (int, error) {
+// sendBytes sends up to want bytes and returns the number of bytes sent.
+func (n *networkLoad) sendBytes(want int) (int, error) {
 	got, err := n.out.Write(n.buf[:want])
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		return got, fmt.Errorf("network load: %w", err)
@@ -66,15 +66,15 @@ func (n *network) send(want int) (int, error) {
 	return got, err
 }
 
-// ended closes the sending side; bytes under way are still received.
-func (n *network) ended() {
+// closeSending closes the sending side. Bytes that are under way are still received.
+func (n *networkLoad) closeSending() {
 	if c, ok := n.out.(*net.TCPConn); ok {
 		_ = c.CloseWrite() // a disconnected peer reports its own error
 	}
 }
 
-// receive receives until the sender has ended.
-func (n *network) receive() {
+// receiveAll receives until the sender has ended.
+func (n *networkLoad) receiveAll() {
 	if n.in == nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (n *network) receive() {
 	}
 }
 
-func (n *network) close() error {
+func (n *networkLoad) close() error {
 	var err error
 	if n.out != nil {
 		err = n.out.Close()

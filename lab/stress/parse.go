@@ -94,8 +94,8 @@ func unitOf(word string) (float64, bool) {
 	return 0, false
 }
 
-// most is the largest amount that is accepted, in bytes.
-const most = 1e15
+// maxAmount is the largest amount that is accepted, in bytes.
+const maxAmount = 1e15
 
 // ParseBytes parses an amount of at most 1 PB: 512MiB, 20MB, 4096.
 func ParseBytes(text string) (float64, error) {
@@ -103,7 +103,7 @@ func ParseBytes(text string) (float64, error) {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789."))
 	v, err := strconv.ParseFloat(s[:digits], 64)
 	unit, ok := unitOf(strings.TrimSpace(s[digits:]))
-	if err == nil && ok && v*unit > most {
+	if err == nil && ok && v*unit > maxAmount {
 		return 0, fmt.Errorf("%q is more than 1 PB, which no machine holds", text)
 	}
 	if err != nil || !ok {

@@ -107,11 +107,11 @@ func FuzzParse(f *testing.F) {
 func TestKernelFiles(t *testing.T) {
 	const rollup = "55d1a0400000-7ffd3a5f2000 ---p 00000000 00:00 0                          [rollup]\nRss:                2048 " +
 		"kB\nPss:                1500 kB\n"
-	if n, ok := kilobytes(rollup, "Rss:"); !ok || n != 2<<20 {
+	if n, ok := parseKilobytes(rollup, "Rss:"); !ok || n != 2<<20 {
 		t.Errorf("rollup: %d %v", n, ok)
 	}
 	for _, text := range []string{"", "Rss:", "Rss: x kB", "Rss: -1 kB", "Rss: 1 MB", "Rss: 99999999999999999999 kB"} {
-		if n, ok := kilobytes(text, "Rss:"); ok {
+		if n, ok := parseKilobytes(text, "Rss:"); ok {
 			t.Errorf("%q: %d", text, n)
 		}
 	}
@@ -136,7 +136,7 @@ func FuzzKernelFiles(f *testing.F) {
 	f.Add("100 25 3 4 5 6 7\n")
 	f.Add("read_bytes: 7\nwrite_bytes: 9\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, ok := kilobytes(text, "Rss:"); ok && n < 0 {
+		if n, ok := parseKilobytes(text, "Rss:"); ok && n < 0 {
 			t.Errorf("kilobytes %q: %d", text, n)
 		}
 		if n, err := parseStatm(text, 4096); err == nil && n < 0 {
@@ -185,11 +185,11 @@ func TestGroupMemory(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	m := memory{groups: memoryGroups(root)}
-	if why := m.roomFor(slice); why != shortOfLimit {
-		t.Errorf("room for %d bytes in a group of 1000: %d", slice, why)
+	m := memoryLoad{groups: memoryGroups(root)}
+	if why := m.findLimit(fillSize); why != shortOfLimit {
+		t.Errorf("room for %d bytes in a group of 1000: %d", fillSize, why)
 	}
-	if why := new(memory).roomFor(4096); why != 0 {
+	if why := new(memoryLoad).findLimit(4096); why != 0 {
 		t.Errorf("no room for a page without limits: %d", why)
 	}
 }

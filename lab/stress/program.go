@@ -13,7 +13,7 @@ func Constant(l Level, d time.Duration) Program {
 
 // Ramp returns a program of n steps of equal length from one fraction of a level to another. 1 is the full level.
 func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
-	lengths, err := split(d, n)
+	lengths, err := splitDuration(d, n)
 	if err != nil {
 		return Program{}, err
 	}
@@ -31,7 +31,7 @@ func Ramp(l Level, from, to float64, n int, d time.Duration) (Program, error) {
 // Random returns a program of n steps with a total length of d. In each step every resource has an independent random
 // fraction of its level in l. The same seed always gives the same program.
 func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
-	lengths, err := split(d, n)
+	lengths, err := splitDuration(d, n)
 	if err != nil {
 		return Program{}, err
 	}
@@ -48,8 +48,8 @@ func Random(l Level, n int, d time.Duration, seed uint64) (Program, error) {
 	return p, nil
 }
 
-// split cuts d into n parts that differ by at most a nanosecond.
-func split(d time.Duration, n int) ([]time.Duration, error) {
+// splitDuration cuts d into n parts that differ by at most a nanosecond.
+func splitDuration(d time.Duration, n int) ([]time.Duration, error) {
 	if n < 1 || n > maxSteps {
 		return nil, fmt.Errorf("%d steps: give 1 to %d", n, maxSteps)
 	}

@@ -48,7 +48,7 @@ func (r *Report) addWarning(format string, args ...any) {
 }
 
 // finish completes the report after the last step.
-func (r *player) finish(ctx context.Context) {
+func (r *programRun) finish(ctx context.Context) {
 	rep := &r.report
 	rep.Seconds = r.last.at.Seconds()
 	rep.Ended = ctx.Err() == nil && len(rep.Steps) == len(r.p.Steps)
@@ -92,7 +92,7 @@ func tolerance(of Resource, wish float64) float64 {
 }
 
 // warnMissed warns of steps that missed their targets. It describes the worst, and lists the numbers of the others.
-func (r *player) warnMissed(of Resource) {
+func (r *programRun) warnMissed(of Resource) {
 	missed, worst, far := 0, 0, 0.0
 	for i, s := range r.report.Steps {
 		f := s.Figures[of.String()]
@@ -116,11 +116,11 @@ func (r *player) warnMissed(of Resource) {
 	if *f.Achieved > f.Wish {
 		word = "more than"
 	}
-	r.report.addWarning("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, plural(missed, "step"), *f.Achieved, f.Wish, s.Step,
+	r.report.addWarning("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, pluralize(missed, "step"), *f.Achieved, f.Wish, s.Step,
 		r.missReason(of, *f.Achieved > f.Wish))
 }
 
-func plural(n int, what string) string {
+func pluralize(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -128,7 +128,7 @@ func plural(n int, what string) string {
 }
 
 // missReason returns the most likely reason why a resource missed its target.
-func (r *player) missReason(of Resource, more bool) string {
+func (r *programRun) missReason(of Resource, more bool) string {
 	switch {
 	case of == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
 		return "; the step was too short to be exact"
@@ -147,7 +147,7 @@ func (r *player) missReason(of Resource, more bool) string {
 }
 
 // compareStorage compares the bytes read and written with the kernel's counters.
-func (r *player) compareStorage() {
+func (r *programRun) compareStorage() {
 	if r.disk == nil {
 		return
 	}

@@ -39,32 +39,32 @@ type Options struct {
 
 var errHangs = errors.New("a thread of the load hangs in the kernel: storage or network does not answer")
 
-// grace is the time that threads have to end after the program.
-const grace = 5 * time.Second
+// endTimeout is the time that threads have to end after the program.
+const endTimeout = 5 * time.Second
 
-// lastBytes is the time limit for sending the last bytes.
-const lastBytes = 200 * time.Millisecond
+// lastSendTimeout is the time limit for sending the last bytes.
+const lastSendTimeout = 200 * time.Millisecond
 
-// player is a running program.
-type player struct {
+// programRun is a running program.
+type programRun struct {
 	Options
 	p     Program
 	peak  Level
-	clock clock
+	clock programClock
 	stop  atomic.Bool
 	wg    sync.WaitGroup
 
 	spinners []*spinner
-	memory   *memory
-	disk     *disk
-	net      *network
+	memory   *memoryLoad
+	disk     *diskLoad
+	net      *networkLoad
 	gpu      *gpuLoad
-	meter    *meter
+	meter    *useMeter
 
 	mu       sync.Mutex
 	failures []string
 	report   Report
-	last     mark
+	last     reading
 	io       [2]int64 // the kernel's counters of storage at the start: read, written
 }
 
@@ -83,7 +83,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 	if o.FileSize == 0 {
 		o.FileSize = 256 << 20
 	}
-	r := &player{Options: o, p: p, peak: p.Peak()}
+	r := &programRun{Options: o, p: p, peak: p.Peak()}
 	cancel := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer cancel()
 	err := r.open(ctx)
@@ -100,7 +100,7 @@ func Run(ctx context.Context, p Program, o Options) (*Report, error) {
 }
 
 // open acquires everything that may be unavailable, before any load starts.
-func (r *player) open(ctx context.Context) error {
+func (r *programRun) open(ctx context.Context) error {
 	if r.peak[GPU] > 0 {
 		load, err := openGPU(r.p, r.GPU, openCUDA)
 		if err != nil {
@@ -110,8 +110,8 @@ func (r *player) open(ctx context.Context) error {
 		r.report.addNote("the GPU load is on %s", load.dev.name())
 	}
 	if r.peak[DiskRead] > 0 || r.peak[DiskWrite] > 0 {
-		r.disk = &disk{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
-		if err := r.disk.open(r.peak[DiskRead] > 0, &r.stop); err != nil {
+		r.disk = &diskLoad{dir: r.Dir, keep: r.Keep, size: r.FileSize, mode: r.DiskMode}
+		if err := r.disk.openFile(r.peak[DiskRead] > 0, &r.stop); err != nil {
 			return err
 		}
 		if asked := r.DiskMode; (asked == DiskAuto || asked == "") && r.disk.mode == DiskSync {
@@ -120,23 +120,23 @@ func (r *player) open(ctx context.Context) error {
 		}
 	}
 	if r.peak[Network] > 0 {
-		r.net = &network{}
+		r.net = &networkLoad{}
 		if err := r.net.open(ctx, r.Peer); err != nil {
 			return err
 		}
 	}
 	if r.peak[Memory] > 0 {
-		r.memory = &memory{curve: newCurve(r.p, Memory)}
-		if err := r.memory.prepare(r.peak[Memory]); err != nil {
+		r.memory = &memoryLoad{curve: newCurve(r.p, Memory)}
+		if err := r.memory.reserve(r.peak[Memory]); err != nil {
 			return err
 		}
-		r.memory.set(r.p.Steps[0].Level[Memory], &r.stop) // before the measured time begins
+		r.memory.resizeTo(r.p.Steps[0].Level[Memory], &r.stop) // before the measured time begins
 	}
 	return r.startSpinners()
 }
 
 // startSpinners creates the threads that load the CPU.
-func (r *player) startSpinners() error {
+func (r *programRun) startSpinners() error {
 	n := r.p.workers()
 	cpus, err := allowedCPUs()
 	if err != nil {
@@ -156,13 +156,13 @@ func (r *player) startSpinners() error {
 		}
 		r.spinners = append(r.spinners, s)
 	}
-	r.meter = &meter{curve: curve, spinners: r.spinners, bytes: r.bytes, step: r.atBoundary}
+	r.meter = &useMeter{curve: curve, spinners: r.spinners, bytes: r.countBytes, step: r.atBoundary}
 	return nil
 }
 
 // execute executes the program. It returns when all threads have ended. If the kernel does not release a thread, for
 // example from a write to a hanging disk, play returns some seconds after the end.
-func (r *player) execute(ctx context.Context) error {
+func (r *programRun) execute(ctx context.Context) error {
 	// Spinning threads must not wait for one another.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(r.spinners) + 6))
 	ready, begin := make(chan error, len(r.spinners)), make(chan struct{})
@@ -182,56 +182,56 @@ func (r *player) execute(ctx context.Context) error {
 	for _, s := range r.spinners {
 		s.clock = r.clock
 	}
-	r.meter.clock, r.meter.zero = r.clock, read(unix.CLOCK_PROCESS_CPUTIME_ID)
+	r.meter.clock, r.meter.zero = r.clock, readClock(unix.CLOCK_PROCESS_CPUTIME_ID)
 	r.io = storageBytes()
 	r.report.Start = r.clock.start
 	close(begin)
-	r.start()
+	r.startThreads()
 	var border int
-	var end mark
+	var end reading
 	r.wg.Go(func() {
 		border, end = r.meter.run(&r.stop)
 		if r.net != nil { // do not wait for a peer that receives nothing
-			_ = r.net.out.SetDeadline(time.Now().Add(lastBytes))
+			_ = r.net.out.SetDeadline(time.Now().Add(lastSendTimeout))
 		}
 	})
 
 	ended := make(chan struct{})
 	go func() { r.wg.Wait(); close(ended) }()
-	late := time.NewTimer(r.p.Duration() + grace)
+	late := time.NewTimer(r.p.Duration() + endTimeout)
 	defer late.Stop()
 	select {
 	case <-ended:
 	case <-late.C:
 		return fmt.Errorf("the program is over: %w", errHangs)
 	case <-ctx.Done():
-		late.Reset(grace)
+		late.Reset(endTimeout)
 		select {
 		case <-ended:
 		case <-late.C:
 			return fmt.Errorf("%w: %w", ctx.Err(), errHangs)
 		}
 	}
-	end.bytes = r.bytes()
+	end.bytes = r.countBytes()
 	r.atBoundary(border, end)
 	r.finish(ctx)
 	return nil
 }
 
-// start starts all threads except the spinners.
-func (r *player) start() {
+// startThreads starts all threads except the spinners.
+func (r *programRun) startThreads() {
 	if r.memory != nil {
 		r.memory.clock = r.clock
 		r.wg.Go(func() { r.memory.run(&r.stop, r.wait) })
 	}
 	if r.disk != nil {
-		r.stream(DiskWrite, &r.disk.written, block, piece, r.disk.writer())
+		r.startStream(DiskWrite, &r.disk.written, blockSize, pieceSize, r.disk.writer())
 		if r.peak[DiskRead] > 0 {
 			read, err := r.disk.reader()
 			if err != nil {
 				r.addFailure(err)
 			} else {
-				r.stream(DiskRead, &r.disk.read, block, piece, read)
+				r.startStream(DiskRead, &r.disk.read, blockSize, pieceSize, read)
 			}
 		}
 	}
@@ -243,28 +243,28 @@ func (r *player) start() {
 		})
 	}
 	if r.net != nil {
-		r.wg.Go(r.net.receive)
-		r.stream(Network, &r.net.sent, 1, netPiece, r.net.send)
+		r.wg.Go(r.net.receiveAll)
+		r.startStream(Network, &r.net.sent, 1, maxNetPiece, r.net.sendBytes)
 	}
 }
 
-func (r *player) stream(of Resource, done *atomic.Int64, unit, most int, move func(int) (int, error)) {
+func (r *programRun) startStream(of Resource, done *atomic.Int64, unit, most int, move func(int) (int, error)) {
 	if r.peak[of] == 0 {
 		return
 	}
-	s := &stream{clock: r.clock, curve: newCurve(r.p, of), unit: unit, max: most, done: done, interval: interval, move: move}
+	s := &byteStream{clock: r.clock, curve: newCurve(r.p, of), unit: unit, max: most, done: done, interval: writeInterval, move: move}
 	r.wg.Go(func() {
 		if err := s.run(&r.stop, r.wait); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			r.addFailure(err)
 		}
 		if of == Network {
-			r.net.ended()
+			r.net.closeSending()
 		}
 	})
 }
 
-// wait sleeps until a time of the program; it returns false if the load is to end.
-func (r *player) wait(at time.Duration) bool {
+// wait sleeps until a time of the program. It returns false if the load should end.
+func (r *programRun) wait(at time.Duration) bool {
 	for {
 		now := r.clock.elapsed()
 		if r.stop.Load() {
@@ -277,13 +277,13 @@ func (r *player) wait(at time.Duration) bool {
 	}
 }
 
-func (r *player) addFailure(err error) {
+func (r *programRun) addFailure(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failures = append(r.failures, err.Error())
 }
 
-func (r *player) bytes() (b [resources]int64) {
+func (r *programRun) countBytes() (b [resources]int64) {
 	if r.disk != nil {
 		b[DiskRead], b[DiskWrite] = r.disk.read.Load(), r.disk.written.Load()
 	}
@@ -306,7 +306,7 @@ func (r *player) bytes() (b [resources]int64) {
 }
 
 // atBoundary is called by the meter at the boundary before step i.
-func (r *player) atBoundary(i int, m mark) {
+func (r *programRun) atBoundary(i int, m reading) {
 	if i > 0 {
 		s := r.stepReport(i-1, r.last, m)
 		r.report.Steps = append(r.report.Steps, s)
@@ -317,7 +317,7 @@ func (r *player) atBoundary(i int, m mark) {
 	r.last = m
 }
 
-func (r *player) stepReport(i int, from, to mark) StepReport {
+func (r *programRun) stepReport(i int, from, to reading) StepReport {
 	d := to.at - from.at
 	s := StepReport{Step: i + 1, Start: from.at.Seconds(), Seconds: d.Seconds(), Figures: map[string]Figure{}}
 	for _, of := range All() {
@@ -325,12 +325,12 @@ func (r *player) stepReport(i int, from, to mark) StepReport {
 			continue
 		}
 		f := Figure{Wish: r.p.Steps[i].Level[of]}
-		if got := r.achieved(of, from, to); !math.IsNaN(got) && !math.IsInf(got, 0) {
+		if got := r.achievedAmount(of, from, to); !math.IsNaN(got) && !math.IsInf(got, 0) {
 			f.Achieved = &got
 		}
 		if of == CPU {
-			f.Wish = (r.meter.curve.integral(to.at) - r.meter.curve.integral(from.at)) / float64(d)
-			if dev := deviation(r.meter.shares); !math.IsNaN(dev) {
+			f.Wish = (r.meter.curve.integralTo(to.at) - r.meter.curve.integralTo(from.at)) / float64(d)
+			if dev := standardDeviation(r.meter.shares); !math.IsNaN(dev) {
 				f.Deviation = &dev
 			}
 		}
@@ -339,7 +339,7 @@ func (r *player) stepReport(i int, from, to mark) StepReport {
 	return s
 }
 
-func (r *player) achieved(of Resource, from, to mark) float64 {
+func (r *programRun) achievedAmount(of Resource, from, to reading) float64 {
 	d := (to.at - from.at).Seconds()
 	switch of {
 	case CPU:
@@ -356,7 +356,7 @@ func (r *player) achieved(of Resource, from, to mark) float64 {
 	}
 }
 
-func (r *player) close() error {
+func (r *programRun) close() error {
 	var errs []error
 	if r.memory != nil {
 		errs = append(errs, r.memory.close())

@@ -195,9 +195,9 @@ func TestSink(t *testing.T) {
 func TestThreadClock(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
-	byID := read(threadClock(unix.Gettid()))
-	after := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	before := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
+	byID := readClock(threadClock(unix.Gettid()))
+	after := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
 	if before <= 0 || byID < before || byID > after {
 		t.Errorf("own clock %d, by id %d, own clock %d", before, byID, after)
 	}
@@ -209,21 +209,21 @@ func TestBurn(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	s := &spinner{clock: newClock(), perNano: 0.5, curve: newCurve(Constant(Level{CPU: 1}, time.Hour), CPU)}
 	const want = 3_000_000
-	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
-	s.burn(want, time.Hour)
-	if got := read(unix.CLOCK_THREAD_CPUTIME_ID) - before; got < want-enough || got > 3*want {
+	before := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
+	s.useCPU(want, time.Hour)
+	if got := readClock(unix.CLOCK_THREAD_CPUTIME_ID) - before; got < want-minPiece || got > 3*want {
 		t.Errorf("a burst of %d ns took %d", want, got)
 	}
-	before = read(unix.CLOCK_THREAD_CPUTIME_ID)
-	s.burn(int64(time.Hour), s.clock.elapsed()+time.Millisecond)
-	if got := read(unix.CLOCK_THREAD_CPUTIME_ID) - before; got > int64(time.Second) {
+	before = readClock(unix.CLOCK_THREAD_CPUTIME_ID)
+	s.useCPU(int64(time.Hour), s.clock.elapsed()+time.Millisecond)
+	if got := readClock(unix.CLOCK_THREAD_CPUTIME_ID) - before; got > int64(time.Second) {
 		t.Errorf("a burst beyond its time took %d ns", got)
 	}
-	p := pace{curve: s.curve}
-	m := &meter{spinners: []*spinner{s}}
+	p := pacer{targetCurve: s.curve}
+	m := &useMeter{spinners: []*spinner{s}}
 	s.tid.Store(int64(unix.Gettid()))
 	s.begun.Store(1)
-	if n := testing.AllocsPerRun(100, func() { p.amountDue(s.clock.elapsed(), 1e6); s.burn(20_000, time.Hour); m.updateOthers() }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.amountDue(s.clock.elapsed(), 1e6); s.useCPU(20_000, time.Hour); m.updateOthers() }); n != 0 {
 		t.Errorf("%g allocations in a period", n)
 	}
 }
@@ -232,7 +232,7 @@ func TestBurn(t *testing.T) {
 // the value given to them never decreases.
 func TestOthers(t *testing.T) {
 	a, b := &spinner{}, &spinner{}
-	m := &meter{spinners: []*spinner{a, b}, zero: read(unix.CLOCK_PROCESS_CPUTIME_ID) - 1e9}
+	m := &useMeter{spinners: []*spinner{a, b}, zero: readClock(unix.CLOCK_PROCESS_CPUTIME_ID) - 1e9}
 	m.updateOthers()
 	first := a.others.Load()
 	if first < 0.5e9 || first != b.others.Load() {
@@ -246,8 +246,8 @@ func TestOthers(t *testing.T) {
 }
 
 func TestMemoryFollows(t *testing.T) {
-	m := &memory{}
-	if err := m.prepare(96 << 20); err != nil {
+	m := &memoryLoad{}
+	if err := m.reserve(96 << 20); err != nil {
 		t.Fatal(err)
 	}
 	defer m.close()
@@ -257,7 +257,7 @@ func TestMemoryFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, more := range []int64{32 << 20, 64 << 20, 16 << 20, 0} {
-		m.set(float64(base+more), &stop)
+		m.resizeTo(float64(base+more), &stop)
 		got, err := residentBytes()
 		if err != nil {
 			t.Fatal(err)
@@ -269,7 +269,7 @@ func TestMemoryFollows(t *testing.T) {
 	}
 	stop.Store(true)
 	held := m.held
-	m.set(float64(base+64<<20), &stop)
+	m.resizeTo(float64(base+64<<20), &stop)
 	if m.held != held {
 		t.Error("filled on after the stop")
 	}
@@ -280,9 +280,9 @@ func BenchmarkBurst(b *testing.B) {
 	defer runtime.UnlockOSThread()
 	s := &spinner{clock: newClock(), perNano: 0.5}
 	b.ReportAllocs()
-	before := read(unix.CLOCK_THREAD_CPUTIME_ID)
+	before := readClock(unix.CLOCK_THREAD_CPUTIME_ID)
 	for b.Loop() {
-		s.burn(100_000, time.Hour)
+		s.useCPU(100_000, time.Hour)
 	}
-	b.ReportMetric(float64(read(unix.CLOCK_THREAD_CPUTIME_ID)-before)/float64(b.N)-100_000, "ns-over/op")
+	b.ReportMetric(float64(readClock(unix.CLOCK_THREAD_CPUTIME_ID)-before)/float64(b.N)-100_000, "ns-over/op")
 }

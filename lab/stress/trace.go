@@ -17,8 +17,8 @@ import (
 // secondsColumn is the start time of a step of a trace, from any zero.
 const secondsColumn = "seconds"
 
-// maxTrace is the maximum size of a trace, in bytes.
-const maxTrace = 256 << 20
+// maxTraceSize is the maximum size of a trace, in bytes.
+const maxTraceSize = 256 << 20
 
 // traceFile is a trace as JSON: the resources over time of a real workload.
 type traceFile struct {
@@ -98,7 +98,7 @@ func WriteTrace(w io.Writer, p Program, workload, format string) error {
 // step lasts as long as the step before it, or one second if there is no other. ignored lists columns that are not
 // resources. An empty cell repeats the value above it and is 0 in the first row.
 func ReadTrace(r io.Reader) (p Program, ignored []string, err error) {
-	in := bufio.NewReader(io.LimitReader(r, maxTrace+1))
+	in := bufio.NewReader(io.LimitReader(r, maxTraceSize+1))
 	first, err := peekWord(in)
 	if err != nil {
 		return Program{}, nil, fmt.Errorf("read trace: %w", err)
@@ -110,7 +110,7 @@ func ReadTrace(r io.Reader) (p Program, ignored []string, err error) {
 		err = rows.readCSV(in)
 	}
 	if err == nil {
-		p, err = rows.program()
+		p, err = rows.toProgram()
 	}
 	if err != nil {
 		return Program{}, nil, fmt.Errorf("read trace: %w", err)
@@ -146,7 +146,7 @@ type traceRows struct {
 	closed  bool // the last row has only the time
 }
 
-func (t *traceRows) add(where string, seconds float64, get func(Resource) (float64, bool)) error {
+func (t *traceRows) addRow(where string, seconds float64, get func(Resource) (float64, bool)) error {
 	if math.IsNaN(seconds) || math.IsInf(seconds, 0) || math.Abs(seconds) > 1e12 {
 		return fmt.Errorf("%s: seconds is %g", where, seconds)
 	}
@@ -183,7 +183,7 @@ func (t *traceRows) readCSV(in io.Reader) error {
 	at, columns := -1, map[Resource]int{}
 	for i, name := range head {
 		name = strings.TrimSpace(name)
-		if of, ok := resourceOf(name); ok {
+		if of, ok := resourceNamed(name); ok {
 			if _, twice := columns[of]; twice {
 				return fmt.Errorf("column %s occurs twice", name)
 			}
@@ -195,7 +195,7 @@ func (t *traceRows) readCSV(in io.Reader) error {
 		}
 	}
 	if at < 0 || len(columns) == 0 {
-		return fmt.Errorf("the header needs a column %q and one or more of %s", secondsColumn, strings.Join(names[:], ", "))
+		return fmt.Errorf("the header needs a column %q and one or more of %s", secondsColumn, strings.Join(resourceNames[:], ", "))
 	}
 	for line := 2; ; line++ {
 		row, err := rows.Read()
@@ -211,7 +211,7 @@ func (t *traceRows) readCSV(in io.Reader) error {
 			return fmt.Errorf("%s: %q is no number of seconds", where, row[at])
 		}
 		var wrong error
-		err = t.add(where, seconds, func(of Resource) (float64, bool) {
+		err = t.addRow(where, seconds, func(of Resource) (float64, bool) {
 			i, ok := columns[of]
 			if !ok || strings.TrimSpace(row[i]) == "" {
 				return 0, false
@@ -251,12 +251,12 @@ func (t *traceRows) readJSON(in io.Reader, first byte) error {
 			return fmt.Errorf("%s has no %q", where, secondsColumn)
 		}
 		for name := range point {
-			if _, ok := resourceOf(name); !ok && name != secondsColumn && !seen[name] {
+			if _, ok := resourceNamed(name); !ok && name != secondsColumn && !seen[name] {
 				seen[name] = true
 				t.ignored = append(t.ignored, name)
 			}
 		}
-		if err := t.add(where, *seconds, func(of Resource) (float64, bool) {
+		if err := t.addRow(where, *seconds, func(of Resource) (float64, bool) {
 			if v := point[of.String()]; v != nil {
 				return *v, true
 			}
@@ -268,7 +268,7 @@ func (t *traceRows) readJSON(in io.Reader, first byte) error {
 	return nil
 }
 
-func (t *traceRows) program() (Program, error) {
+func (t *traceRows) toProgram() (Program, error) {
 	n := len(t.begin)
 	if n == 0 {
 		return Program{}, errors.New("no rows")

@@ -15,8 +15,8 @@ func TestLookingDoesNotAllocate(t *testing.T) {
 	h.Cgroups = append(h.Cgroups, workload.Path{Path: "/system.slice/cron.service"})
 	r := New()
 	if n := testing.AllocsPerRun(50, func() {
-		for i := range systems {
-			if name, _ := r.find(i, h); name != "" {
+		for i := range batchSystems {
+			if name, _ := r.findGroup(i, h); name != "" {
 				t.Fatal(name)
 			}
 		}

@@ -33,8 +33,8 @@ import (
 	"reckon/workload"
 )
 
-// system is one batch system.
-type system struct {
+// batchSystem is one batch system.
+type batchSystem struct {
 	kind    workload.Kind
 	group   func(pieces []cgpath.Piece) (i int, ok bool) // the piece that names the job; len(pieces) when none does; nil without groups
 	job     func(name string) string                     // of the name of a group; "" when it is none
@@ -43,36 +43,36 @@ type system struct {
 	daemons []string // of root or the system's own user
 }
 
-var systems = [...]system{
+var batchSystems = [...]batchSystem{
 	{
 		kind: workload.PBS, group: findAfter([]string{"pbs_jobs.service", "jobid"}, []string{"pbs_jobs.service", "jobs"},
 			[]string{"torque"}),
-		job: pbsJob, env: pbsEnvironment, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
+		job: parsePBSJob, env: pbsJobFromEnv, facts: pbsFacts, daemons: []string{"pbs_mom", "pbs_tmrsh", "pbs_demux", "pbs_attach"},
 	},
 	{
 		kind: workload.GridEngine, group: findAfter([]string{"UGE"}),
-		job: sgeJob, env: sgeEnvironment, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
+		job: parseSGEJob, env: sgeJobFromEnv, facts: sgeFacts, daemons: []string{"sge_execd", "sge_shepherd"},
 	},
 	{
-		kind: workload.Flux, env: fluxEnvironment, facts: func(*workload.Hint) workload.Facts { return workload.Facts{} },
+		kind: workload.Flux, env: fluxJobFromEnv, facts: func(*workload.Hint) workload.Facts { return workload.Facts{} },
 		daemons: []string{"flux-broker", "flux-imp"},
 	},
 	{
-		kind: workload.LSF, env: lsfEnvironment, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},
+		kind: workload.LSF, env: lsfJobFromEnv, facts: lsfFacts, daemons: []string{"sbatchd", "res", "lim", "pim", "melim", "mbatchd"},
 	},
 }
 
 // Resolver implements [workload.Resolver].
 type Resolver struct {
-	jobs   [len(systems)]cgpath.Memo[job] // of each system, by the path of the job's group
-	layout [len(systems)]bool             // the system makes control groups on this node
-	pieces []cgpath.Piece                 // of the path that is looked at
+	jobs   [len(batchSystems)]cgpath.Memo[jobFacts] // of each system, by the path of the job's group
+	layout [len(batchSystems)]bool                  // the system makes control groups on this node
+	pieces []cgpath.Piece                           // of the path that is looked at
 }
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// job holds the common facts of the processes of one job.
-type job struct {
+// jobFacts holds the facts that all processes of a job have in common.
+type jobFacts struct {
 	owner string
 	facts workload.Facts
 }
@@ -88,15 +88,15 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	if h.Kernel {
 		return workload.Identity{}, false
 	}
-	for i := range systems {
-		s := &systems[i]
-		name, path := r.find(i, h)
+	for i := range batchSystems {
+		s := &batchSystems[i]
+		name, path := r.findGroup(i, h)
 		if s.isDaemon(h) {
 			continue
 		}
 		switch {
 		case name != "":
-			return r.inGroup(i, h, name, path), true
+			return r.identityInGroup(i, h, name, path), true
 		case r.layout[i]:
 			continue
 		}
@@ -109,9 +109,9 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// find returns the group of a batch system among those of a process.
-func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
-	if systems[i].group == nil {
+// findGroup returns the control group of batch system number i among those of a process, with the name of the job.
+func (r *Resolver) findGroup(i int, h *workload.Hint) (name, path string) {
+	if batchSystems[i].group == nil {
 		return "", ""
 	}
 	for k, c := range h.Cgroups {
@@ -120,13 +120,13 @@ func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
 		}
 		r.pieces = cgpath.AppendSplit(r.pieces[:0], c.Path)
 		pieces := r.pieces
-		at, ok := systems[i].group(pieces)
+		at, ok := batchSystems[i].group(pieces)
 		if !ok {
 			continue
 		}
 		r.layout[i] = true
 		if at < len(pieces) && name == "" {
-			if name = systems[i].job(cgpath.Unescape(pieces[at].Name)); name != "" {
+			if name = batchSystems[i].job(cgpath.Unescape(pieces[at].Name)); name != "" {
 				path = pieces[at].Prefix
 			}
 		}
@@ -134,8 +134,8 @@ func (r *Resolver) find(i int, h *workload.Hint) (name, path string) {
 	return name, path
 }
 
-func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.Identity {
-	s := &systems[i]
+func (r *Resolver) identityInGroup(i int, h *workload.Hint, name, path string) workload.Identity {
+	s := &batchSystems[i]
 	j, known := r.jobs[i].Get(path)
 	was := j
 	if j.facts == (workload.Facts{}) && s.env(h) == name {
@@ -157,7 +157,7 @@ func (r *Resolver) inGroup(i int, h *workload.Hint, name, path string) workload.
 
 // isDaemon reports whether a process is a daemon of the batch system. It must belong to a system user, because other
 // users can give a program any name.
-func (s *system) isDaemon(h *workload.Hint) bool {
+func (s *batchSystem) isDaemon(h *workload.Hint) bool {
 	return h.UID < 1000 && slices.Contains(s.daemons, h.Comm)
 }
 
@@ -171,7 +171,7 @@ func findAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 				return 0, false
 			}
 			for _, b := range beginnings {
-				if hasPrefix(pieces[i:], b) {
+				if startsWithNames(pieces[i:], b) {
 					return i + len(b), true
 				}
 			}
@@ -180,7 +180,7 @@ func findAfter(beginnings ...[]string) func([]cgpath.Piece) (int, bool) {
 	}
 }
 
-func hasPrefix(pieces []cgpath.Piece, names []string) bool {
+func startsWithNames(pieces []cgpath.Piece, names []string) bool {
 	if len(pieces) < len(names) {
 		return false
 	}
@@ -192,8 +192,8 @@ func hasPrefix(pieces []cgpath.Piece, names []string) bool {
 	return true
 }
 
-// pbsJob reads 123.server and 123[4].server.
-func pbsJob(s string) string {
+// parsePBSJob returns the job id in a name such as 123.server or 123[4].server.
+func parsePBSJob(s string) string {
 	s, _, _ = strings.Cut(s, ".")
 	return arrayNumber(s)
 }
@@ -210,9 +210,9 @@ func arrayNumber(s string) string {
 	return s
 }
 
-// sgeJob parses a job id such as 123.4, where the last number is the array task. In the name of its control group, a
+// parseSGEJob parses a job id such as 123.4, where the last number is the array task. In the name of its control group, a
 // job that is not an array has task 1.
-func sgeJob(s string) string {
+func parseSGEJob(s string) string {
 	number, task, ok := strings.Cut(s, ".")
 	switch {
 	case !isDecimal(number), ok && !isDecimal(task):

@@ -12,28 +12,28 @@ import (
 // Job data in the environment of each system: qsub(1B) of PBS, TORQUE and Grid Engine, and the
 // reference of LSF's environment variables.
 
-func get(h *workload.Hint, key string) string {
+func getenv(h *workload.Hint, key string) string {
 	s, _ := h.Getenv(key)
 	return s
 }
 
-func cleanEnv(h *workload.Hint, key string) string { return cgpath.Clean(get(h, key)) }
+func cleanEnv(h *workload.Hint, key string) string { return cgpath.Clean(getenv(h, key)) }
 
 // firstPositive returns the number in the first variable that holds one above zero.
 func firstPositive(h *workload.Hint, keys ...string) float64 {
 	for _, k := range keys {
-		if n, err := strconv.ParseUint(get(h, k), 10, 32); err == nil && n > 0 {
+		if n, err := strconv.ParseUint(getenv(h, k), 10, 32); err == nil && n > 0 {
 			return float64(n)
 		}
 	}
 	return 0
 }
 
-func pbsEnvironment(h *workload.Hint) string {
-	if !strings.HasPrefix(get(h, "PBS_ENVIRONMENT"), "PBS_") {
+func pbsJobFromEnv(h *workload.Hint) string {
+	if !strings.HasPrefix(getenv(h, "PBS_ENVIRONMENT"), "PBS_") {
 		return ""
 	}
-	return pbsJob(get(h, "PBS_JOBID"))
+	return parsePBSJob(getenv(h, "PBS_JOBID"))
 }
 
 func pbsFacts(h *workload.Hint) workload.Facts {
@@ -43,15 +43,15 @@ func pbsFacts(h *workload.Hint) workload.Facts {
 	}
 }
 
-func sgeEnvironment(h *workload.Hint) string {
-	if get(h, "SGE_ROOT") == "" || get(h, "NSLOTS") == "" {
+func sgeJobFromEnv(h *workload.Hint) string {
+	if getenv(h, "SGE_ROOT") == "" || getenv(h, "NSLOTS") == "" {
 		return ""
 	}
-	number := get(h, "JOB_ID")
+	number := getenv(h, "JOB_ID")
 	if !isDecimal(number) {
 		return ""
 	}
-	if task := get(h, "SGE_TASK_ID"); isDecimal(task) {
+	if task := getenv(h, "SGE_TASK_ID"); isDecimal(task) {
 		return number + "." + task
 	}
 	return number
@@ -65,21 +65,21 @@ func sgeFacts(h *workload.Hint) workload.Facts {
 	return f
 }
 
-// fluxEnvironment prefers the job that holds the nested instance of a job.
-func fluxEnvironment(h *workload.Hint) string {
-	job := workload.ParseFluxID(get(h, "FLUX_JOB_ID"))
+// fluxJobFromEnv prefers the job that holds the nested instance of a job.
+func fluxJobFromEnv(h *workload.Hint) string {
+	job := workload.ParseFluxID(getenv(h, "FLUX_JOB_ID"))
 	if job == "" {
 		return "" // without asking for a variable that no probe reads
 	}
-	return cmp.Or(workload.ParseFluxID(get(h, "FLUX_ENCLOSING_ID")), job)
+	return cmp.Or(workload.ParseFluxID(getenv(h, "FLUX_ENCLOSING_ID")), job)
 }
 
-func lsfEnvironment(h *workload.Hint) string {
-	number := get(h, "LSB_JOBID")
+func lsfJobFromEnv(h *workload.Hint) string {
+	number := getenv(h, "LSB_JOBID")
 	if !isDecimal(number) {
 		return ""
 	}
-	if index := get(h, "LSB_JOBINDEX"); isDecimal(index) {
+	if index := getenv(h, "LSB_JOBINDEX"); isDecimal(index) {
 		return number + "[" + index + "]"
 	}
 	return number
@@ -87,7 +87,7 @@ func lsfEnvironment(h *workload.Hint) string {
 
 func lsfFacts(h *workload.Hint) workload.Facts {
 	f := workload.Facts{Name: cleanEnv(h, "LSB_JOBNAME"), Account: cleanEnv(h, "LSB_PROJECT_NAME"), Partition: cleanEnv(h, "LSB_QUEUE")}
-	if hosts := strings.Fields(get(h, "LSB_MCPU_HOSTS")); len(hosts) == 2 { // one host and its slots
+	if hosts := strings.Fields(getenv(h, "LSB_MCPU_HOSTS")); len(hosts) == 2 { // one host and its slots
 		f.RequestCores = firstPositive(h, "LSB_DJOB_NUMPROC")
 	}
 	return f

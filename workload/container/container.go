@@ -48,7 +48,7 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	for _, c := range h.Cgroups {
 		pieces := cgpath.Split(c.Path)
 		for i := range pieces {
-			name, cgroup, ok := componentAt(pieces, i)
+			name, cgroup, ok := parseComponent(pieces, i)
 			if !ok {
 				continue
 			}
@@ -62,10 +62,10 @@ func (*Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// componentAt reads the component i of a path. cgroup is empty for a monitor.
-func componentAt(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
+// parseComponent parses component i of a path. cgroup is empty for a container monitor.
+func parseComponent(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 	c := pieces[i]
-	if i+1 < len(pieces) && cgpath.Hex(c.Name, digits) && strings.HasPrefix(pieces[i+1].Name, "libpod-") {
+	if i+1 < len(pieces) && cgpath.Hex(c.Name, idLength) && strings.HasPrefix(pieces[i+1].Name, "libpod-") {
 		return "", "", false // a pod of Podman: its containers count one by one, as under systemd
 	}
 	if name, payload, ok := parseEngine(c.Name); ok {
@@ -104,17 +104,17 @@ func componentAt(pieces []cgpath.Piece, i int) (name, cgroup string, ok bool) {
 	return "", "", false
 }
 
-// digits is the length of an id.
-const digits = 64
+// idLength is the number of digits of a container id.
+const idLength = 64
 
 // parseEngine parses "CID", "ENGINE-CID" and "ENGINE-CID.scope". Unknown engines are accepted only in a scope.
 func parseEngine(name string) (id string, payload, ok bool) {
 	base, scope := strings.CutSuffix(name, ".scope")
-	if len(base) < digits {
+	if len(base) < idLength {
 		return "", false, false
 	}
-	prefix, id := base[:len(base)-digits], base[len(base)-digits:]
-	if !cgpath.Hex(id, digits) {
+	prefix, id := base[:len(base)-idLength], base[len(base)-idLength:]
+	if !cgpath.Hex(id, idLength) {
 		return "", false, false
 	}
 	switch prefix {

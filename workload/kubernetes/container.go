@@ -21,7 +21,7 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 		return nil
 	}
 	c := pod.Container(id)
-	f := factsOf(pod, c)
+	f := reportedFacts(pod, c)
 	f.ID = id
 	switch {
 	case c != nil && ended && (c.Ended == nil || c.Ended.ID != id):
@@ -34,8 +34,8 @@ func (r *Resolver) Container(place string, ended bool) *workload.ContainerFacts 
 	return f
 }
 
-// factsOf returns the report about a pod and, where it is not nil, about a container in it.
-func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
+// reportedFacts returns the kubelet's report about a pod, and about its container c if c is not nil.
+func reportedFacts(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	f := &workload.ContainerFacts{
 		Namespace: pod.Namespace, Pod: pod.Name, UID: pod.ReportedUID, QoS: pod.QoS, Completes: pod.Completes,
 		PodRequest: workload.Amounts(pod.Request()), PodLimit: workload.Amounts(pod.Limit()),
@@ -66,7 +66,7 @@ func factsOf(pod *kubelet.Pod, c *kubelet.Container) *workload.ContainerFacts {
 	return f
 }
 
-// Listed calls f for each pod of a list, as its sandbox, and for each of its containers.
+// Listed calls f for each pod of a list, with the facts of its sandbox, and for each of its containers.
 func (r *Resolver) Listed(pods []*kubelet.Pod, f func(*workload.Identity, *workload.ContainerFacts)) {
 	for _, pod := range pods {
 		if pod.Namespace == "" || pod.Name == "" {
@@ -74,13 +74,13 @@ func (r *Resolver) Listed(pods []*kubelet.Pod, f func(*workload.Identity, *workl
 		}
 		var id workload.Identity
 		r.fillPod(&id, pod)
-		whole, facts := id.Part, factsOf(pod, nil)
+		whole, facts := id.Part, reportedFacts(pod, nil)
 		facts.Type = string(kubelet.Sandbox)
 		f(&id, facts)
 		for i := range pod.Containers {
 			c := &pod.Containers[i]
 			id.Part = containerPart(whole, cgpath.Clean(c.Name))
-			f(&id, factsOf(pod, c))
+			f(&id, reportedFacts(pod, c))
 		}
 	}
 }

@@ -3,14 +3,14 @@
 // The kubelet makes a group for each pod, and the container runtime one for each container in it (pkg/kubelet/cm of
 // Kubernetes; the runtimes name the last piece):
 //
-//	/kubepods/burstable/podUID/CID                                      driver cgroupfs, k3s
-//	/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice/cri-containerd-CID.scope
+//	/kubepods/burstable/parsePodUID/CID                                      driver cgroupfs, k3s
+//	/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-parsePodUID.slice/cri-containerd-CID.scope
 //	.../crio-CID.scope, docker-CID.scope, CID                           driver systemd
-//	/kubelet.slice/kubelet-kubepods.slice/...-podUID.slice/...          kubelet with cgroupRoot, kind
-//	/docker/CID/kubelet/kubepods/besteffort/podUID/CID                  kind: nested in a container
-//	/system.slice/containerd.service/kubepods-burstable-podUID.slice:cri-containerd:CID
+//	/kubelet.slice/kubelet-kubepods.slice/...-parsePodUID.slice/...          kubelet with cgroupRoot, kind
+//	/docker/CID/kubelet/kubepods/besteffort/parsePodUID/CID                  kind: nested in a container
+//	/system.slice/containerd.service/kubepods-burstable-parsePodUID.slice:cri-containerd:CID
 //	                                                                    containerd without SystemdCgroup
-//	/kubepods/burstable/podUID/kata_SANDBOX, /kata_overhead/SANDBOX     Kata Containers: the virtual machine, and its shim
+//	/kubepods/burstable/parsePodUID/kata_SANDBOX, /kata_overhead/SANDBOX     Kata Containers: the virtual machine, and its shim
 //
 // With the driver systemd a UID has underscores for hyphens. Static pods have a hash of 32 digits for a UID.
 //
@@ -31,7 +31,7 @@ import (
 // because it differs between the processes of a pod.
 const unknownOwner = "kubernetes"
 
-// Pods are the pods of this node. It answers at once, from memory.
+// Pods returns pods of this node from memory, without waiting for the kubelet.
 type Pods interface {
 	// Pod returns the pod with the UID in its control groups, nil while it is not known.
 	Pod(uid string) *kubelet.Pod
@@ -67,9 +67,9 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		return workload.Identity{}, false
 	}
 	for _, c := range h.Cgroups {
-		if p, ok := find(c.Path); ok {
+		if p, ok := findPod(c.Path); ok {
 			r.addSandbox(&p)
-			return r.identity(&p, h.Comm), true
+			return r.identityAt(&p, h.Comm), true
 		}
 	}
 	return workload.Identity{}, false
@@ -79,20 +79,20 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 // used in place of the pod's UID until that is known.
 const kataOverhead = "kata_overhead"
 
-// mostSandboxes bounds the sandboxes that are remembered; a node has a few hundred pods.
-const mostSandboxes = 4096
+// maxSandboxes limits the number of remembered sandboxes. A node has a few hundred pods.
+const maxSandboxes = 4096
 
-// addSandbox remembers the pod of a sandbox.
+// addSandbox remembers which pod a sandbox belongs to.
 func (r *Resolver) addSandbox(p *cgroupPlace) {
 	if p.sandbox != "" && p.uid != kataOverhead {
-		if len(r.sandboxes) >= mostSandboxes {
+		if len(r.sandboxes) >= maxSandboxes {
 			clear(r.sandboxes)
 		}
 		r.sandboxes[p.sandbox] = p.uid
 	}
 }
 
-// sandboxProgram holds the namespaces of a pod.
+// sandboxProgram is the program that holds the namespaces of a pod.
 const sandboxProgram = "pause"
 
 // Rename returns the identity of a place in which a program runs. It uses the names that are known at present and does
@@ -100,12 +100,12 @@ const sandboxProgram = "pause"
 func (r *Resolver) Rename(place, program string) workload.Identity {
 	uid, container, _ := strings.Cut(place, "/")
 	if uid == kataOverhead {
-		return r.identity(&cgroupPlace{uid: uid, sandbox: container}, program)
+		return r.identityAt(&cgroupPlace{uid: uid, sandbox: container}, program)
 	}
-	return r.identity(&cgroupPlace{uid: uid, container: container}, program)
+	return r.identityAt(&cgroupPlace{uid: uid, container: container}, program)
 }
 
-func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
+func (r *Resolver) identityAt(p *cgroupPlace, program string) workload.Identity {
 	if p.uid == kataOverhead {
 		uid := r.sandboxes[p.sandbox]
 		if uid == "" { // its virtual machine starts later
@@ -146,7 +146,7 @@ func (r *Resolver) identity(p *cgroupPlace, program string) workload.Identity {
 	return id
 }
 
-// containerPart returns the part of a container in the part of its pod.
+// containerPart returns the name of the part for a container of a pod.
 func containerPart(pod, container string) string { return strings.TrimPrefix(pod+"/"+container, "/") }
 
 // Pod is the record of a pod.
@@ -160,13 +160,13 @@ func IdentityOf(p *Pod) (id workload.Identity) {
 
 // fillPod fills in the names of a pod, and its part as the part of the whole pod.
 func (r *Resolver) fillPod(id *workload.Identity, pod *kubelet.Pod) {
-	owner, namespace := ownerOf(pod), cgpath.Clean(pod.Namespace)
+	owner, namespace := findOwner(pod), cgpath.Clean(pod.Namespace)
 	id.Owner = namespace
 	id.Workload = workload.MakeID(workload.Kind(cgpath.Clean(owner.Kind)), namespace+"/"+cgpath.Clean(owner.Name))
 	id.Facts = workload.Facts{
-		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: clean(accountLabel(pod, r.Account)),
-		Partition: clean(pod.Labels[queueLabel]),
-		Run:       clean(runID(pod, owner)),
+		Name: namespace + "/" + cgpath.Clean(owner.Name), Account: cleanOrEmpty(accountLabel(pod, r.Account)),
+		Partition: cleanOrEmpty(pod.Labels[queueLabel]),
+		Run:       cleanOrEmpty(runID(pod, owner)),
 	}
 	id.Part = ""
 	if bare := owner == (Owner{"pod", pod.Name}); !bare {
@@ -174,8 +174,8 @@ func (r *Resolver) fillPod(id *workload.Identity, pod *kubelet.Pod) {
 	}
 }
 
-// clean is like cgpath.Clean but accepts an empty name.
-func clean(s string) string {
+// cleanOrEmpty is like cgpath.Clean but accepts an empty name.
+func cleanOrEmpty(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -190,11 +190,11 @@ func shortID(id string) string {
 	return cgpath.Clean(id)
 }
 
-// cgroupPlace is the content of a path: a pod, a container, and their control groups.
+// cgroupPlace holds the pod and container that a control group path names, with their control groups.
 type cgroupPlace struct{ uid, container, cgroup, pod, sandbox string }
 
-// find parses a path. Pods within a pod (a cluster in a container of another) count as the outer pod.
-func find(path string) (p cgroupPlace, ok bool) {
+// findPod finds the pod in a control group path. A pod within a pod (a cluster in a container) counts as the outer pod.
+func findPod(path string) (p cgroupPlace, ok bool) {
 	if _, overhead, ok := strings.Cut(path, "/"+kataOverhead+"/"); ok && overhead != "" {
 		overhead, _, _ = strings.Cut(overhead, "/")
 		return cgroupPlace{uid: kataOverhead, sandbox: strings.TrimSuffix(overhead, ".scope")}, true
@@ -206,19 +206,19 @@ func find(path string) (p cgroupPlace, ok bool) {
 	kubepods := false
 	for i, c := range pieces {
 		if slice, rest, ok := strings.Cut(c.Name, ":"); ok { // SLICE:RUNTIME:CID in one component
-			if uid, ok := sliceUID(slice); ok {
+			if uid, ok := parseSliceUID(slice); ok {
 				_, id, _ := strings.Cut(rest, ":")
 				return cgroupPlace{uid: uid, container: id, cgroup: c.Prefix}, true
 			}
 		}
-		uid, isPod := sliceUID(c.Name)
+		uid, isPod := parseSliceUID(c.Name)
 		if !isPod && kubepods {
-			uid, isPod = podUID(c.Name, "pod")
+			uid, isPod = parsePodUID(c.Name, "pod")
 		}
 		if isPod {
 			p.uid, p.pod = uid, c.Prefix
 			if i+1 < len(pieces) {
-				p.readComponent(pieces[i+1])
+				p.parseComponent(pieces[i+1])
 			}
 			return p, true
 		}
@@ -227,8 +227,8 @@ func find(path string) (p cgroupPlace, ok bool) {
 	return cgroupPlace{}, false
 }
 
-// readComponent parses the component below a pod: a container, or a container monitor, which counts as the pod itself.
-func (p *cgroupPlace) readComponent(c cgpath.Piece) {
+// parseComponent parses the component below a pod: a container, or a container monitor, which counts as the pod itself.
+func (p *cgroupPlace) parseComponent(c cgpath.Piece) {
 	name := strings.TrimSuffix(c.Name, ".scope")
 	if sandbox, ok := strings.CutPrefix(name, "kata_"); ok { // a virtual machine with all containers of the pod
 		p.sandbox = sandbox
@@ -247,8 +247,8 @@ func (p *cgroupPlace) readComponent(c cgpath.Piece) {
 	p.container, p.cgroup = name, c.Prefix
 }
 
-// sliceUID reads "kubepods-burstable-podUID.slice", which may have a prefix.
-func sliceUID(name string) (string, bool) {
+// parseSliceUID reads "kubepods-burstable-parsePodUID.slice", which may have a prefix.
+func parseSliceUID(name string) (string, bool) {
 	name, ok := strings.CutSuffix(name, ".slice")
 	if !ok {
 		return "", false
@@ -262,11 +262,11 @@ func sliceUID(name string) (string, bool) {
 	if !strings.HasSuffix(class, "kubepods") {
 		return "", false
 	}
-	return podUID(name[i+1:], "pod")
+	return parsePodUID(name[i+1:], "pod")
 }
 
-// podUID checks that a name is the prefix and a UID: hexadecimal digits in groups.
-func podUID(name, prefix string) (string, bool) {
+// parsePodUID checks that a name is the prefix and a UID: hexadecimal digits in groups.
+func parsePodUID(name, prefix string) (string, bool) {
 	uid, ok := strings.CutPrefix(name, prefix)
 	if !ok || len(uid) < 8 || len(uid) > 64 {
 		return "", false

@@ -13,9 +13,9 @@ import (
 // case. A bare or static pod is its own owner and has the kind "pod".
 type Owner struct{ Kind, Name string }
 
-// rule finds the owner of a pod by labels that the owner's controller has added. name is the label with the owner's
+// ownerRule finds the owner of a pod by labels that the owner's controller has added. name is the label with the owner's
 // name, and kind is the owner's kind. If the pod has the label kindLabel, its value without trim is the kind instead.
-type rule struct {
+type ownerRule struct {
 	name, kind      string
 	kindLabel, trim string
 	needs           string // a label that must be there too
@@ -23,8 +23,8 @@ type rule struct {
 
 // ownerRules returns the rules in the order in which they are tried. The outermost owners come first. The labels are
 // constants in the API packages of each project.
-func ownerRules() []rule {
-	return []rule{
+func ownerRules() []ownerRule {
+	return []ownerRule{
 		// kubeflow/trainer pkg/constants: a TrainJob creates a JobSet of the same name
 		{name: "jobset.sigs.k8s.io/jobset-name", kind: "trainjob", needs: "trainer.kubeflow.org/trainjob-ancestor-step"},
 		// kubeflow/training-operator pkg/apis/kubeflow.org/v1: "pytorchjob-controller"
@@ -46,8 +46,8 @@ func ownerRules() []rule {
 	}
 }
 
-// find reads the labels of a pod.
-func (r *rule) find(labels map[string]string) (Owner, bool) {
+// match returns the owner that the labels of a pod name.
+func (r *ownerRule) match(labels map[string]string) (Owner, bool) {
 	name := labels[r.name]
 	if name == "" || r.needs != "" && labels[r.needs] == "" {
 		return Owner{}, false
@@ -59,13 +59,13 @@ func (r *rule) find(labels map[string]string) (Owner, bool) {
 	return Owner{cmp.Or(kind, r.kind), name}, true
 }
 
-// ownerOf finds the owner of a pod, by labels, then by its ownerReferences.
-func ownerOf(p *kubelet.Pod) Owner {
+// findOwner returns the owner of a pod, by its labels or else by its ownerReferences.
+func findOwner(p *kubelet.Pod) Owner {
 	if p.Static || p.OwnerKind == "" && len(p.Labels) == 0 {
 		return Owner{"pod", p.Name}
 	}
 	for _, r := range ownerRules() {
-		if o, ok := r.find(p.Labels); ok {
+		if o, ok := r.match(p.Labels); ok {
 			return o
 		}
 	}
@@ -73,9 +73,9 @@ func ownerOf(p *kubelet.Pod) Owner {
 	case "":
 		return Owner{"pod", p.Name}
 	case "ReplicaSet":
-		return aboveReplicaSet(p)
+		return ownerOfReplicaSet(p)
 	case "Job":
-		if cron, ok := cronJob(p.OwnerName, p.Created); ok {
+		if cron, ok := cronJobName(p.OwnerName, p.Created); ok {
 			return Owner{"cronjob", cron}
 		}
 	case "ReplicationController":
@@ -86,8 +86,8 @@ func ownerOf(p *kubelet.Pod) Owner {
 	return Owner{strings.ToLower(p.OwnerKind), p.OwnerName}
 }
 
-// aboveReplicaSet made a ReplicaSet, with a name that ends in the hash of its template.
-func aboveReplicaSet(p *kubelet.Pod) Owner {
+// ownerOfReplicaSet returns the owner of the pod's ReplicaSet. The name of that ReplicaSet ends in the hash of its template.
+func ownerOfReplicaSet(p *kubelet.Pod) Owner {
 	for _, above := range [...]struct{ hash, kind string }{{"rollouts-pod-template-hash", "rollout"}, {"pod-template-hash", "deployment"}} {
 		if hash := p.Labels[above.hash]; hash != "" {
 			if name, ok := strings.CutSuffix(p.OwnerName, "-"+hash); ok && name != "" {
@@ -99,14 +99,14 @@ func aboveReplicaSet(p *kubelet.Pod) Owner {
 }
 
 // A Job of a CronJob is named NAME-MINUTES. MINUTES is its scheduled time in minutes since the Unix epoch
-// (pkg/controller/cronjob of Kubernetes, since 1.21). cronBehind is the longest time until a pod is created, because
-// the Job may be retried for days. cronAhead is the tolerance for clocks that differ.
+// (pkg/controller/cronjob of Kubernetes, since 1.21). maxCronBehind is the longest time until a pod is created, because
+// the Job may be retried for days. maxCronAhead is the tolerance for clocks that differ.
 const (
-	cronAhead  = time.Minute
-	cronBehind = 7 * 24 * time.Hour
+	maxCronAhead  = time.Minute
+	maxCronBehind = 7 * 24 * time.Hour
 )
 
-func cronJob(job string, created time.Time) (string, bool) {
+func cronJobName(job string, created time.Time) (string, bool) {
 	at := strings.LastIndexByte(job, '-')
 	if at <= 0 || created.IsZero() {
 		return "", false
@@ -117,7 +117,7 @@ func cronJob(job string, created time.Time) (string, bool) {
 		return "", false
 	}
 	age := created.Sub(time.Unix(minutes*60, 0))
-	return job[:at], age >= -cronAhead && age <= cronBehind
+	return job[:at], age >= -maxCronAhead && age <= maxCronBehind
 }
 
 // runID returns the id of the current run of a workload that runs several times in sequence. It is the UID of the object that creates the

@@ -29,7 +29,7 @@ func TestOwners(t *testing.T) {
 		}
 		want, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".json"), "~")
 		for _, p := range pods {
-			if o := ownerOf(p); o.Kind+"_"+o.Name != want {
+			if o := findOwner(p); o.Kind+"_"+o.Name != want {
 				t.Errorf("%s: pod %s is of %s %s", name, p.Name, o.Kind, o.Name)
 			}
 		}
@@ -44,10 +44,10 @@ func TestCronJob(t *testing.T) {
 		want    string
 	}{
 		{"report-29922120", at, "report"},
-		{"report-29922120", at.Add(-cronAhead), "report"},
-		{"report-29922120", at.Add(-cronAhead - 1), ""},
-		{"report-29922120", at.Add(cronBehind), "report"},
-		{"report-29922120", at.Add(cronBehind + 1), ""},
+		{"report-29922120", at.Add(-maxCronAhead), "report"},
+		{"report-29922120", at.Add(-maxCronAhead - 1), ""},
+		{"report-29922120", at.Add(maxCronBehind), "report"},
+		{"report-29922120", at.Add(maxCronBehind + 1), ""},
 		{"a-b-29922120", at, "a-b"},
 		{"report-29922120x", at, ""},
 		{"29922120", at, ""},
@@ -58,7 +58,7 @@ func TestCronJob(t *testing.T) {
 		{"report-29922120", time.Time{}, ""},
 		{"seed-20261122", at, ""},
 	} {
-		if got, ok := cronJob(tt.job, tt.created); ok != (tt.want != "") || ok && got != tt.want {
+		if got, ok := cronJobName(tt.job, tt.created); ok != (tt.want != "") || ok && got != tt.want {
 			t.Errorf("%s at %v: %q, %v", tt.job, tt.created, got, ok)
 		}
 	}
@@ -79,7 +79,7 @@ func TestRuns(t *testing.T) {
 		"a Deployment":           {kubelet.Pod{OwnerKind: "ReplicaSet", OwnerName: "a-1", OwnerUID: "x", Labels: map[string]string{"pod-template-hash": "1"}}, ""},
 		"the launcher of an MPI": {kubelet.Pod{OwnerKind: "Job", OwnerName: "pi-launcher", OwnerUID: "x", Completes: true, Labels: map[string]string{"training.kubeflow.org/job-name": "pi"}}, ""},
 	} {
-		if got := runID(&tt.pod, ownerOf(&tt.pod)); got != tt.want {
+		if got := runID(&tt.pod, findOwner(&tt.pod)); got != tt.want {
 			t.Errorf("%s: run %q, want %q", what, got, tt.want)
 		}
 	}

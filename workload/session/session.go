@@ -17,8 +17,8 @@ import (
 	"reckon/workload"
 )
 
-// unset is the id of a process that no login started (AUDIT_SID_UNSET).
-const unset = 1<<32 - 1
+// unsetSession is the session id of a process that no login started (AUDIT_SID_UNSET).
+const unsetSession = 1<<32 - 1
 
 // Resolver implements [workload.Resolver].
 type Resolver struct{ owners cgpath.Memo[string] }
@@ -37,7 +37,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		return workload.Identity{}, false
 	}
 	n, ok := h.LoginSession()
-	if !ok || n == 0 || n == unset {
+	if !ok || n == 0 || n == unsetSession {
 		return workload.Identity{}, false
 	}
 	key := strconv.FormatUint(uint64(n), 10)

@@ -10,10 +10,10 @@ import (
 
 const mebibyte = 1 << 20
 
-// factsOf returns the facts about a job from the environment variables of sbatch(1) and srun(1). The requested amounts
+// factsFromEnv returns the facts about a job from the environment variables of sbatch(1) and srun(1). The requested amounts
 // are those on this node.
-func factsOf(h *workload.Hint, id string) workload.Facts {
-	part, several := componentOf(h, id)
+func factsFromEnv(h *workload.Hint, id string) workload.Facts {
+	part, several := findComponent(h, id)
 	get := func(key string) string {
 		if several {
 			if s, ok := h.Getenv(key + part.suffix(part.offset)); ok {
@@ -32,14 +32,14 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 	}
 	switch {
 	case get("SLURM_MEM_PER_NODE") != "":
-		f.RequestMemoryBytes = memoryBytes(get("SLURM_MEM_PER_NODE"))
+		f.RequestMemoryBytes = parseMemory(get("SLURM_MEM_PER_NODE"))
 	case f.RequestCores > 0:
-		f.RequestMemoryBytes = memoryBytes(get("SLURM_MEM_PER_CPU")) * f.RequestCores
+		f.RequestMemoryBytes = parseMemory(get("SLURM_MEM_PER_CPU")) * f.RequestCores
 	}
-	if f.RequestGPUs = list(get("SLURM_JOB_GPUS")); f.RequestGPUs == 0 {
-		f.RequestGPUs = count(get("SLURM_GPUS_ON_NODE"))
+	if f.RequestGPUs = countListed(get("SLURM_JOB_GPUS")); f.RequestGPUs == 0 {
+		f.RequestGPUs = parseCount(get("SLURM_GPUS_ON_NODE"))
 	}
-	start, end := count(get("SLURM_JOB_START_TIME")), count(get("SLURM_JOB_END_TIME"))
+	start, end := parseCount(get("SLURM_JOB_START_TIME")), parseCount(get("SLURM_JOB_END_TIME"))
 	const unlimited = 10 * 365 * 86400 // Slurm represents no limit by a time a century ahead
 	if start > 0 && end > start && end-start < unlimited {
 		f.RequestSeconds = end - start
@@ -50,7 +50,7 @@ func factsOf(h *workload.Hint, id string) workload.Facts {
 // runID returns the id of a job's run. It is the time of the allocation (SLURM_JOB_START_TIME), which is the same on
 // all nodes and changes when the job is requeued. It is "" if Slurm does not set the variable.
 func runID(h *workload.Hint) string {
-	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); count(s) > 0 {
+	if s, _ := h.Getenv("SLURM_JOB_START_TIME"); parseCount(s) > 0 {
 		return s
 	}
 	return ""
@@ -63,14 +63,14 @@ func coresPerNode(job, step string) float64 {
 		!strings.Contains(times, ",") {
 		job = number
 	}
-	if n := count(job); n > 0 {
+	if n := parseCount(job); n > 0 {
 		return n
 	}
-	return count(step)
+	return parseCount(step)
 }
 
-// count returns a number of 32 bits, or 0.
-func count(s string) float64 {
+// parseCount returns a number of up to 32 bits, or 0 for other text.
+func parseCount(s string) float64 {
 	if !isDecimal(s) {
 		return 0
 	}
@@ -78,9 +78,9 @@ func count(s string) float64 {
 	return float64(n)
 }
 
-// memoryBytes parses an amount of memory and returns bytes. Slurm writes a number of MiB, and sbatch accepts a unit in
+// parseMemory parses an amount of memory and returns bytes. Slurm writes a number of MiB, and sbatch accepts a unit in
 // the same variable. A value of 0 requests all memory of the node and gives no amount.
-func memoryBytes(s string) float64 {
+func parseMemory(s string) float64 {
 	unit := float64(mebibyte)
 	if s != "" {
 		switch s[len(s)-1] {
@@ -94,21 +94,21 @@ func memoryBytes(s string) float64 {
 			s, unit = s[:len(s)-1], 1<<40
 		}
 	}
-	return count(s) * unit
+	return parseCount(s) * unit
 }
 
-// list counts the members of "0,2-4"; 0 if it is no such list.
-func list(s string) float64 {
+// countListed returns the number of members of a list such as "0,2-4", or 0 for other text.
+func countListed(s string) float64 {
 	total := 0.0
 	for item := range strings.SplitSeq(s, ",") {
 		from, to, isRange := strings.Cut(item, "-")
 		if !isRange {
 			to = from
 		}
-		if !isDecimal(from) || !isDecimal(to) || count(to) < count(from) || count(to) > 4096 {
+		if !isDecimal(from) || !isDecimal(to) || parseCount(to) < parseCount(from) || parseCount(to) > 4096 {
 			return 0
 		}
-		total += count(to) - count(from) + 1
+		total += parseCount(to) - parseCount(from) + 1
 	}
 	return total
 }

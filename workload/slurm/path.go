@@ -6,7 +6,7 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// cgroupFields is the statement of the path of a control group.
+// cgroupFields is the information in the path of a control group.
 type cgroupFields struct {
 	job        string // the raw number, or the SLUID
 	number     bool   // job is a number
@@ -33,8 +33,8 @@ func (p *cgroupFields) detailLevel() int {
 	return 0
 }
 
-// find parses a path. ok is true if it is in a tree created by Slurm, even if it names no job.
-func find(path string) (p cgroupFields, ok bool) {
+// findJob parses a path. ok is true if it is in a tree created by Slurm, even if it names no job.
+func findJob(path string) (p cgroupFields, ok bool) {
 	if !strings.Contains(path, "slurm") {
 		return p, false
 	}
@@ -46,11 +46,11 @@ func find(path string) (p cgroupFields, ok bool) {
 		rest := pieces[i+1:]
 		switch {
 		case c.Name == "slurmstepd.scope" || strings.HasSuffix(c.Name, "_slurmstepd.scope"):
-			p.jobAndStep(rest)
+			p.parseJobAndStep(rest)
 			return p, true
 		case (c.Name == "slurm" || strings.HasPrefix(c.Name, "slurm_")) && len(rest) > 0:
 			if p.uid, p.hasUID = cgpath.Number(rest[0].Name, "uid_"); p.hasUID {
-				p.jobAndStep(rest[1:])
+				p.parseJobAndStep(rest[1:])
 				return p, true
 			}
 		}
@@ -58,8 +58,8 @@ func find(path string) (p cgroupFields, ok bool) {
 	return cgroupFields{}, false
 }
 
-// jobAndStep parses the components after the scope or the user.
-func (p *cgroupFields) jobAndStep(pieces []cgpath.Piece) {
+// parseJobAndStep parses the path components after the scope or the user.
+func (p *cgroupFields) parseJobAndStep(pieces []cgpath.Piece) {
 	if len(pieces) == 0 {
 		return
 	}

@@ -49,14 +49,14 @@ import (
 
 // Resolver implements [workload.Resolver].
 type Resolver struct {
-	jobs   cgpath.Memo[job] // by the path of the job's group
-	layout bool             // Slurm makes control groups on this node
+	jobs   cgpath.Memo[jobFacts] // by the path of the job's group
+	layout bool                  // Slurm makes control groups on this node
 }
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// job holds the common facts of the processes of one job.
-type job struct {
+// jobFacts holds the facts that all processes of a job have in common.
+type jobFacts struct {
 	name  string // "" until an environment named it
 	owner string
 	facts workload.Facts
@@ -75,7 +75,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	var at cgroupFields
 	for _, c := range h.Cgroups {
-		p, ok := find(c.Path)
+		p, ok := findJob(c.Path)
 		r.layout = r.layout || ok
 		if p.detailLevel() > at.detailLevel() {
 			at = p
@@ -83,17 +83,17 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	}
 	switch {
 	case at.job == "" && r.layout && h.Was.Kind() == workload.Slurm: // moved out of its group, as systemd does without Delegate=
-		id, ok := fromEnvironment(h)
+		id, ok := identityFromEnv(h)
 		return id, ok && id.Workload == h.Was
 	case at.job == "" && r.layout, at.job != "" && isSlurmProcess(h, &at):
 		return workload.Identity{}, false
 	case at.job == "":
-		return fromEnvironment(h)
+		return identityFromEnv(h)
 	}
 	j, known := r.jobs.Get(at.path)
 	was := j
 	if h.PID == h.PGID && isLaterRun(h, &at, &j) {
-		j = job{}
+		j = jobFacts{}
 	}
 	if j.name == "" {
 		fillFromEnv(h, &at, &j)
@@ -134,21 +134,21 @@ func jobOwner(h *workload.Hint, at *cgroupFields) string {
 
 // isLaterRun reports whether a process belongs to a later run than j, because the job was requeued or its number
 // reused. The process must be the first in its control group, as a task is.
-func isLaterRun(h *workload.Hint, at *cgroupFields, j *job) bool {
+func isLaterRun(h *workload.Hint, at *cgroupFields, j *jobFacts) bool {
 	if j.facts.Run == "" {
 		return false
 	}
 	id, ok := jobID(h)
-	return ok && (!at.number || id == at.job) && count(j.facts.Run) < count(runID(h))
+	return ok && (!at.number || id == at.job) && parseCount(j.facts.Run) < parseCount(runID(h))
 }
 
-// fillFromEnv sets name and facts from the environment, if it belongs to this job.
-func fillFromEnv(h *workload.Hint, at *cgroupFields, j *job) {
+// fillFromEnv sets name and facts from the environment of a process, if that names this job.
+func fillFromEnv(h *workload.Hint, at *cgroupFields, j *jobFacts) {
 	id, ok := jobID(h)
 	if ok && at.number && id != at.job {
 		// A step over several components of a heterogeneous job has the number of the first. The
 		// control group shows which component this is.
-		if _, ok = componentOf(h, at.job); ok {
+		if _, ok = findComponent(h, at.job); ok {
 			id = at.job
 		}
 	}
@@ -160,7 +160,7 @@ func fillFromEnv(h *workload.Hint, at *cgroupFields, j *job) {
 			return
 		}
 	}
-	j.name, j.facts = displayName(h, id), factsOf(h, id)
+	j.name, j.facts = displayName(h, id), factsFromEnv(h, id)
 }
 
 // isDaemon reports whether a program is a daemon of Slurm. A daemon may have the environment of a job if an administrator
@@ -173,8 +173,8 @@ func isDaemon(comm string) bool {
 	return false
 }
 
-// fromEnvironment identifies a job by environment variables, for nodes on which Slurm creates no control groups.
-func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
+// identityFromEnv identifies a job by environment variables, for nodes on which Slurm creates no control groups.
+func identityFromEnv(h *workload.Hint) (workload.Identity, bool) {
 	if isDaemon(h.Comm) {
 		return workload.Identity{}, false
 	}
@@ -186,7 +186,7 @@ func fromEnvironment(h *workload.Hint) (workload.Identity, bool) {
 	if !task && (isSet(h, "SLURM_JOB_NODELIST") || isSet(h, "SLURM_NODELIST")) {
 		return workload.Identity{}, false // a shell started by salloc on the submitting node is outside of the job
 	}
-	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, displayName(h, id)), Facts: factsOf(h, id)}
+	out := workload.Identity{Workload: workload.MakeID(workload.Slurm, displayName(h, id)), Facts: factsFromEnv(h, id)}
 	if s, ok := h.Getenv("SLURM_STEP_ID"); ok && isDecimal(s) {
 		out.Part = stepName(s)
 		if n, _ := h.Getenv("SLURM_LOCALID"); isDecimal(n) {
@@ -224,7 +224,7 @@ func displayName(h *workload.Hint, id string) string {
 			return first + "+" + strconv.FormatUint(b-a, 10)
 		}
 	}
-	if n, ok := componentOf(h, id); ok {
+	if n, ok := findComponent(h, id); ok {
 		if first, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(0)); ok && isDecimal(first) {
 			return first + "+" + strconv.Itoa(n.offset)
 		}
@@ -232,34 +232,34 @@ func displayName(h *workload.Hint, id string) string {
 	return id
 }
 
-// hetero is a component of a heterogeneous job.
-type hetero struct {
+// hetPart is a component of a heterogeneous job.
+type hetPart struct {
 	offset int
 	word   string // HET, or PACK before 20.02
 }
 
-func (n hetero) suffix(offset int) string { return "_" + n.word + "_GROUP_" + strconv.Itoa(offset) }
+func (n hetPart) suffix(offset int) string { return "_" + n.word + "_GROUP_" + strconv.Itoa(offset) }
 
-// mostComponents is MAX_HET_JOB_COMPS of slurm.h.
-const mostComponents = 128
+// maxComponents is the maximum number of components of a job (MAX_HET_JOB_COMPS in slurm.h).
+const maxComponents = 128
 
-// componentOf returns the component of a heterogeneous job with the given job number. It finds the number in the
+// findComponent returns the component of a heterogeneous job with the given job number. It finds the number in the
 // variables SLURM_JOB_ID_HET_GROUP_N, which every task of the job has.
-func componentOf(h *workload.Hint, id string) (hetero, bool) {
+func findComponent(h *workload.Hint, id string) (hetPart, bool) {
 	for _, word := range []string{"HET", "PACK"} {
 		s, ok := h.Getenv("SLURM_" + word + "_SIZE")
 		if !ok || !isDecimal(s) {
 			continue
 		}
 		size, _ := strconv.Atoi(s)
-		for i := range min(size, mostComponents) {
-			n := hetero{i, word}
+		for i := range min(size, maxComponents) {
+			n := hetPart{i, word}
 			if x, ok := h.Getenv("SLURM_JOB_ID" + n.suffix(i)); ok && x == id {
 				return n, true
 			}
 		}
 	}
-	return hetero{}, false
+	return hetPart{}, false
 }
 
 func isSet(h *workload.Hint, key string) bool {
@@ -267,7 +267,7 @@ func isSet(h *workload.Hint, key string) bool {
 	return ok
 }
 
-// isDecimal reports whether s is a plain number of 32 bits, as all of Slurm's are.
+// isDecimal reports whether s is a plain number of up to 32 bits, as all numbers of Slurm are.
 func isDecimal(s string) bool {
 	if s == "" || s[0] == '+' || s[0] == '0' && len(s) > 1 {
 		return false

@@ -220,8 +220,8 @@ func TestFacts(t *testing.T) {
 	}
 	for _, tt := range []struct{ got, want float64 }{
 		{coresPerNode("8(x2),4", "4"), 4}, {coresPerNode("", "3"), 3}, {coresPerNode("8", "2"), 8}, {coresPerNode("8(y2)", ""), 0},
-		{memoryBytes("100"), 100 << 20}, {memoryBytes("4G"), 4 << 30}, {memoryBytes("0"), 0}, {memoryBytes("x"), 0}, {memoryBytes(""), 0},
-		{list("0"), 1}, {list(""), 0}, {list("gpu"), 0}, {list("3-1"), 0}, {list("0-99999999"), 0},
+		{parseMemory("100"), 100 << 20}, {parseMemory("4G"), 4 << 30}, {parseMemory("0"), 0}, {parseMemory("x"), 0}, {parseMemory(""), 0},
+		{countListed("0"), 1}, {countListed(""), 0}, {countListed("gpu"), 0}, {countListed("3-1"), 0}, {countListed("0-99999999"), 0},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%v, want %v", tt.got, tt.want)

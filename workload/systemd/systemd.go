@@ -44,13 +44,13 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		return workload.Identity{}, false
 	}
 	pieces := cgpath.Split(systemdPath(h))
-	i := unitIndex(pieces, 0)
+	i := findUnit(pieces, 0)
 	if i < 0 {
 		return workload.Identity{}, false
 	}
-	uid, inUser := userOf(pieces[:i])
+	uid, inUser := userOfSlice(pieces[:i])
 	if !inUser {
-		return r.systemUnit(h, pieces[i]), true
+		return r.identityOfUnit(h, pieces[i]), true
 	}
 	owner := h.UserOf(uid)
 	c := pieces[i]
@@ -61,7 +61,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	name := displayName(c.Name)
 	if _, manager := cgpath.SliceUser(c.Name); manager {
 		// The user's own manager: its units are below. Its Cgroup holds them too.
-		if j := unitIndex(pieces, i+1); j < 0 || pieces[j].Name == "init.scope" {
+		if j := findUnit(pieces, i+1); j < 0 || pieces[j].Name == "init.scope" {
 			return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner}, true
 		} else if c = pieces[j]; c.Name != "" {
 			name = cgpath.Clean(owner) + "/" + displayName(c.Name)
@@ -72,8 +72,8 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.Unit, name), Owner: owner, Cgroup: c.Prefix}, true
 }
 
-// systemUnit returns the answer for a unit of the system's manager.
-func (r *Resolver) systemUnit(h *workload.Hint, c cgpath.Piece) workload.Identity {
+// identityOfUnit returns the identity of a unit of the system manager.
+func (r *Resolver) identityOfUnit(h *workload.Hint, c cgpath.Piece) workload.Identity {
 	owner, known := r.owners.Get(c.Prefix)
 	if !known {
 		owner = h.User
@@ -97,9 +97,9 @@ func systemdPath(h *workload.Hint) string {
 	return unified
 }
 
-// unitIndex returns the index of the first component, from index i on, that is a systemd unit with processes, or -1. Only
+// findUnit returns the index of the first component, from index i on, that is a systemd unit with processes, or -1. Only
 // slices may precede that unit, because systemd did not create any other group.
-func unitIndex(pieces []cgpath.Piece, i int) int {
+func findUnit(pieces []cgpath.Piece, i int) int {
 	for ; i < len(pieces); i++ {
 		name := pieces[i].Name
 		dot := strings.LastIndexByte(name, '.')
@@ -120,8 +120,8 @@ func unitIndex(pieces []cgpath.Piece, i int) int {
 	return -1
 }
 
-// userOf returns the user of the slice that the pieces lie in.
-func userOf(pieces []cgpath.Piece) (uint32, bool) {
+// userOfSlice returns the user id in the name of the slice that contains the pieces.
+func userOfSlice(pieces []cgpath.Piece) (uint32, bool) {
 	for _, p := range pieces {
 		if uid, ok := cgpath.SliceUser(p.Name); ok {
 			return uid, true

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxPasswd is the largest passwd that is read: 64 MiB are a million users.
-const maxPasswd = 64 << 20
+// maxPasswdSize is the largest passwd file that is read. 64 MiB are a million users.
+const maxPasswdSize = 64 << 20
 
 // parsePasswd parses lines of the form "name:password:uid:gid:gecos:home:shell". If a number or a name occurs twice,
 // the first line counts, as in getpwuid(3). It skips comments, the "+" and "-" lines of NIS, and invalid names.

@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	keepKnown   = 10 * time.Minute // LDAP names change rarely
-	keepFailure = time.Minute
-	checkFile   = 5 * time.Second        // how often the time stamp of passwd is looked at
-	checkMiss   = 100 * time.Millisecond // the same after a lookup of an unknown user
-	maxAnswers  = 4096
-	maxPending  = 64
+	knownAge            = 10 * time.Minute // LDAP names change rarely
+	failureAge          = time.Minute
+	passwdCheckInterval = 5 * time.Second        // how often the time stamp of passwd is looked at
+	missCheckInterval   = 100 * time.Millisecond // the same after a lookup of an unknown user
+	maxAnswers          = 4096
+	maxPending          = 64
 )
 
-// answer is the database entry of one user.
-type answer struct {
+// userEntry is the database entry of one user.
+type userEntry struct {
 	name  string
 	uid   uint32
 	known bool
 	until time.Time
 }
 
-// question requests a uid, or a name if it is not empty.
-type question struct {
+// userQuery asks for the user with an id, or with a name if that is not empty.
+type userQuery struct {
 	name string
 	uid  uint32
 }
@@ -51,20 +51,20 @@ type Table struct {
 
 	mu      sync.Mutex
 	checked time.Time
-	stamp   stamp
+	stamp   fileStamp
 	names   map[uint32]string
 	ids     map[string]uint32
-	answers map[question]answer
-	pending map[question]bool
-	ask     chan question
+	answers map[userQuery]userEntry
+	pending map[userQuery]bool
+	ask     chan userQuery
 	stop    chan struct{}
 	done    sync.WaitGroup
 	started bool
 	closed  bool
 }
 
-// stamp identifies the state of a file.
-type stamp struct {
+// fileStamp identifies the state of a file.
+type fileStamp struct {
 	modified time.Time
 	size     int64
 }
@@ -77,13 +77,13 @@ func New(root string) *Table {
 		passwd:  filepath.Join(root, "etc/passwd"),
 		names:   map[uint32]string{},
 		ids:     map[string]uint32{},
-		answers: map[question]answer{},
-		pending: map[question]bool{},
-		ask:     make(chan question, maxPending),
+		answers: map[userQuery]userEntry{},
+		pending: map[userQuery]bool{},
+		ask:     make(chan userQuery, maxPending),
 		stop:    make(chan struct{}),
 	}
 	if root == "/" {
-		t.socket, t.getent = multiplexer, "/usr/bin/getent"
+		t.socket, t.getent = multiplexerSocket, "/usr/bin/getent"
 	}
 	return t
 }
@@ -93,14 +93,14 @@ func New(root string) *Table {
 func (t *Table) Name(uid uint32) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refresh(checkFile)
+	t.refresh(passwdCheckInterval)
 	if name, ok := t.names[uid]; ok {
 		return name
 	}
-	if t.refresh(checkMiss); t.names[uid] != "" { // added a moment ago
+	if t.refresh(missCheckInterval); t.names[uid] != "" { // added a moment ago
 		return t.names[uid]
 	}
-	if a, ok := t.lookup(question{uid: uid}); ok {
+	if a, ok := t.lookup(userQuery{uid: uid}); ok {
 		return a.name
 	}
 	number := strconv.FormatUint(uint64(uid), 10)
@@ -112,7 +112,7 @@ func (t *Table) Name(uid uint32) string {
 
 // Wait is Name, but waits for the first answer about a user, until ctx is done.
 func (t *Table) Wait(ctx context.Context, uid uint32) string {
-	q := question{uid: uid}
+	q := userQuery{uid: uid}
 	for {
 		name := t.Name(uid)
 		t.mu.Lock()
@@ -141,7 +141,7 @@ func (t *Table) ID(name string) (uint32, bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.refresh(checkFile)
+	t.refresh(passwdCheckInterval)
 	if uid, ok := t.ids[name]; ok {
 		return uid, true
 	}
@@ -151,7 +151,7 @@ func (t *Table) ID(name string) (uint32, bool) {
 	if !isValidName(name) {
 		return 0, false
 	}
-	a, ok := t.lookup(question{name: name})
+	a, ok := t.lookup(userQuery{name: name})
 	return a.uid, ok
 }
 
@@ -176,10 +176,10 @@ func (t *Table) refresh(after time.Duration) {
 	}
 	t.checked = now
 	info, err := os.Stat(t.passwd)
-	if err != nil || info.Size() > maxPasswd {
+	if err != nil || info.Size() > maxPasswdSize {
 		return
 	}
-	s := stamp{info.ModTime(), info.Size()}
+	s := fileStamp{info.ModTime(), info.Size()}
 	if s == t.stamp {
 		return
 	}
@@ -193,53 +193,53 @@ func (t *Table) refresh(after time.Duration) {
 
 // lookup returns the known answer of the user database to a question. It sends the question to the database in the
 // background if there is no answer or the answer is old. An old answer is used until the new one arrives.
-func (t *Table) lookup(q question) (answer, bool) {
+func (t *Table) lookup(q userQuery) (userEntry, bool) {
 	a, ok := t.answers[q]
 	if t.socket != "" && !t.closed && (!ok || time.Now().After(a.until)) && !t.pending[q] {
 		select {
 		case t.ask <- q:
 			t.pending[q] = true
-			t.start()
+			t.startQueries()
 		default: // too many at once: asked again at the next call
 		}
 	}
 	return a, ok && a.known
 }
 
-// start begins the background work with the first question: most machines have none.
-func (t *Table) start() {
+// startQueries starts the background queries. The first unknown user calls it, because most machines never need it.
+func (t *Table) startQueries() {
 	if t.started {
 		return
 	}
 	t.started = true
 	t.done.Add(1)
-	go t.answerQuestions()
+	go t.runQueries()
 }
 
-func (t *Table) answerQuestions() {
+func (t *Table) runQueries() {
 	defer t.done.Done()
 	for {
 		select {
 		case <-t.stop:
 			return
 		case q := <-t.ask:
-			a, heard := query(t.socket, q)
+			a, heard := queryUserDB(t.socket, q)
 			if !heard && t.getent != "" {
-				a = run(t.getent, q)
+				a = runGetent(t.getent, q)
 			}
 			t.mu.Lock()
 			delete(t.pending, q)
 			if old, ok := t.answers[q]; ok && old.known && !a.known {
 				a.name, a.uid, a.known = old.name, old.uid, true // the directory is away for a moment
 			}
-			t.storeAnswer(q, a)
+			t.storeEntry(q, a)
 			t.mu.Unlock()
 		}
 	}
 }
 
-// storeAnswer keeps an answer; a full table starts anew rather than grow.
-func (t *Table) storeAnswer(q question, a answer) {
+// storeEntry stores an entry. If the table is full, it first drops all entries.
+func (t *Table) storeEntry(q userQuery, a userEntry) {
 	if len(t.answers) >= maxAnswers {
 		clear(t.answers)
 	}

@@ -91,14 +91,14 @@ func TestFileIsReadAgain(t *testing.T) {
 		if got := tab.Name(2000); got != "2000" {
 			t.Errorf("the file is looked at on each call: %q", got)
 		}
-		<-time.After(checkMiss)
+		<-time.After(missCheckInterval)
 		if got := tab.Name(2000); got != "carol" {
 			t.Errorf("2000 is %q soon after carol was added", got)
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(checkFile)
+		<-time.After(passwdCheckInterval)
 		if got := tab.Name(2000); got != "carol" {
 			t.Errorf("2000 is %q after the file went", got)
 		}
@@ -141,7 +141,7 @@ func (d *database) answer(conn net.Conn, users map[uint32]string) {
 		return
 	}
 	d.asked.Add(1)
-	var c call
+	var c varlinkCall
 	_ = json.Unmarshal(message[:len(message)-1], &c)
 	for uid, name := range users {
 		if c.Method == "io.systemd.UserDatabase.GetUserRecord" && c.Parameters.Service == "io.systemd.Multiplexer" &&
@@ -228,7 +228,7 @@ func TestDatabaseAway(t *testing.T) {
 	settle(t, tab)
 	_ = db.Close()
 	tab.mu.Lock()
-	q := question{uid: 70001}
+	q := userQuery{uid: 70001}
 	old := tab.answers[q]
 	old.until = time.Time{}
 	tab.answers[q] = old
@@ -291,8 +291,8 @@ func TestGetent(t *testing.T) {
 	}
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
-	for uid, want := range map[uint32]time.Duration{70003: keepFailure, unknown: keepKnown} {
-		if left := time.Until(tab.answers[question{uid: uid}].until); left > want || left < want/2 {
+	for uid, want := range map[uint32]time.Duration{70003: failureAge, unknown: knownAge} {
+		if left := time.Until(tab.answers[userQuery{uid: uid}].until); left > want || left < want/2 {
 			t.Errorf("that %d is unknown is kept for %s, want %s", uid, left, want)
 		}
 	}
@@ -301,7 +301,7 @@ func TestGetent(t *testing.T) {
 func TestBounded(t *testing.T) {
 	tab, _ := table(t, passwd)
 	for i := range uint32(2 * maxAnswers) {
-		tab.storeAnswer(question{uid: i}, answer{})
+		tab.storeEntry(userQuery{uid: i}, userEntry{})
 	}
 	if n := len(tab.answers); n > maxAnswers {
 		t.Errorf("%d answers kept", n)
@@ -336,7 +336,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"parameters":{"record":{"userName":"a","uid":1}}}`))
 	f.Add([]byte(`{"error":"x","parameters":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if name, _, ok := decode(text); ok && !isValidName(name) {
+		if name, _, ok := decodeReply(text); ok && !isValidName(name) {
 			t.Errorf("%q", name)
 		}
 	})
@@ -347,5 +347,5 @@ func FuzzReply(f *testing.F) {
 func (t *Table) Settled(uid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.pending[question{uid: uid}]
+	return !t.pending[userQuery{uid: uid}]
 }

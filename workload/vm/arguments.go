@@ -15,19 +15,19 @@ func isEmulator(comm string) bool {
 	return strings.HasPrefix(comm, "qemu-system-") || comm == "qemu-kvm" || comm == "kvm" || comm == "cloud-hyperviso"
 }
 
-// arguments are the statements of an emulator's command line about its machine.
-type arguments struct {
+// vmArguments holds the facts about a virtual machine in the command line of its emulator.
+type vmArguments struct {
 	name   string
 	cores  float64
 	memory float64 // bytes
 }
 
-func (a arguments) facts(h *workload.Hint) workload.Facts {
+func (a vmArguments) facts(h *workload.Hint) workload.Facts {
 	return workload.Facts{Name: cgpath.Clean(a.name), Command: cgpath.Clean(h.Comm), RequestCores: a.cores, RequestMemoryBytes: a.memory}
 }
 
-// parse reads the arguments of a process; those that cannot be read are empty.
-func parse(h *workload.Hint) (a arguments) {
+// parseArguments parses the arguments of a process. Facts that cannot be read are empty.
+func parseArguments(h *workload.Hint) (a vmArguments) {
 	args := h.Arguments()
 	for i := 1; i < len(args); i++ {
 		key, value, joined := strings.Cut(args[i], "=")
@@ -41,7 +41,7 @@ func parse(h *workload.Hint) (a arguments) {
 			}
 		}
 		if h.Comm == "cloud-hyperviso" {
-			a.cloudHypervisor(key, value)
+			a.parseCloudHypervisor(key, value)
 		} else {
 			a.parseQEMU(key, value)
 		}
@@ -50,7 +50,7 @@ func parse(h *workload.Hint) (a arguments) {
 }
 
 // parseQEMU reads one option of qemu(1).
-func (a *arguments) parseQEMU(key, value string) {
+func (a *vmArguments) parseQEMU(key, value string) {
 	first, _ := optionValue(value, "")
 	switch key {
 	case "--name":
@@ -73,9 +73,9 @@ func (a *arguments) parseQEMU(key, value string) {
 	}
 }
 
-// cloudHypervisor parses one option of Cloud Hypervisor. Its virtual machines have no names, so it uses the name of the
+// parseCloudHypervisor parses one option of Cloud Hypervisor. Its virtual machines have no names, so it uses the name of the
 // control socket instead.
-func (a *arguments) cloudHypervisor(key, value string) {
+func (a *vmArguments) parseCloudHypervisor(key, value string) {
 	first, _ := optionValue(value, "")
 	switch key {
 	case "--api-socket":

@@ -13,7 +13,7 @@ import (
 	"reckon/internal/cgpath"
 )
 
-// owners finds the projects that managers run virtual machines for.
+// projectOwners finds the projects that managers run virtual machines for.
 //
 //	/run/libvirt/qemu/NAME.xml, /etc/libvirt/qemu/NAME.xml   https://libvirt.org/formatdomain.html
 //	    <metadata><nova:project>NAME</nova:project>          of OpenStack
@@ -21,31 +21,31 @@ import (
 //	/etc/pve/user.cfg                                        pool:NAME:COMMENT:VMID,VMID:STORAGE:
 //
 // It is not safe for concurrent use.
-type owners struct{ root string }
+type projectOwners struct{ root string }
 
-// maxDefinition is the maximum number of bytes read from a file.
-const maxDefinition = 4 << 20
+// maxDefinitionSize is the maximum number of bytes read from a file.
+const maxDefinitionSize = 4 << 20
 
-// libvirtProject returns the project of a machine, or "libvirt" if it names none or its definition cannot be read.
-func (o owners) libvirtProject(name string) string {
+// libvirtProject returns the project of a machine. It returns "libvirt" if the definition names none or cannot be read.
+func (o projectOwners) libvirtProject(name string) string {
 	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '.' {
-		return libvirt
+		return libvirtOwner
 	}
 	for _, dir := range []string{"run/libvirt/qemu", "etc/libvirt/qemu", "run/libvirt/ch", "etc/libvirt/ch"} {
-		f, err := o.open(filepath.Join(dir, name+".xml"))
+		f, err := o.openFile(filepath.Join(dir, name+".xml"))
 		if err != nil {
 			continue
 		}
-		p := parseProject(io.LimitReader(f, maxDefinition))
+		p := parseProject(io.LimitReader(f, maxDefinitionSize))
 		_ = f.Close()
 		if p != "" {
 			return p
 		}
 	}
-	return libvirt
+	return libvirtOwner
 }
 
-func (o owners) open(name string) (*os.File, error) {
+func (o projectOwners) openFile(name string) (*os.File, error) {
 	return os.Open(filepath.Join(cmp.Or(o.root, "/"), name))
 }
 
@@ -89,14 +89,14 @@ func projectName(text string) string {
 	return ""
 }
 
-// proxmoxPool returns the pool of a machine, "proxmox" if it is in none.
-func (o owners) proxmoxPool(id string) string {
-	f, err := o.open("etc/pve/user.cfg")
+// proxmoxPool returns the pool of a machine, or "proxmox" if it is in none.
+func (o projectOwners) proxmoxPool(id string) string {
+	f, err := o.openFile("etc/pve/user.cfg")
 	if err != nil {
-		return proxmox
+		return proxmoxOwner
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, maxDefinition))
+	lines := bufio.NewScanner(io.LimitReader(f, maxDefinitionSize))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), ":")
@@ -104,5 +104,5 @@ func (o owners) proxmoxPool(id string) string {
 			return cgpath.Clean(fields[1])
 		}
 	}
-	return proxmox
+	return proxmoxOwner
 }

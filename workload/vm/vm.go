@@ -13,7 +13,7 @@
 //
 // The owner is the user who runs the emulator (a machine of libvirt's qemu:///session, or one
 // started by hand). Emulators of libvirt run as users of the system, so there it is the project
-// that the definition of the machine names ([owners]); for Proxmox it is the pool. If neither is
+// that the definition of the machine names ([projectOwners]); for Proxmox it is the pool. If neither is
 // set, the owner is "libvirt" or "proxmox".
 //
 // Its requests are the cores and memory of the machine, from the emulator's arguments.
@@ -28,26 +28,26 @@ import (
 
 // Owners of virtual machines without a named owner.
 const (
-	libvirt = "libvirt"
-	proxmox = "proxmox"
+	libvirtOwner = "libvirt"
+	proxmoxOwner = "proxmox"
 )
 
 // Resolver implements [workload.Resolver].
 type Resolver struct {
-	owners   owners
-	machines cgpath.Memo[machine] // by control group
+	owners   projectOwners
+	machines cgpath.Memo[machineFacts] // by control group
 }
 
 var _ workload.Resolver = (*Resolver)(nil)
 
-// machine holds the common facts of the processes of one machine.
-type machine struct {
+// machineFacts holds the facts that all processes of a virtual machine have in common.
+type machineFacts struct {
 	owner string
 	facts workload.Facts
 }
 
 // New returns a resolver that reads the definitions of machines below root. "" and "/" mean this host.
-func New(root string) *Resolver { return &Resolver{owners: owners{root: root}} }
+func New(root string) *Resolver { return &Resolver{owners: projectOwners{root: root}} }
 
 // Name implements [workload.Resolver].
 func (*Resolver) Name() string { return "vm" }
@@ -58,14 +58,14 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 		return workload.Identity{}, false
 	}
 	for _, c := range h.Cgroups {
-		if g, ok := find(cgpath.Split(c.Path)); ok {
-			return r.inGroup(h, g), true
+		if g, ok := findGroup(cgpath.Split(c.Path)); ok {
+			return r.identityInGroup(h, g), true
 		}
 	}
 	if !isEmulator(h.Comm) {
 		return workload.Identity{}, false
 	}
-	a := parse(h)
+	a := parseArguments(h)
 	if a.name == "" {
 		return workload.Identity{}, false
 	}
@@ -76,17 +76,17 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(a.name)), Owner: owner, Facts: a.facts(h)}, true
 }
 
-// group is the control group of a machine.
-type group struct {
+// machineGroup is the control group of a machine.
+type machineGroup struct {
 	name, path string
 	manager    string
 }
 
-// find looks for the group of a machine in a path, the outermost first.
-func find(pieces []cgpath.Piece) (group, bool) {
+// findGroup finds the control group of a virtual machine in a path. With several, it returns the outermost.
+func findGroup(pieces []cgpath.Piece) (machineGroup, bool) {
 	for i, c := range pieces {
 		if name, ok := parseScope(c.Name); ok {
-			return group{name, c.Prefix, libvirt}, true
+			return machineGroup{name, c.Prefix, libvirtOwner}, true
 		}
 		if i+1 == len(pieces) {
 			break
@@ -95,26 +95,26 @@ func find(pieces []cgpath.Piece) (group, bool) {
 		switch c.Name {
 		case "machine":
 			if name, ok := strings.CutSuffix(next.Name, ".libvirt-qemu"); ok && name != "" {
-				return group{withoutNumber(name), next.Prefix, libvirt}, true
+				return machineGroup{cutNumber(name), next.Prefix, libvirtOwner}, true
 			}
 		case "libvirt":
 			if next.Name == "qemu" && i+2 < len(pieces) {
-				return group{pieces[i+2].Name, pieces[i+2].Prefix, libvirt}, true
+				return machineGroup{pieces[i+2].Name, pieces[i+2].Prefix, libvirtOwner}, true
 			}
 		case "qemu.slice":
 			if id, ok := strings.CutSuffix(next.Name, ".scope"); ok {
 				if _, number := cgpath.Number(id, ""); number {
-					return group{id, next.Prefix, proxmox}, true
+					return machineGroup{id, next.Prefix, proxmoxOwner}, true
 				}
 			}
 		}
 	}
-	return group{}, false
+	return machineGroup{}, false
 }
 
-// drivers are the prefixes of scope names of libvirt drivers for virtual machines. The prefix of containers (lxc) is
+// libvirtDrivers are the prefixes of scope names of libvirt drivers for virtual machines. The prefix of containers (lxc) is
 // missing, because they have another resolver.
-var drivers = [...]string{"qemu-", "ch-"}
+var libvirtDrivers = [...]string{"qemu-", "ch-"}
 
 // parseScope reads "machine-qemu\x2d3\x2dNAME.scope".
 func parseScope(unit string) (name string, ok bool) {
@@ -126,13 +126,13 @@ func parseScope(unit string) (name string, ok bool) {
 		return "", false
 	}
 	unit = cgpath.Unescape(unit)
-	name = withoutNumber(unit)
+	name = cutNumber(unit)
 	return name, name != unit
 }
 
-// withoutNumber cuts "qemu-3-" from "qemu-3-NAME".
-func withoutNumber(name string) string {
-	for _, d := range drivers {
+// cutNumber removes the prefix with a number, such as "qemu-3-" from "qemu-3-NAME".
+func cutNumber(name string) string {
+	for _, d := range libvirtDrivers {
 		rest, ok := strings.CutPrefix(name, d)
 		if !ok {
 			continue
@@ -145,25 +145,25 @@ func withoutNumber(name string) string {
 	return name
 }
 
-// inGroup returns the machine that a control group holds.
-func (r *Resolver) inGroup(h *workload.Hint, g group) workload.Identity {
+// identityInGroup returns the machine that a control group holds.
+func (r *Resolver) identityInGroup(h *workload.Hint, g machineGroup) workload.Identity {
 	m, known := r.machines.Get(g.path)
 	if !known {
-		m = machine{owner: r.ownerOf(h, g)}
+		m = machineFacts{owner: r.ownerOf(h, g)}
 	}
 	if m.facts == (workload.Facts{}) && isEmulator(h.Comm) {
-		m.facts = parse(h).facts(h)
+		m.facts = parseArguments(h).facts(h)
 	}
 	r.machines.Put(g.path, m)
 	return workload.Identity{Workload: workload.MakeID(workload.VM, cgpath.Clean(g.name)), Owner: m.owner, Cgroup: g.path, Whole: g.path,
 		Facts: m.facts}
 }
 
-func (r *Resolver) ownerOf(h *workload.Hint, g group) string {
+func (r *Resolver) ownerOf(h *workload.Hint, g machineGroup) string {
 	if uid, ok := cgpath.Owner(cgpath.Split(g.path)); ok {
 		return h.UserOf(uid)
 	}
-	if g.manager == proxmox {
+	if g.manager == proxmoxOwner {
 		return r.owners.proxmoxPool(g.name)
 	}
 	return r.owners.libvirtProject(g.name)

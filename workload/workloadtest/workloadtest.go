@@ -89,11 +89,11 @@ func Check(t *testing.T, r workload.Resolver, h *workload.Hint) {
 	if id.Workload.Kind() == "" || id.Workload.Name() == "" {
 		t.Errorf("%s: workload %q, want kind/name", r.Name(), id.Workload)
 	}
-	label(t, r, "workload", string(id.Workload), maxID)
-	label(t, r, "part", id.Part, maxPart)
-	label(t, r, "owner", id.Owner, maxOwner)
+	checkLabel(t, r, "workload", string(id.Workload), maxID)
+	checkLabel(t, r, "part", id.Part, maxPart)
+	checkLabel(t, r, "owner", id.Owner, maxOwner)
 	for _, s := range []string{id.Facts.Name, id.Facts.Account, id.Facts.Partition, id.Facts.Command} {
-		label(t, r, "fact", s, maxFact)
+		checkLabel(t, r, "fact", s, maxFact)
 	}
 	for _, n := range []float64{id.Facts.RequestCores, id.Facts.RequestMemoryBytes, id.Facts.RequestGPUs, id.Facts.RequestSeconds} {
 		if !(n >= 0 && n < 1e18) {
@@ -126,7 +126,7 @@ func isWithin(groups []workload.Path, path string) bool {
 	return false
 }
 
-func label(t *testing.T, r workload.Resolver, what, s string, limit int) {
+func checkLabel(t *testing.T, r workload.Resolver, what, s string, limit int) {
 	t.Helper()
 	if len(s) > limit {
 		t.Errorf("%s: %s of %d bytes: %.60q", r.Name(), what, len(s), s)

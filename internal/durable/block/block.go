@@ -94,8 +94,8 @@ func ReadMeta(dir string) (m promtsdb.BlockMeta, err error) {
 }
 
 const (
-	deletedMagic  = 0x0130BA30
-	deletedHeader = 5 // magic and version; the CRC-32C at the end covers the bytes in between
+	tombstonesMagic  = 0x0130BA30
+	tombstonesHeader = 5 // magic and version; the CRC-32C at the end covers the bytes in between
 )
 
 // VerifyDeleted checks the deletion marks (tombstones) of the block in dir. The file may be missing, but the database
@@ -108,10 +108,10 @@ func VerifyDeleted(dir string) error {
 		return nil
 	case err != nil:
 		return err
-	case end < deletedHeader || binary.BigEndian.Uint32(raw) != deletedMagic || raw[4] != 1:
+	case end < tombstonesHeader || binary.BigEndian.Uint32(raw) != tombstonesMagic || raw[4] != 1:
 		return &Damage{path, 0, "it is no list of deletions, or is cut off"}
-	case crc32.Checksum(raw[deletedHeader:end], castagnoli) != binary.BigEndian.Uint32(raw[end:]):
-		return &Damage{path, int64(deletedHeader), "it fails its checksum"}
+	case crc32.Checksum(raw[tombstonesHeader:end], castagnoli) != binary.BigEndian.Uint32(raw[end:]):
+		return &Damage{path, int64(tombstonesHeader), "it fails its checksum"}
 	}
 	return nil
 }

@@ -193,8 +193,8 @@ func FuzzIndex(f *testing.F) {
 			t.Fatal(err)
 		}
 		_ = verifyIndex(path, []int64{1 << 20}, &Info{})
-		c := indexCheck{data: data, segments: []int64{1 << 20}, info: &Info{}}
-		c.chunks(data)
+		c := indexChecker{data: data, segments: []int64{1 << 20}, info: &Info{}}
+		c.checkChunks(data)
 	})
 }
 

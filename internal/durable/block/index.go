@@ -14,15 +14,15 @@ const (
 	seriesAlign = 16
 )
 
-// bytesOf is a file in the form that the library reads.
-type bytesOf []byte
+// byteSlice is a file in the form that the library reads.
+type byteSlice []byte
 
-func (b bytesOf) Len() int                    { return len(b) }
-func (b bytesOf) Range(start, end int) []byte { return b[start:end] }
+func (b byteSlice) Len() int                    { return len(b) }
+func (b byteSlice) Range(start, end int) []byte { return b[start:end] }
 
-// indexCheck verifies an index file of version 2. It reads the sections in file order: symbols, series, postings, the
+// indexChecker verifies an index file of version 2. It reads the sections in file order: symbols, series, postings, the
 // postings table and the table of contents.
-type indexCheck struct {
+type indexChecker struct {
 	path     string
 	data     []byte
 	segments []int64 // sizes of the chunk files
@@ -36,62 +36,62 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 	}
 	defer unmap()
 	info.Bytes += int64(len(data))
-	c := &indexCheck{path, data, segments, info}
+	c := &indexChecker{path, data, segments, info}
 	if len(data) < indexHeader+tocLength || binary.BigEndian.Uint32(data) != index.MagicIndex || data[4] != index.FormatV2 {
-		return c.damage(0, "it is no index of version 2, or is cut off")
+		return c.damageAt(0, "it is no index of version 2, or is cut off")
 	}
-	toc, err := index.NewTOCFromByteSlice(bytesOf(data))
+	toc, err := index.NewTOCFromByteSlice(byteSlice(data))
 	if err != nil {
-		return c.damage(len(data)-tocLength, "the table of contents fails its checksum, or the file is cut off")
+		return c.damageAt(len(data)-tocLength, "the table of contents fails its checksum, or the file is cut off")
 	}
 	end := uint64(len(data) - tocLength)
 	if toc.Symbols != indexHeader || toc.Series < toc.Symbols || toc.Postings < toc.Series || toc.PostingsTable < toc.Postings ||
 		toc.PostingsTable > end {
-		return c.damage(len(data)-tocLength, "the table of contents is invalid")
+		return c.damageAt(len(data)-tocLength, "the table of contents is invalid")
 	}
-	if err := c.section(toc.Symbols, end, "the symbols"); err != nil {
+	if err := c.checkSection(toc.Symbols, end, "the symbols"); err != nil {
 		return err
 	}
-	if err := c.section(toc.PostingsTable, end, "the table of postings"); err != nil {
+	if err := c.checkSection(toc.PostingsTable, end, "the table of postings"); err != nil {
 		return err
 	}
-	if err := c.lists(toc.Postings, toc.PostingsTable); err != nil {
+	if err := c.checkPostings(toc.Postings, toc.PostingsTable); err != nil {
 		return err
 	}
 	to := toc.Postings
 	if toc.LabelIndices > toc.Series { // only in old files; unused
 		to = min(to, toc.LabelIndices)
 	}
-	return c.series(toc.Series, to)
+	return c.checkSeries(toc.Series, to)
 }
 
-func (c *indexCheck) damage(at int, what string) error { return &Damage{c.path, int64(at), what} }
+func (c *indexChecker) damageAt(at int, what string) error { return &Damage{c.path, int64(at), what} }
 
-// section checks four bytes of length, that many bytes, and their CRC-32C.
-func (c *indexCheck) section(at, end uint64, what string) error {
+// checkSection checks a section: four bytes of length, that many bytes, and their CRC-32C.
+func (c *indexChecker) checkSection(at, end uint64, what string) error {
 	_, err := c.checkSized(at, end, what)
 	return err
 }
 
-func (c *indexCheck) checkSized(at, end uint64, what string) (next uint64, err error) {
+func (c *indexChecker) checkSized(at, end uint64, what string) (next uint64, err error) {
 	if at+4 > end {
-		return 0, c.damage(int(at), what+" are cut off")
+		return 0, c.damageAt(int(at), what+" are cut off")
 	}
 	n := uint64(binary.BigEndian.Uint32(c.data[at:]))
 	next = at + 4 + n + crc32.Size
 	if next > end {
-		return 0, c.damage(int(at), "the length of "+what+" is invalid")
+		return 0, c.damageAt(int(at), "the length of "+what+" is invalid")
 	}
 	body := c.data[at+4 : at+4+n]
 	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(c.data[at+4+n:]) {
-		return 0, c.damage(int(at), what+" fail their checksum")
+		return 0, c.damageAt(int(at), what+" fail their checksum")
 	}
 	return next, nil
 }
 
-// lists reads the postings: sections that begin at multiples of four.
-func (c *indexCheck) lists(at, end uint64) (err error) {
-	for at = align(at, 4); at < end; at = align(at, 4) {
+// checkPostings checks the postings, which are sections at multiples of four bytes.
+func (c *indexChecker) checkPostings(at, end uint64) (err error) {
+	for at = alignUp(at, 4); at < end; at = alignUp(at, 4) {
 		if at, err = c.checkSized(at, end, "postings"); err != nil {
 			return err
 		}
@@ -99,21 +99,21 @@ func (c *indexCheck) lists(at, end uint64) (err error) {
 	return nil
 }
 
-// series checks all series between the offsets at and end. Each entry is aligned to 16 bytes, begins with its length as
+// checkSeries checks all series between the offsets at and end. Each entry is aligned to 16 bytes, begins with its length as
 // uvarint, and ends with its CRC-32C.
-func (c *indexCheck) series(at, end uint64) error {
-	for at = align(at, seriesAlign); at < end; at = align(at, seriesAlign) {
+func (c *indexChecker) checkSeries(at, end uint64) error {
+	for at = alignUp(at, seriesAlign); at < end; at = alignUp(at, seriesAlign) {
 		n, w := binary.Uvarint(c.data[at:end])
 		body := at + uint64(max(w, 0))
 		next := body + n + crc32.Size
 		if w <= 0 || n > end || next > end {
-			return c.damage(int(at), "the length of a series is invalid")
+			return c.damageAt(int(at), "the length of a series is invalid")
 		}
 		if crc32.Checksum(c.data[body:body+n], castagnoli) != binary.BigEndian.Uint32(c.data[body+n:]) {
-			return c.damage(int(at), "a series fails its checksum")
+			return c.damageAt(int(at), "a series fails its checksum")
 		}
-		if !c.chunks(c.data[body : body+n]) {
-			return c.damage(int(at), "a series names a chunk that is not there")
+		if !c.checkChunks(c.data[body : body+n]) {
+			return c.damageAt(int(at), "a series names a chunk that is not there")
 		}
 		c.info.Series++
 		at = next
@@ -121,8 +121,8 @@ func (c *indexCheck) series(at, end uint64) error {
 	return nil
 }
 
-// chunks reads the times and offsets of the chunks of a series.
-func (c *indexCheck) chunks(b []byte) bool {
+// checkChunks reads the times and offsets of the chunks of a series.
+func (c *indexChecker) checkChunks(b []byte) bool {
 	d := encoding.Decbuf{B: b}
 	for range 2 * d.Uvarint64() { // labels: names and values
 		if d.Uvarint64(); d.Err() != nil {
@@ -151,4 +151,4 @@ func (c *indexCheck) chunks(b []byte) bool {
 	return d.Err() == nil
 }
 
-func align(at, to uint64) uint64 { return (at + to - 1) / to * to }
+func alignUp(at, to uint64) uint64 { return (at + to - 1) / to * to }

@@ -17,16 +17,16 @@ import (
 	"github.com/prometheus/prometheus/tsdb/index"
 )
 
-// indexer collects the series of a block, about 50 bytes each, and writes the index of version 2
+// indexWriter collects the series of a block, about 50 bytes each, and writes the index of version 2
 // (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The index is identical to that of
 // Prometheus's own writer. That writer allocates 24 MB per index, needs all symbols in advance, and reads all series
 // again for each label name.
-type indexer struct {
+type indexWriter struct {
 	pairs  []labels.Label
 	places map[labels.Label]uint32 // of the pairs
 	uses   []uint32                // the pairs of all series
 	bodies []byte                  // the chunks of all series
-	ends   []end
+	ends   []endOffsets
 	last   labels.Labels
 
 	out *bufio.Writer
@@ -34,11 +34,11 @@ type indexer struct {
 	buf []byte
 }
 
-// end holds the end offsets of the pairs and of the chunks of a series.
-type end struct{ uses, bodies int }
+// endOffsets holds the end offsets of the pairs and of the chunks of a series.
+type endOffsets struct{ uses, bodies int }
 
-// add takes a series. They come in the order of labels.
-func (x *indexer) add(l labels.Labels, list []chunks.Meta) error {
+// addSeries adds a series. Series must be added in the order of their labels.
+func (x *indexWriter) addSeries(l labels.Labels, list []chunks.Meta) error {
 	if labels.Compare(l, x.last) <= 0 {
 		return fmt.Errorf("it is out of order after %s", x.last)
 	}
@@ -78,12 +78,12 @@ func (x *indexer) add(l labels.Labels, list []chunks.Meta) error {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(c.MinTime-before.MaxTime)), uint64(c.MaxTime-c.MinTime))
 		b = binary.AppendVarint(b, int64(c.Ref)-int64(before.Ref))
 	}
-	x.bodies, x.ends = b, append(x.ends, end{len(x.uses), len(b)})
+	x.bodies, x.ends = b, append(x.ends, endOffsets{len(x.uses), len(b)})
 	return nil
 }
 
-// write writes the index to a file and syncs it.
-func (x *indexer) write(path string) error {
+// writeFile writes the index to a file and syncs it.
+func (x *indexWriter) writeFile(path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -91,15 +91,15 @@ func (x *indexer) write(path string) error {
 	x.out = bufio.NewWriterSize(f, 64<<10)
 	x.writeParts(binary.BigEndian.AppendUint32(nil, index.MagicIndex), []byte{index.FormatV2})
 	toc := binary.BigEndian.AppendUint64(nil, x.at)
-	words := x.symbols()
+	words := x.writeSymbols()
 	toc = binary.BigEndian.AppendUint64(toc, x.at)
-	refs := x.series(words)
+	refs := x.writeSeries(words)
 	lists := x.at
-	table := x.postings(refs)
+	table := x.writePostings(refs)
 	for _, at := range []uint64{lists, x.at, lists, x.at} { // the two of label indices are unused
 		toc = binary.BigEndian.AppendUint64(toc, at)
 	}
-	x.section(table)
+	x.writeSection(table)
 	x.writeParts(binary.BigEndian.AppendUint32(toc, crc32.Checksum(toc, castagnoli)))
 	if err = x.out.Flush(); err == nil && x.at/seriesAlign > math.MaxUint32 {
 		err = fmt.Errorf("an index of %d bytes is larger than its format allows", x.at)
@@ -107,8 +107,8 @@ func (x *indexer) write(path string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// symbols writes all names and values, in order, and returns each pair as series hold it.
-func (x *indexer) symbols() [][]byte {
+// writeSymbols writes all names and values in order. It returns each pair in the encoding that series use.
+func (x *indexWriter) writeSymbols() [][]byte {
 	places := map[string]uint64{"": 0}
 	for _, p := range x.pairs {
 		places[p.Name], places[p.Value] = 0, 0
@@ -118,7 +118,7 @@ func (x *indexer) symbols() [][]byte {
 		places[s] = uint64(i)
 		b = appendText(b, s)
 	}
-	x.section(b)
+	x.writeSection(b)
 	words := make([][]byte, len(x.pairs))
 	for i, p := range x.pairs {
 		words[i] = binary.AppendUvarint(binary.AppendUvarint(nil, places[p.Name]), places[p.Value])
@@ -126,9 +126,9 @@ func (x *indexer) symbols() [][]byte {
 	return words
 }
 
-// series writes the series and returns their references.
-func (x *indexer) series(words [][]byte) []uint32 {
-	refs, from, head := make([]uint32, len(x.ends)), end{}, []byte(nil)
+// writeSeries writes the series and returns their references.
+func (x *indexWriter) writeSeries(words [][]byte) []uint32 {
+	refs, from, head := make([]uint32, len(x.ends)), endOffsets{}, []byte(nil)
 	for i, to := range x.ends {
 		x.padTo(seriesAlign)
 		refs[i] = uint32(x.at / seriesAlign)
@@ -144,8 +144,8 @@ func (x *indexer) series(words [][]byte) []uint32 {
 	return refs
 }
 
-// postings writes the lists of series, of all and of each pair, and returns the table of the lists.
-func (x *indexer) postings(all []uint32) []byte {
+// writePostings writes the postings of all series and of each pair, and returns the postings table.
+func (x *indexWriter) writePostings(all []uint32) []byte {
 	lists := make([][]uint32, len(x.pairs))
 	sizes := make([]int, len(x.pairs))
 	for _, pair := range x.uses {
@@ -170,7 +170,7 @@ func (x *indexer) postings(all []uint32) []byte {
 		for _, r := range refs {
 			x.buf = binary.BigEndian.AppendUint32(x.buf, r)
 		}
-		x.section(x.buf)
+		x.writeSection(x.buf)
 	}
 	list(labels.Label{}, all)
 	for _, p := range slices.SortedFunc(slices.Values(x.pairs), func(a, b labels.Label) int {
@@ -185,20 +185,20 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// writeParts leaves its error to the flush.
-func (x *indexer) writeParts(parts ...[]byte) {
+// writeParts writes parts one after the other. The caller sees errors when it flushes the writer.
+func (x *indexWriter) writeParts(parts ...[]byte) {
 	for _, b := range parts {
 		_, _ = x.out.Write(b)
 		x.at += uint64(len(b))
 	}
 }
 
-// section writes a length, that many bytes, and their checksum.
-func (x *indexer) section(b []byte) {
+// writeSection writes a length, that many bytes, and their checksum.
+func (x *indexWriter) writeSection(b []byte) {
 	x.writeParts(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b, binary.BigEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
 }
 
-func (x *indexer) padTo(to uint64) {
+func (x *indexWriter) padTo(to uint64) {
 	for ; x.at%to != 0; x.at++ {
 		_ = x.out.WriteByte(0) // its error stays for the flush
 	}

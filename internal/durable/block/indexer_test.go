@@ -40,7 +40,7 @@ func TestIndexOfDatabase(t *testing.T) {
 			l.Range(func(x labels.Label) { words[x.Name], words[x.Value] = true, true })
 		}
 		dir := t.TempDir()
-		x := &indexer{places: map[labels.Label]uint32{}}
+		x := &indexWriter{places: map[labels.Label]uint32{}}
 		w, err := index.NewWriter(t.Context(), filepath.Join(dir, "theirs"))
 		if err != nil {
 			t.Fatal(err)
@@ -58,14 +58,14 @@ func TestIndexOfDatabase(t *testing.T) {
 				of = append(of, chunks.Meta{Ref: ref, MinTime: at, MaxTime: at + int64(rng.IntN(900))})
 				at += 1000
 			}
-			if err := x.add(l, of); err != nil {
+			if err := x.addSeries(l, of); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.AddSeries(storage.SeriesRef(i), l, of...); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := x.write(filepath.Join(dir, "ours")); err != nil {
+		if err := x.writeFile(filepath.Join(dir, "ours")); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -85,19 +85,19 @@ func TestIndexOfDatabase(t *testing.T) {
 // TestIndexRefusesDisorder: series and chunks that a reader would miss are no index.
 func TestIndexRefusesDisorder(t *testing.T) {
 	a, b := labels.FromStrings("a", "1"), labels.FromStrings("a", "2")
-	x := &indexer{places: map[labels.Label]uint32{}}
-	if err := x.add(b, nil); err != nil {
+	x := &indexWriter{places: map[labels.Label]uint32{}}
+	if err := x.addSeries(b, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range []labels.Labels{a, b} {
-		if x.add(l, nil) == nil {
+		if x.addSeries(l, nil) == nil {
 			t.Errorf("%s is taken after %s", l, b)
 		}
 	}
 	c := labels.FromStrings("a", "3")
 	for _, list := range [][]chunks.Meta{{{MinTime: 2, MaxTime: 1}}, {{MaxTime: 5}, {MinTime: 5, MaxTime: 6}}, {{Ref: 9}, {Ref: 8,
 		MinTime: 1, MaxTime: 1}}} {
-		if x.add(c, list) == nil {
+		if x.addSeries(c, list) == nil {
 			t.Errorf("chunks %v are taken", list)
 		}
 	}

@@ -39,7 +39,7 @@ func (w Whole) Index() (promtsdb.IndexReader, error) {
 
 type wholeIndex struct {
 	promtsdb.IndexReader
-	data    bytesOf
+	data    byteSlice
 	unmap   func()
 	decoder index.Decoder
 }

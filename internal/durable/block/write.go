@@ -40,12 +40,12 @@ func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta,
 	if err != nil {
 		return err
 	}
-	x := &indexer{places: map[labels.Label]uint32{}}
+	x := &indexWriter{places: map[labels.Label]uint32{}}
 	err = series(func(l labels.Labels, list []chunks.Meta) error {
 		if err := errors.Join(ctx.Err(), cw.WriteChunks(list...)); err != nil {
 			return err
 		}
-		if err := x.add(l, list); err != nil {
+		if err := x.addSeries(l, list); err != nil {
 			return fmt.Errorf("%s: %w", l, err)
 		}
 		meta.Stats.NumSeries++
@@ -58,7 +58,7 @@ func Write(ctx context.Context, dir string, meta *promtsdb.BlockMeta,
 	if err = errors.Join(err, cw.Close()); err != nil || meta.Stats.NumSeries == 0 {
 		return err
 	}
-	if err := x.write(filepath.Join(tmp, "index")); err != nil {
+	if err := x.writeFile(filepath.Join(tmp, "index")); err != nil {
 		return err
 	}
 	raw, err := json.MarshalIndent(meta, "", "\t")

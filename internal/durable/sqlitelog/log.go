@@ -60,8 +60,8 @@ func readLog(path string, each func(logFrame)) (pageSize int64, err error) {
 	if magic := word(head[:]); magic&^1 != 0x377f0682 || pageSize < 512 || pageSize > 65536 || pageSize&(pageSize-1) != 0 {
 		return 0, errLogHeader
 	}
-	sum := logSum{big: head[3]&1 == 1}
-	sum.add(head[:24])
+	sum := logChecksum{big: head[3]&1 == 1}
+	sum.addBytes(head[:24])
 	if sum.a != word(head[24:]) || sum.b != word(head[28:]) {
 		return pageSize, errLogHeader
 	}
@@ -74,8 +74,8 @@ func readLog(path string, each func(logFrame)) (pageSize int64, err error) {
 		}
 		salted := string(raw[8:16]) == string(head[16:24])
 		if valid = valid && salted; valid {
-			sum.add(raw[:8])
-			sum.add(raw[frameHeader:])
+			sum.addBytes(raw[:8])
+			sum.addBytes(raw[frameHeader:])
 			valid = sum.a == word(raw[16:]) && sum.b == word(raw[20:])
 		}
 		each(logFrame{number: n, commit: word(raw[4:]) != 0, salted: salted, valid: valid})
@@ -84,13 +84,13 @@ func readLog(path string, each func(logFrame)) (pageSize int64, err error) {
 
 var errLogHeader = errors.New("its header fails its checksum")
 
-// logSum is the checksum of the log; the order of bytes is the order of the machine that made the log.
-type logSum struct {
+// logChecksum is the checksum of the log; the order of bytes is the order of the machine that made the log.
+type logChecksum struct {
 	a, b uint32
 	big  bool
 }
 
-func (s *logSum) add(raw []byte) {
+func (s *logChecksum) addBytes(raw []byte) {
 	word := binary.LittleEndian.Uint32
 	if s.big {
 		word = binary.BigEndian.Uint32
@@ -157,7 +157,7 @@ func Report(path string, there bool, meaning string, log *slog.Logger) error {
 	switch {
 	case errors.As(cause, &trouble):
 		return cause
-	case there && modTimeText(path+"-wal") == unknown:
+	case there && modTimeText(path+"-wal") == unknownTime:
 		cause = errors.New("it is missing")
 	case cause == nil:
 		return nil
@@ -178,12 +178,12 @@ func Report(path string, there bool, meaning string, log *slog.Logger) error {
 	return nil
 }
 
-const unknown = "unknown"
+const unknownTime = "unknown"
 
 func modTimeText(path string) string {
 	st, err := os.Stat(path)
 	if err != nil {
-		return unknown
+		return unknownTime
 	}
 	return st.ModTime().UTC().Format(time.RFC3339)
 }

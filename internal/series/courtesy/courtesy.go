@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// stride is the number of steps in a part: a millisecond or so of reading series.
-	stride = 256
-	// share is the ratio of rest to work of background work.
-	share = 3
-	// longest is the longest rest.
-	longest = 100 * time.Millisecond
+	// stepsPerPart is the number of steps between two pauses. That is about a millisecond of reading series.
+	stepsPerPart = 256
+	// restFactor is the ratio of rest to work of background work.
+	restFactor = 3
+	// maxRest is the longest rest.
+	maxRest = 100 * time.Millisecond
 )
 
-// A Gate counts the questions that read. The zero value is ready, and safe for concurrent use.
+// A Gate counts the requests that read series. The zero value is ready for use, and safe for concurrent use.
 type Gate struct {
 	mu      sync.Mutex
 	reading int
@@ -31,25 +31,25 @@ type Gate struct {
 
 type contextKey struct{}
 
-// priority is the kind of work stored in a context.
-type priority struct {
+// workKind is the kind of work stored in a context.
+type workKind struct {
 	gate       *Gate
 	background bool
 }
 
 // Question marks the work of a context as work for a question.
 func (g *Gate) Question(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, priority{gate: g})
+	return context.WithValue(ctx, contextKey{}, workKind{gate: g})
 }
 
 // Background marks the work of a context as background work.
 func (g *Gate) Background(ctx context.Context) context.Context {
-	return context.WithValue(ctx, contextKey{}, priority{gate: g, background: true})
+	return context.WithValue(ctx, contextKey{}, workKind{gate: g, background: true})
 }
 
 // Aside marks ctx as background work that a request started but does not wait for.
 func Aside(ctx context.Context) context.Context {
-	if a, ok := ctx.Value(contextKey{}).(priority); ok {
+	if a, ok := ctx.Value(contextKey{}).(workKind); ok {
 		return a.gate.Background(ctx)
 	}
 	return ctx
@@ -58,7 +58,7 @@ func Aside(ctx context.Context) context.Context {
 // Turn is the permission for one background reading. Its methods do nothing on a nil Turn, which a context without a
 // Turn returns. A caller must not hold a lock that requests need while it calls Step.
 type Turn struct {
-	priority
+	workKind
 	ctx   context.Context //nolint:containedctx // a turn belongs to one reading
 	steps int
 	since time.Time // the part began
@@ -66,11 +66,11 @@ type Turn struct {
 
 // Enter begins a reading; the caller ends it with [Turn.Leave].
 func Enter(ctx context.Context) *Turn {
-	a, ok := ctx.Value(contextKey{}).(priority)
+	a, ok := ctx.Value(contextKey{}).(workKind)
 	if !ok {
 		return nil
 	}
-	t := &Turn{priority: a, ctx: ctx}
+	t := &Turn{workKind: a, ctx: ctx}
 	if a.background {
 		t.since = time.Now()
 		return t
@@ -104,11 +104,11 @@ func (t *Turn) Step() {
 	if t == nil || !t.background || t.gate == nil {
 		return
 	}
-	if t.steps++; t.steps%stride != 0 {
+	if t.steps++; t.steps%stepsPerPart != 0 {
 		return
 	}
-	if idle := t.gate.busy(); idle != nil {
-		rest := time.NewTimer(min(share*time.Since(t.since), longest))
+	if idle := t.gate.idleSignal(); idle != nil {
+		rest := time.NewTimer(min(restFactor*time.Since(t.since), maxRest))
 		defer rest.Stop()
 		select {
 		case <-idle:
@@ -119,8 +119,8 @@ func (t *Turn) Step() {
 	t.since = time.Now()
 }
 
-// busy returns nil if no request is reading, else a channel that is closed when none is.
-func (g *Gate) busy() <-chan struct{} {
+// idleSignal returns nil if no request is reading, and otherwise a channel that is closed when none is.
+func (g *Gate) idleSignal() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reading == 0 {
