@@ -24,7 +24,8 @@ import { usersOf, type Use } from "../src/lib/users";
 
 const asked: { expr: string; steps: number }[] = [],
   once: string[] = [];
-let recorded = true;
+let recorded = true,
+  met = 128;
 vi.mock("../src/lib/api", () => ({
   ask: async () => ({ rows: [] }),
   promInstant: async (expr: string) => {
@@ -34,7 +35,8 @@ vi.mock("../src/lib/api", () => ({
   promRange: async (expr: string, from: number, to: number, step: number) => {
     asked.push({ expr, steps: (to - from) / step });
     const values: [number, string][] = [];
-    for (let t = from; t <= to; t += step) values.push([t, /count/.test(expr) ? "128" : "2"]);
+    for (let t = from; t <= to; t += step)
+      values.push([t, /node:/.test(expr) ? String(met) : /count/.test(expr) ? "128" : "2"]);
     return /node:/.test(expr) && !recorded ? [] : [{ metric: { owner: "amir" }, values }];
   },
 }));
@@ -235,6 +237,13 @@ describe("the first page of a large site", () => {
     recorded = true;
     expect(cores()).toHaveLength(0);
     expect(new_.size.every((v) => v === 32_000)).toBe(true);
+  });
+  test("counts the cores of a time that is over, where fewer were recorded", async () => {
+    met = 12;
+    const over = await usersOf(r, 1000, "owner", "cpu", never, 0);
+    met = 128;
+    expect(over.size.every((v) => v === 128)).toBe(true);
+    expect(cores().map((a) => a.steps)).toEqual([4]);
   });
   test("its list asks for energy where the page is about it", async () => {
     for (const [many, what, want] of [

@@ -1,10 +1,18 @@
-// The colour of a name: the same on all pages, and kept while a page is open, whatever its rank becomes.
+// The colour of a name: the same on all pages, and kept in a tab, over its reloads too, whatever its rank becomes.
 
 /** How many colours charts have. */
 export const inks = 12;
 /** The first of them differ most: a name takes one of the others only where these are in use. */
 const best = 9;
-const kept = new Map<string, number>();
+const mostKept = 500;
+const kept = stored();
+function stored(): Map<string, number> {
+  try {
+    return new Map(JSON.parse(sessionStorage.getItem("reckon.inks") ?? "[]"));
+  } catch {
+    return new Map(); // there is no storage, or another thing in it
+  }
+}
 const hashed = (name: string) =>
   [...name].reduce((h, c) => Math.imul(h ^ c.codePointAt(0)!, 0x01000193) >>> 0, 0x811c9dc5) % best;
 
@@ -22,5 +30,11 @@ export function inksOf(names: string[], had = kept): Map<string, number> {
   for (const n of names)
     if (had.has(n) && !used.has(had.get(n)!) && !out.has(n)) give(n, had.get(n)!);
   for (const n of names) if (!out.has(n)) give(n, hashed(n));
+  try {
+    if (had === kept)
+      sessionStorage.setItem("reckon.inks", JSON.stringify([...kept].slice(-mostKept)));
+  } catch {
+    // They are kept until the page is left.
+  }
   return out;
 }

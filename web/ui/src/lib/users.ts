@@ -117,7 +117,8 @@ export function usersOf(
 
 /**
  * Of many nodes the machines' own sum is left out, as workloads and what is left of each node ("other") add up to it, and the
- * size is asked for once an hour and holds until the next; where it is not recorded yet it is that of the nodes now.
+ * size is asked for once an hour and holds until the next; where it is not recorded yet it is that of the nodes now. Where
+ * none reports now, it is the larger one of what was recorded and what is counted.
  */
 async function fromSeries(
   r: Range,
@@ -140,18 +141,21 @@ async function fromSeries(
     q
       ? promRange(q.replace("RANGE", over), r.from, r.to, every, signal)
       : Promise.resolve([] as PromSeries[]);
-  const rare = many ? Math.max(3600, step) : step;
+  // Where no node reports now, those that the recorder met as the last of them fell silent are not all of them.
+  const ended = many && cores === 0,
+    rare = many ? Math.max(step, ended ? Math.ceil(r.length / 4 / step) * step : 3600) : step;
+  const sizes = async () => {
+    const l = many && what === "cpu" ? await ask("sum(node:reckon_cores:count)", rare) : [];
+    if (many && what === "cpu" && !ended && l.length) return l;
+    return many && what === "cpu" && !ended && !r.fixed && cores
+      ? [{ metric: {}, values: times.map((t): [number, string] => [t, String(cores)]) }]
+      : [...l, ...(await ask(s.size, rare))];
+  };
   const one = (l: PromSeries[]): Row => (l[0] ? onto(times, l[0]) : none);
   const rest = Promise.all([
     ask(whole ? `sum by (${by}) (rate(${s.used}${over}))` : `sum(rate(${s.used}${over}))`),
     ask(s.held && `sum(${s.held})`),
-    ask(many && what === "cpu" ? "sum(node:reckon_cores:count)" : s.size, rare).then((l) =>
-      l.length || !many
-        ? l
-        : what === "cpu" && cores
-          ? [{ metric: {}, values: times.map((t): [number, string] => [t, String(cores)]) }]
-          : ask(s.size, rare),
-    ),
+    sizes(),
     ask(many && what === "cpu" ? "" : s.machine),
   ]);
   rest.catch(() => undefined); // shown below, with the first that fails
@@ -209,7 +213,7 @@ async function fromSeries(
         )
       : one(all),
     held: one(held),
-    size: held_(one(size), rare / step),
+    size: held_(size.map((x) => onto(times, x)).reduce(larger, none), rare / step),
     machine: one(machine),
     users: groups.map((g) => {
       const mine = lines
@@ -226,6 +230,9 @@ async function fromSeries(
     }),
   };
 }
+
+const larger = (a: Row, b: Row): Row =>
+  a.map((v, i) => (v === null || (b[i] ?? v) > v ? (b[i] ?? null) : v));
 
 /** A row of which every n-th value was asked for: each holds until the next. */
 const held_ = (row: Row, n: number): Row =>
