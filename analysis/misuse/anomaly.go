@@ -1,6 +1,8 @@
 package misuse
 
 import (
+	"strings"
+
 	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
@@ -10,7 +12,8 @@ type AnomalyRule struct {
 	On bool `yaml:"on"`
 }
 
-// AnomalyText describes an anomaly: kind is high, low or shift, figure a forecast's figure.
+// AnomalyText describes an anomaly: kind is high, low or shift, figure a forecast's figure. A rise from nothing names no figure of
+// before.
 func AnomalyText(kind, figure string, value, expected float64) phrase.Sentence {
 	unit, write, what := "count", format.Number, figure
 	switch figure {
@@ -26,6 +29,9 @@ func AnomalyText(kind, figure string, value, expected float64) phrase.Sentence {
 		unit, write, what = "bytes/s", format.Rate, "disk traffic"
 	case "network_bytes_per_second":
 		unit, write, what = "bytes/s", format.Rate, "network traffic"
+	}
+	if before := write(expected); kind == "high" && (before == write(0) || strings.HasPrefix(before, "<")) {
+		return ruleSentence("anomaly.new", phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value))})
 	}
 	return ruleSentence("anomaly."+kind, phrase.Words{"what": what, "value": phrase.Number(value, unit, write(value)),
 		"expected": phrase.Number(expected, unit, write(expected))})

@@ -403,3 +403,16 @@ func TestNames(t *testing.T) {
 		t.Error("a word that is no rule")
 	}
 }
+
+// A rise from nothing names no figure of before: "0 W was expected" is about no work that anybody did.
+func TestRiseFromNothing(t *testing.T) {
+	for expected, want := range map[float64]string{
+		0:    "power rose to 956 W; the days before had none at this time",
+		1e-9: "power rose to 956 W; the days before had none at this time",
+		120:  "power rose to 956 W; 120 W was expected from the days before",
+	} {
+		if got := misuse.AnomalyText("high", "watts", 956, expected); got.String() != want {
+			t.Errorf("%g W before: %s", expected, got.String())
+		}
+	}
+}

@@ -226,7 +226,7 @@ func batchState(b *client.NodeBatch) string {
 
 func nodesTable(s term.Screen, nodes []client.Node, now time.Time) *term.Table {
 	t := term.TableOf("NODE:s8|STATE:s24|CORES USED:r|:o8|DAY:r|WEEK:r|CORES ALLOC:ro3|MEMORY USED:ro1|:o8|UP, WEEK:ro4|UNUSED, DAY:ro5" +
-		"|ROOM FOR:ro2|GPUS:ro7|POWER:ro5|WORKLOADS:ro6|PRESSURE:ro9|LOAD:ro10|DISK:ro11|NETWORK:ro11|UP SINCE:o12|KERNEL:s8o13" +
+		"|HAD ROOM:ro2|GPUS:ro7|POWER:ro5|WORKLOADS:ro6|PRESSURE:ro9|LOAD:ro10|DISK:ro11|NETWORK:ro11|UP SINCE:o12|KERNEL:s8o13" +
 		"|INTERCONNECT:ro11x|MEM TRAFFIC:ro10x|GPUS USED:rx|GPU MEM:ro5x|GPU WATTS:ro5x")
 	for i := range nodes {
 		n := &nodes[i]
