@@ -108,7 +108,7 @@ const pages = {
     "took more than a fair share",
     "allocated and not used",
   ],
-  nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 waiting jobs", "75 % storage"],
+  nodes: ["/nodes", "node-0002", "Pressure", "drained", "3 jobs", "75 % storage"],
   node: ["/node?name=n1", "Cores by workload", "train", "idle"],
   workloads: ["/workloads", "workloads", "Core-hours"],
   workload: [

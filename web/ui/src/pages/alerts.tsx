@@ -7,6 +7,7 @@ import {
   Empty,
   NodeName,
   Owner,
+  printing,
   Problem,
   Section,
   Show,
@@ -47,6 +48,8 @@ interface Rule {
   lastError?: string;
 }
 
+/** A card each, as long as there are few: a network that is down silences a thousand nodes. */
+const most = 30;
 const silencesAt = "/alertmanager/api/v2/silences";
 const admin = () => !has("auth") || me.value?.role === "admin";
 const silencedBy = (labels: Record<string, string>, list: Silence[]) =>
@@ -78,6 +81,7 @@ export function Alerts() {
       has("silences") ? null : "/api/v1/alertmanagers",
     );
   const to = useAsk<SetUp>(has("silences") ? receiversAt : null, true);
+  const [all, setAll] = useState(false);
   const [quiet, setQuiet] = useState<Alert | null>(null);
   if (has("auth") && me.value && !["admin", "support"].includes(me.value.role))
     return (
@@ -106,15 +110,24 @@ export function Alerts() {
                 {rows("firing").length === 0 ? (
                   <Empty>No alert is firing. {list.length} rules are evaluated all the time.</Empty>
                 ) : (
-                  rows("firing").map(({ first: x, also }) => (
-                    <One
-                      a={x}
-                      also={also}
-                      r={ruleOf(x)}
-                      to={sentTo(x, to.data)}
-                      silence={has("silences") && admin() ? () => setQuiet(x) : undefined}
-                    />
-                  ))
+                  <>
+                    {rows("firing")
+                      .slice(0, all || printing.value ? undefined : most)
+                      .map(({ first: x, also }) => (
+                        <One
+                          a={x}
+                          also={also}
+                          r={ruleOf(x)}
+                          to={sentTo(x, to.data)}
+                          silence={has("silences") && admin() ? () => setQuiet(x) : undefined}
+                        />
+                      ))}
+                    {rows("firing").length > most && (
+                      <button onClick={() => setAll(!all)}>
+                        {all ? "Show fewer" : `Show all ${rows("firing").length}`}
+                      </button>
+                    )}
+                  </>
                 )}
               </Section>
               {rows("pending").length > 0 && (
@@ -648,7 +661,7 @@ function History({ alerts }: { alerts: Alert[] }) {
       ),
     );
   const rows = useMemo(
-    () => fired(a.data ?? [], alerts, step, Date.now() / 1000).slice(0, 200),
+    () => fired(a.data ?? [], alerts, step, Date.now() / 1000),
     [a.data, alerts],
   );
   return (

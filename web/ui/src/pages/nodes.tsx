@@ -129,8 +129,7 @@ const columns: Named[] = [
       <>
         <Q v={n.gpus_used} unit="gpus" />
         {known(n.gpu_memory_used_bytes) && (
-          <small>
-            {" "}
+          <small class="line">
             <Q v={n.gpu_memory_used_bytes} unit="bytes" />
             {known(n.gpu_power_watts) && (
               <>
@@ -184,9 +183,7 @@ const columns: Named[] = [
     cell: (n) =>
       n.waiting ? (
         <span title="jobs that waited in the last day while it had free all that they asked for on one node">
-          {n.waiting.jobs === 0
-            ? "–"
-            : `${n.waiting.jobs} waiting job${n.waiting.jobs === 1 ? "" : "s"}`}
+          {n.waiting.jobs === 0 ? "–" : `${n.waiting.jobs} job${n.waiting.jobs === 1 ? "" : "s"}`}
         </span>
       ) : (
         "–"
