@@ -171,6 +171,24 @@ func Open(ctx context.Context, c Config) (*Server, error) {
 	return s, c.explain(err)
 }
 
+// Check opens a server with these settings and closes it, in a temporary data directory, on an address of its own and without the
+// stores elsewhere. It returns the errors of the settings and of the files that they name.
+func Check(ctx context.Context, c Config) (err error) {
+	if _, err := net.ResolveTCPAddr("tcp", c.Listen); err != nil {
+		return fmt.Errorf("listen on %s: %w", c.Listen, err)
+	}
+	if c.Data, err = os.MkdirTemp("", "reckon-check"); err != nil {
+		return fmt.Errorf("make a temporary data directory: %w", err)
+	}
+	defer os.RemoveAll(c.Data)
+	c.Listen, c.Store, c.Catalogue, c.Member, c.APISocket = "127.0.0.1:0", "", "", "", ""
+	s, err := Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.close()
+}
+
 func openServer(ctx context.Context, c Config) (*Server, error) {
 	c.Graph.pages = c.Alerts.External
 	if c.Logger == nil {

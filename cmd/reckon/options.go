@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"reckon/cmd/settings"
@@ -192,8 +193,8 @@ func newCheck(g *globals) *cobra.Command {
 		Use:   "check",
 		Short: "Check the settings of a server",
 		Long: `check reads the file of --config as serve and up do, names unknown settings, and reads
-the files that they name: prices, thresholds, stores. It starts nothing. With --list it
-lists all settings, as a file in which each is a comment.`,
+the files that they name as those do: rules, receivers, prices. It asks no store and
+starts nothing. With --list it lists all settings, as a file in which each is a comment.`,
 		Example: `  reckon check --config /etc/reckon/reckon.yaml
   reckon check --list > reckon.yaml`,
 		Args: cobra.NoArgs,
@@ -201,20 +202,41 @@ lists all settings, as a file in which each is a comment.`,
 			if list {
 				return set.List(g.stdout)
 			}
-			if _, err := g.serverOptions.serverConfig(g, 0); err != nil {
+			c, err := o.siteConfig(g)
+			if err != nil {
 				return err
 			}
-			what := "no --config was given, so the default settings were checked"
-			if file := cmd.Flag("config").Value.String(); file != "" {
-				what = file + " and the files that it names were checked"
+			g.measuring.Visit(func(f *pflag.Flag) {
+				if f.Changed {
+					c.Agent = &g.agent.Config
+				}
+			})
+			if err := server.Check(cmd.Context(), c); err != nil {
+				return err
 			}
-			_, err := fmt.Fprintf(g.stdout, "ok: %s; a running server was not asked\n", what)
+			_, err = fmt.Fprintf(g.stdout, "ok: %s; a running server was not asked\n", describeChecked(cmd))
 			return err
 		},
 	}
 	set.Attach(cmd, toUsageError)
 	cmd.Flags().BoolVar(&list, "list", false, "list the settings of the file and their meaning")
 	return cmd
+}
+
+// describeChecked says which settings check has checked.
+func describeChecked(cmd *cobra.Command) string {
+	line := false
+	cmd.Flags().Visit(func(f *pflag.Flag) { line = line || f.Name != "config" })
+	file := cmd.Flag("config").Value.String()
+	switch {
+	case file != "" && line:
+		return file + ", the command line and the files that they name were checked"
+	case file != "":
+		return file + " and the files that it names were checked"
+	case line:
+		return "the command line and the files that it names were checked"
+	}
+	return "no --config was given, so the default settings were checked"
 }
 
 func toUsageError(err error) error { return &usageError{err} }

@@ -47,17 +47,11 @@ const defaultSeries = 300_000
 
 func runServe(ctx context.Context, g *globals, o siteOptions) error {
 	resident.LimitMemory()
-	c, err := g.serverOptions.serverConfig(g, 7*24*time.Hour) // agents keep a week
+	c, err := o.siteConfig(g)
 	if err != nil {
 		return err
 	}
-	if c.Forecasts, err = openForecasts(o.forecasts); err != nil {
-		return err
-	}
-	if c.Waggle, err = openWaggle(o.waggle); err != nil {
-		return err
-	}
-	c.Logs, c.Member, c.Receive, c.Series = o.logs, o.member, true, defaultSeries
+	c.Receive, c.Series = true, defaultSeries
 	err = server.Serve(ctx, c, func(s *server.Server) {
 		fmt.Fprintf(g.stdout, "reckon %s at %s (%s)\n\nOn each node:\n  reckon-agent --push %s\n\nCtrl-C stops.\n",
 			buildinfo.Get().Version, s.URL(), g.stores.describe(c.Data), s.URL())
@@ -67,6 +61,20 @@ func runServe(ctx context.Context, g *globals, o siteOptions) error {
 		fmt.Fprintln(g.stdout, "\nStopped. The numbers are in "+c.Data+"; `reckon serve` resumes from here.")
 	}
 	return err
+}
+
+// siteConfig completes the configuration of serve.
+func (o *siteOptions) siteConfig(g *globals) (server.Config, error) {
+	c, err := g.serverOptions.serverConfig(g, 7*24*time.Hour) // agents keep a week
+	if err != nil {
+		return c, err
+	}
+	if c.Forecasts, err = openForecasts(o.forecasts); err != nil {
+		return c, err
+	}
+	c.Logs, c.Member = o.logs, o.member
+	c.Waggle, err = openWaggle(o.waggle)
+	return c, err
 }
 
 // openWaggle opens the publisher to a Waggle node; nil without an address.
