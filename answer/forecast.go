@@ -71,8 +71,7 @@ func (f *Forecasts) readStored(ctx context.Context, list *wire.ForecastList, q w
 			return nil
 		}
 	}
-	steps := q.Hours
-	steps = cmp.Or(steps, forecast.DailySteps)
+	steps := cmp.Or(q.Hours, forecast.DailySteps)
 	made, measured, err := f.Keeper.Now(ctx, subject, q.Site, name, owner, steps)
 	if err == nil && len(made) == 0 {
 		list.MeasuredHours, list.LeastHours = measured, forecast.Least

@@ -179,8 +179,7 @@ func (r *Ranks) Placed(_ context.Context, site, node string, removed bool, q wir
 	if len(r.placed) >= 100_000 {
 		return Busy("", errors.New("too much was placed in the last minutes"))
 	}
-	use := q.UseCores
-	use = cmp.Or(use, q.Cores)
+	use := cmp.Or(q.UseCores, q.Cores)
 	r.placed = append(r.placed, placement{q.Work, site, node, use, q.MemoryBytes, q.GPUs, now})
 	return nil
 }

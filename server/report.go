@@ -81,8 +81,7 @@ func (p reportHandler) writePage(page *bytes.Buffer, r *http.Request) error {
 		}
 		return report.WriteOwner(page, &o)
 	}
-	period := q.Get("period")
-	period = cmp.Or(period, "month")
+	period := cmp.Or(q.Get("period"), "month")
 	site, err := c.Report(r.Context(), period, until, q.Get("public") == "true")
 	if err != nil {
 		return err

@@ -152,10 +152,10 @@ func welchTest(a, b meanEstimate, test string, alpha float64, figures int, few s
 }
 
 // compareOneRun compares one value with several and uses their spread for both sides.
-func compareOneRun(a, b meanEstimate, n int, alpha float64, figures int) Result {
-	d := meanEstimate{value: b.value - a.value, df: float64(n - 1), effective: float64(n)}
+func compareOneRun(a, b meanEstimate, values int, alpha float64, figures int) Result {
+	d := meanEstimate{value: b.value - a.value, df: float64(values - 1), effective: float64(values)}
 	// one of the two is 0; the other is the variance of a mean, n times smaller than a value's
-	d.variance = (a.variance + b.variance) * float64(n+1)
+	d.variance = (a.variance + b.variance) * float64(values+1)
 	return testDifference(a, b, d, OneRun, alpha, figures, "")
 }
 

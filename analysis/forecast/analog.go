@@ -16,11 +16,12 @@ type analog struct {
 	level    float64 // mean of its window
 }
 
-// forecastByAnalogs forecasts n steps of y from the past times that were most similar to its last window steps. Each forecast is the
-// weighted median of the values that followed, with more weight for more similar times. If level is set, it compares shapes: it subtracts
-// the mean of each window and adds the mean of the last one. It returns nil if there are too few similar times.
-func forecastByAnalogs(y []float64, window, n int, level bool) []float64 {
-	if window < 2 || len(y) < window+n+2*maxAnalogs {
+// forecastByAnalogs forecasts the next steps of y from the past times that were most similar to its last window steps. Each
+// forecast is the weighted median of the values that followed, with more weight for more similar times. If level is set, it
+// compares shapes: it subtracts the mean of each window and adds the mean of the last one. It returns nil if there are too few
+// similar times.
+func forecastByAnalogs(y []float64, window, steps int, level bool) []float64 {
+	if window < 2 || len(y) < window+steps+2*maxAnalogs {
 		return nil
 	}
 	last := y[len(y)-window:]
@@ -28,8 +29,8 @@ func forecastByAnalogs(y []float64, window, n int, level bool) []float64 {
 	if level {
 		now = mean(last)
 	}
-	found := nearestTimes(y, last, n, now, level)
-	out, at := make([]float64, n), make([]weighted, len(found))
+	found := nearestTimes(y, last, steps, now, level)
+	out, at := make([]float64, steps), make([]weighted, len(found))
 	for k := range out {
 		for i, a := range found {
 			at[i] = weighted{y[a.at+k] + now - a.level, 1 / (a.distance + found[0].distance/10 + 1e-300)}
@@ -39,16 +40,16 @@ func forecastByAnalogs(y []float64, window, n int, level bool) []float64 {
 	return out
 }
 
-// nearestTimes returns the times in y with the window most similar to last, the most similar first. Each must be
-// followed by n known steps. Later steps of a window count more. level is as in [forecastByAnalogs].
-func nearestTimes(y, last []float64, n int, now float64, level bool) []analog {
+// nearestTimes returns the times in y with the window most similar to last, the most similar first. Each must be followed by
+// the given number of known steps. Later steps of a window count more. level is as in [forecastByAnalogs].
+func nearestTimes(y, last []float64, steps int, now float64, level bool) []analog {
 	window := len(last)
 	sum := 0.0
 	for _, v := range y[:window] {
 		sum += v
 	}
 	found, farthest := make([]analog, 0, maxAnalogs+1), math.Inf(1)
-	for at := window; at+n <= len(y); at++ {
+	for at := window; at+steps <= len(y); at++ {
 		a := analog{at: at}
 		if level {
 			a.level = sum / float64(window)

@@ -37,14 +37,14 @@ func allMethods() []forecastMethod {
 	}
 }
 
-func lastValue(h *history, n int) []float64 { return repeatValue(h.y[len(h.y)-1], n) }
+func lastValue(h *history, steps int) []float64 { return repeatValue(h.y[len(h.y)-1], steps) }
 
 // seasonalDay repeats the previous day, or the last value if there are fewer than two days.
-func seasonalDay(h *history, n int) []float64 {
+func seasonalDay(h *history, steps int) []float64 {
 	if h.day == 0 {
-		return lastValue(h, n)
+		return lastValue(h, steps)
 	}
-	return repeatSeason(h.y, h.day, n)
+	return repeatSeason(h.y, h.day, steps)
 }
 
 func repeatSeason(y []float64, period, steps int) []float64 {
@@ -58,29 +58,28 @@ func repeatSeason(y []float64, period, steps int) []float64 {
 	return out
 }
 
-func medianDay(h *history, n int) []float64 {
-	m := h.day
-	m = cmp.Or(m, len(h.y))
-	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
+func medianDay(h *history, steps int) []float64 {
+	m := cmp.Or(h.day, len(h.y))
+	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), steps)
 }
 
 // medianHours returns the median of the last eighth of a day.
-func medianHours(h *history, n int) []float64 {
+func medianHours(h *history, steps int) []float64 {
 	m := h.day / 8
 	if m < 2 {
 		return nil
 	}
-	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), n)
+	return repeatValue(quantiles.Median(slices.Clone(h.y[len(h.y)-m:])), steps)
 }
 
 // recentProfile forecasts the median profile of a day, shifted by the deviation of the last quarter of a day from it.
 // From the second day on, the shift is half of that.
-func recentProfile(h *history, n int) []float64 {
+func recentProfile(h *history, steps int) []float64 {
 	recent := h.day / 4
 	if recent < 2 {
 		return nil
 	}
-	p := medianProfile(h, max(n, h.day))
+	p := medianProfile(h, max(steps, h.day))
 	off := make([]float64, recent)
 	for i := range off {
 		off[i] = h.y[len(h.y)-recent+i] - p[h.day-recent+i]
@@ -92,12 +91,12 @@ func recentProfile(h *history, n int) []float64 {
 		}
 		p[k] += move
 	}
-	return p[:n]
+	return p[:steps]
 }
 
 // medianProfile forecasts the level of the last day plus, for each time of day, the deviation of
 // the last seven days from their level. Both use medians, which minimise the absolute error.
-func medianProfile(h *history, n int) []float64 {
+func medianProfile(h *history, steps int) []float64 {
 	m := h.day
 	if m == 0 {
 		return nil
@@ -108,7 +107,7 @@ func medianProfile(h *history, n int) []float64 {
 		end := len(h.y) - d*m
 		levels[d] = quantiles.Median(slices.Clone(h.y[end-m : end]))
 	}
-	out := make([]float64, n)
+	out := make([]float64, steps)
 	at := make([]float64, days)
 	for k := range out {
 		if k >= m {
@@ -146,7 +145,7 @@ func phaseMedians(y []float64, period, cycles, steps int) []float64 {
 	return out
 }
 
-func stlETS(h *history, n int) []float64 {
+func stlETS(h *history, steps int) []float64 {
 	d := h.decompose()
 	lim := outlierLimit(d.adjusted)
 	if *h.tuned == nil {
@@ -155,7 +154,7 @@ func stlETS(h *history, n int) []float64 {
 	}
 	p := **h.tuned
 	_, level, slope := p.smooth(d.adjusted, lim)
-	out := make([]float64, n)
+	out := make([]float64, steps)
 	damp := p.phi
 	for k := range out {
 		level += damp * slope
@@ -167,7 +166,7 @@ func stlETS(h *history, n int) []float64 {
 
 // thetaForecast forecasts the mean of two forecasts: a straight line, and simple smoothing of the seasonally adjusted series
 // with twice its curvature. In effect, this is smoothing with a drift of half the slope.
-func thetaForecast(h *history, n int) []float64 {
+func thetaForecast(h *history, steps int) []float64 {
 	d := h.decompose()
 	alpha, level := smoothSimply(d.adjusted, outlierLimit(d.adjusted))
 	line := detrend(d.adjusted)
@@ -176,7 +175,7 @@ func thetaForecast(h *history, n int) []float64 {
 	if last > 0 {
 		slope = (d.adjusted[last] - line[last] - d.adjusted[0] + line[0]) / float64(last)
 	}
-	out := make([]float64, n)
+	out := make([]float64, steps)
 	for k := range out {
 		out[k] = level + slope/2*(float64(k)+1/alpha) + d.seasonAt(k)
 	}

@@ -37,17 +37,17 @@ func newHistory(p prepared) *history {
 	return h
 }
 
-// upTo returns the history up to step n, with the seasons that it covers at least twice.
-func (h *history) upTo(n int) *history {
-	b := &history{y: h.y[:n], filled: h.filled[:n], log: h.log, z: h.z[:n], tuned: h.tuned}
-	if n >= 2*h.day {
+// upTo returns the history up to a step, with the seasons that it covers at least twice.
+func (h *history) upTo(step int) *history {
+	b := &history{y: h.y[:step], filled: h.filled[:step], log: h.log, z: h.z[:step], tuned: h.tuned}
+	if step >= 2*h.day {
 		b.day = h.day
 	}
-	if n >= 2*h.week {
+	if step >= 2*h.week {
 		b.week = h.week
 	}
 	for _, m := range h.periods {
-		if n >= 2*m {
+		if step >= 2*m {
 			b.periods = append(b.periods, m)
 		}
 	}
@@ -113,16 +113,16 @@ func findSeasons(y []float64, day, week int) []int {
 }
 
 // isSignificant reports whether an autocorrelation passes Bartlett's test at 90 % and explains a minimum of variance.
-func isSignificant(acf []float64, m, n int) bool {
-	if m >= len(acf) || m < 2 {
+func isSignificant(acf []float64, lag, n int) bool {
+	if lag >= len(acf) || lag < 2 {
 		return false
 	}
 	sum := 0.0
-	for k := 1; k < m; k++ {
+	for k := 1; k < lag; k++ {
 		sum += acf[k] * acf[k]
 	}
 	limit := 1.645 * math.Sqrt((1+2*sum)/float64(n))
-	return acf[m] > min(limit, 0.9) && acf[m] > 0.1
+	return acf[lag] > min(limit, 0.9) && acf[lag] > 0.1
 }
 
 // highestPeak returns the lag of the highest significant local maximum of the autocorrelation.
@@ -229,21 +229,21 @@ func fft(x []complex128) {
 // isMultiplicative reports whether the daily swing grows with the level, which means that the slope of log swing
 // on log level exceeds one half. It returns false for series with idle times or bursts far from the median,
 // because logarithms make their forecasts worse.
-func isMultiplicative(y []float64, m int) bool {
-	if m == 0 || len(y) < 4*m || slices.Min(y) <= 0 {
+func isMultiplicative(y []float64, season int) bool {
+	if season == 0 || len(y) < 4*season || slices.Min(y) <= 0 {
 		return false
 	}
 	if mid := quantiles.Median(slices.Clone(y)); slices.Min(y) < mid/10 || slices.Max(y) > mid*10 {
 		return false
 	}
 	var n, sx, sy, sxx, sxy float64
-	for i := len(y) % m; i+m <= len(y); i += m {
+	for i := len(y) % season; i+season <= len(y); i += season {
 		var mean, abs float64
-		for _, v := range y[i : i+m] {
-			mean += v / float64(m)
+		for _, v := range y[i : i+season] {
+			mean += v / float64(season)
 		}
-		for _, v := range y[i : i+m] {
-			abs += math.Abs(v-mean) / float64(m)
+		for _, v := range y[i : i+season] {
+			abs += math.Abs(v-mean) / float64(season)
 		}
 		if abs <= 0 {
 			continue

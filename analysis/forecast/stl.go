@@ -65,22 +65,22 @@ type stl struct {
 
 const outerLoops = 2
 
-// fitSeason returns the season of period m, smoothed over window cycles.
-func (s *stl) fitSeason(y []float64, m, window int) []float64 {
+// fitSeason returns the season with a period, smoothed over window cycles.
+func (s *stl) fitSeason(y []float64, period, window int) []float64 {
 	n := len(y)
 	trend := make([]float64, n)
 	season := make([]float64, n)
-	s.detrended, s.cycle, s.low = make([]float64, n), make([]float64, n+2*m), make([]float64, n+2*m)
-	s.buffer = make([]float64, n+2*m)
-	trendWindow := nextOdd(1.5 * float64(m) / (1 - 1.5/float64(window)))
+	s.detrended, s.cycle, s.low = make([]float64, n), make([]float64, n+2*period), make([]float64, n+2*period)
+	s.buffer = make([]float64, n+2*period)
+	trendWindow := nextOdd(1.5 * float64(period) / (1 - 1.5/float64(window)))
 	for outer := range outerLoops {
 		for i := range y {
 			s.detrended[i] = y[i] - trend[i]
 		}
-		s.smoothPhases(m, window)
-		s.lowPass(m)
+		s.smoothPhases(period, window)
+		s.lowPass(period)
 		for i := range season {
-			season[i] = s.cycle[m+i] - s.low[i]
+			season[i] = s.cycle[period+i] - s.low[i]
 			s.detrended[i] = y[i] - season[i]
 		}
 		loess(s.detrended, s.weights, trendWindow, max(1, trendWindow/8), trend)
@@ -94,11 +94,11 @@ func (s *stl) fitSeason(y []float64, m, window int) []float64 {
 func nextOdd(v float64) int { return 2*int(math.Ceil(v)/2) + 1 }
 
 // smoothPhases smooths the values of each phase of the period, extending one period beyond both ends.
-func (s *stl) smoothPhases(m, window int) {
+func (s *stl) smoothPhases(period, window int) {
 	n := len(s.detrended)
-	for place := range m {
+	for place := range period {
 		s.sub, s.subWeights = s.sub[:0], s.subWeights[:0]
-		for i := place; i < n; i += m {
+		for i := place; i < n; i += period {
 			s.sub = append(s.sub, s.detrended[i])
 			if s.weights != nil {
 				s.subWeights = append(s.subWeights, s.weights[i])
@@ -117,17 +117,17 @@ func (s *stl) smoothPhases(m, window int) {
 		s.smooth[0] = loessAt(s.sub, w, window, -1)
 		s.smooth[k+1] = loessAt(s.sub, w, window, float64(k))
 		for i, v := range s.smooth {
-			if at := place + i*m; at < len(s.cycle) {
+			if at := place + i*period; at < len(s.cycle) {
 				s.cycle[at] = v
 			}
 		}
 	}
 }
 
-// lowPass sets the moving average of m, m and 3 steps. It keeps the first n values.
-func (s *stl) lowPass(m int) {
-	a := movingAverage(s.cycle, m, s.low)
-	b := movingAverage(a, m, s.buffer)
+// lowPass sets the moving averages over period, period and 3 steps in turn. It keeps the first n values.
+func (s *stl) lowPass(period int) {
+	a := movingAverage(s.cycle, period, s.low)
+	b := movingAverage(a, period, s.buffer)
 	movingAverage(b, 3, s.low)
 }
 

@@ -144,7 +144,7 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 		w := &list[i]
 		p := policy(w.Partition, w.Nodes)
 		var found []Finding
-		p.eachRule(func(j judge, n Needs) {
+		p.eachRule(func(j runRule, n Needs) {
 			if n.matches(w) {
 				found = append(found, j.judge(w, p)...)
 			}

@@ -22,21 +22,20 @@ import (
 //go:embed rules/*.txt
 var ruleFiles embed.FS
 
-// Show is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work
-// for the workload (or its owner if there is none), $node for the node, $owner for the owner, and $zombies for
-// the owner on the node.
-type Show struct{ Part, Text, Query string }
+// DataQuery is a PromQL query for the data behind part of a finding. These placeholders stand for matchers: $work for the
+// workload (or its owner if there is none), $node for the node, $owner for the owner, and $zombies for the owner on the node.
+type DataQuery struct{ Part, Text, Query string }
 
 // ruleTexts are the texts of all rules.
 type ruleTexts struct {
 	sentences *phrase.Book
 	defaults  map[string]string
-	shows     map[string][]Show
+	shows     map[string][]DataQuery
 }
 
 // readRules parses the texts once. An error panics, because they are part of the program.
 var readRules = sync.OnceValue(func() ruleTexts {
-	t := ruleTexts{defaults: map[string]string{}, shows: map[string][]Show{}}
+	t := ruleTexts{defaults: map[string]string{}, shows: map[string][]DataQuery{}}
 	var sentences strings.Builder
 	names, err := fs.Glob(ruleFiles, "rules/*.txt")
 	if err != nil {
@@ -53,7 +52,7 @@ var readRules = sync.OnceValue(func() ruleTexts {
 		for line := range strings.Lines(sections[1]) {
 			if part, rest, ok := strings.Cut(strings.TrimSpace(line), " | "); ok {
 				text, query, _ := strings.Cut(rest, " | ")
-				t.shows[rule] = append(t.shows[rule], Show{part, text, query})
+				t.shows[rule] = append(t.shows[rule], DataQuery{part, text, query})
 			}
 		}
 		t.defaults[rule] = sections[2]
@@ -84,8 +83,8 @@ func Help(rule string) string { return ruleText("help", rule) }
 // Defaults returns the section of the policy file of a rule: comments and default thresholds, YAML.
 func Defaults(rule string) string { return readRules().defaults[rule] }
 
-// Shows returns the queries that show the data behind a part of a finding.
-func Shows(rule, part string) (out []Show) {
+// DataQueries returns the queries for the data behind a part of a finding.
+func DataQueries(rule, part string) (out []DataQuery) {
 	for _, s := range readRules().shows[rule] {
 		if s.Part == part {
 			out = append(out, s)
@@ -115,26 +114,26 @@ func (n *Needs) matches(w *Workload) bool {
 	return w.Wall() >= n.Ran.Seconds()
 }
 
-// judge is a rule about single runs.
-type judge interface {
+// runRule is a rule about single runs.
+type runRule interface {
 	// needs returns the data that the rule needs, and false while it is off.
 	needs() (Needs, bool)
 	// judge returns the findings about a run that fulfils the needs.
 	judge(w *Workload, p *Policy) []Finding
 }
 
-// sustained is a rule about figures over time. A counter becomes a rate, and a peak of memory becomes a share of the memory of
+// overTimeRule is a rule about figures over time. A counter becomes a rate, and a peak of memory becomes a share of the memory of
 // the run.
-type sustained interface {
+type overTimeRule interface {
 	// lines returns the figures that are read over time, by key, with the minimum total of a run,
 	// and whether they are also read for sums of short work.
 	lines() (least map[string]float64, folded bool)
 }
 
 // eachRule calls f with each enabled rule about single runs.
-func (p *Policy) eachRule(f func(j judge, n Needs)) {
+func (p *Policy) eachRule(f func(j runRule, n Needs)) {
 	for _, r := range p.rules() {
-		if j, ok := r.(judge); ok {
+		if j, ok := r.(runRule); ok {
 			if n, on := j.needs(); on {
 				f(j, n)
 			}
@@ -144,7 +143,7 @@ func (p *Policy) eachRule(f func(j judge, n Needs)) {
 
 // shortest returns the run time of the shortest run that a rule with matching needs judges, limited to most.
 func (p *Policy) shortest(most Duration, match func(Needs) bool) Duration {
-	p.eachRule(func(_ judge, n Needs) {
+	p.eachRule(func(_ runRule, n Needs) {
 		if !n.Waiting && match(n) {
 			most = min(most, n.Ran)
 		}
@@ -162,7 +161,7 @@ type Followed struct {
 // Lines returns the figures that rules read over time, by key.
 func Lines() (out []Followed) {
 	for _, r := range new(Policy).rules() {
-		if s, ok := r.(sustained); ok {
+		if s, ok := r.(overTimeRule); ok {
 			least, folded := s.lines()
 			for key, v := range least {
 				out = append(out, Followed{key, v, folded})

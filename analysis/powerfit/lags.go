@@ -23,8 +23,7 @@ func (t *table) findPrimary(name string) int {
 // addLags appends earlier samples of every feature. At the start of a run or after a gap it uses
 // the oldest known sample.
 func (t *table) addLags(runs []string, when []float64, o *Options) {
-	lags := o.Lags
-	lags = cmp.Or(lags, 2)
+	lags := cmp.Or(o.Lags, 2)
 	if when == nil || lags < 0 || t.protocol == ByLevel || len(t.y) < 2 {
 		return
 	}

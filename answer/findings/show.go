@@ -20,7 +20,7 @@ func Queries(f *store.Finding) (out []Query) {
 	fill := strings.NewReplacer("{$work", "{"+work, "{$node", "{"+matchers("site", f.Site, "node", f.Node),
 		"{$owner", "{"+matchers("site", f.Site, "owner", f.Owner), "{$zombies",
 		"{"+matchers("site", f.Site, "node", f.Node, "owner", f.Owner))
-	for _, s := range misuse.Shows(f.Rule, f.Part) {
+	for _, s := range misuse.DataQueries(f.Rule, f.Part) {
 		out = append(out, Query{s.Text, strings.ReplaceAll(fill.Replace(s.Query), "{,", "{")})
 	}
 	return out

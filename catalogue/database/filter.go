@@ -86,28 +86,28 @@ func toColumnRow(key int64, w *store.Workload, until int64) columns.Row {
 }
 
 // toColumnsQuery converts a filter, an order and a page for the columns.
-func toColumnsQuery(f store.Filter, order string, down bool) *columns.Query {
-	q := &columns.Query{Names: f.Nodes, Down: down, Then: -1, Offset: max(f.Offset, 0), Limit: max(f.Limit, 0)}
+func toColumnsQuery(filter store.Filter, order string, down bool) *columns.Query {
+	q := &columns.Query{Names: filter.Nodes, Down: down, Then: -1, Offset: max(filter.Offset, 0), Limit: max(filter.Limit, 0)}
 	words := func(column int, values []string) {
 		if len(values) > 0 {
 			q.Words = append(q.Words, columns.Words{Column: column, Values: values})
 		}
 	}
-	if len(f.Owners) > 0 {
-		q.Words = append(q.Words, columns.Words{Column: wordOwner, Values: f.Owners, Match: func(s string) bool {
+	if len(filter.Owners) > 0 {
+		q.Words = append(q.Words, columns.Words{Column: wordOwner, Values: filter.Owners, Match: func(s string) bool {
 			for o := range strings.SplitSeq(s, "\n") {
-				if slices.Contains(f.Owners, o) {
+				if slices.Contains(filter.Owners, o) {
 					return true
 				}
 			}
 			return false
 		}})
 	}
-	words(wordKind, f.Kinds)
-	words(wordAccount, f.Accounts)
-	words(wordPartition, f.Partitions)
-	words(wordState, f.States)
-	words(wordSite, f.Sites)
+	words(wordKind, filter.Kinds)
+	words(wordAccount, filter.Accounts)
+	words(wordPartition, filter.Partitions)
+	words(wordState, filter.States)
+	words(wordSite, filter.Sites)
 	pattern := func(column int, p string) {
 		if name, one := exactName(p); one {
 			words(column, []string{name})
@@ -115,32 +115,32 @@ func toColumnsQuery(f store.Filter, order string, down bool) *columns.Query {
 			q.Words = append(q.Words, columns.Words{Column: column, Match: parseGlob(p).matches})
 		}
 	}
-	if f.Command != "" {
-		pattern(wordCommand, f.Command)
+	if filter.Command != "" {
+		pattern(wordCommand, filter.Command)
 	}
-	if f.Name != "" {
-		pattern(wordName, f.Name)
+	if filter.Name != "" {
+		pattern(wordName, filter.Name)
 	}
 	within := func(column int, low, high float64) {
 		q.Ranges = append(q.Ranges, columns.Range{Column: column, Low: low, High: high})
 	}
-	if f.Running != nil && *f.Running {
+	if filter.Running != nil && *filter.Running {
 		within(numberUntil, running, running)
-	} else if f.Running != nil {
+	} else if filter.Running != nil {
 		within(numberUntil, math.Inf(-1), running-1)
 	}
-	if !f.Until.IsZero() {
-		within(numberStart, math.Inf(-1), float64(f.Until.UnixMilli()-1))
+	if !filter.Until.IsZero() {
+		within(numberStart, math.Inf(-1), float64(filter.Until.UnixMilli()-1))
 	}
-	if !f.Since.IsZero() {
-		within(numberUntil, float64(f.Since.UnixMilli()), math.Inf(1))
+	if !filter.Since.IsZero() {
+		within(numberUntil, float64(filter.Since.UnixMilli()), math.Inf(1))
 	}
-	if f.Within {
-		within(numberStart, float64(f.Since.UnixMilli()), math.Inf(1))
-		within(numberUntil, math.Inf(-1), float64(f.Until.UnixMilli()-1))
+	if filter.Within {
+		within(numberStart, float64(filter.Since.UnixMilli()), math.Inf(1))
+		within(numberUntil, math.Inf(-1), float64(filter.Until.UnixMilli()-1))
 	}
-	if f.MinCPU > 0 {
-		within(numberCPU, f.MinCPU, math.Inf(1))
+	if filter.MinCPU > 0 {
+		within(numberCPU, filter.MinCPU, math.Inf(1))
 	}
 	switch {
 	case order == "id":

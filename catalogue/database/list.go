@@ -57,40 +57,40 @@ func (c *Catalogue) Workloads(ctx context.Context, f store.Filter) ([]store.Work
 	return rows, total, err
 }
 
-func (c *Catalogue) listWorkloads(ctx context.Context, f store.Filter) ([]store.Workload, int, error) {
-	key, down := strings.CutPrefix(f.Sort, "-")
-	if f.Sort == "" {
+func (c *Catalogue) listWorkloads(ctx context.Context, filter store.Filter) ([]store.Workload, int, error) {
+	key, down := strings.CutPrefix(filter.Sort, "-")
+	if filter.Sort == "" {
 		key, down = "start", true
 	}
 	order, ok := sortExpressions[key]
 	if !ok {
 		return nil, 0, fmt.Errorf("%w: %q is none of %s", ErrSort, key, strings.Join(SortFields(), ", "))
 	}
-	if len(f.IDs) == 0 && f.Family == "" && !c.d.indexes { // ids have their own index in both databases
+	if len(filter.IDs) == 0 && filter.Family == "" && !c.d.indexes { // ids have their own index in both databases
 		table, err := c.lists.loadedTable(ctx)
 		if err != nil {
 			return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
 		}
 		if table != nil {
-			return c.listFromColumns(ctx, table, f, order, down)
+			return c.listFromColumns(ctx, table, filter, order, down)
 		}
 	}
-	return c.listFromRows(ctx, f, order, down)
+	return c.listFromRows(ctx, filter, order, down)
 }
 
 // listFromRows selects and orders in the database.
-func (c *Catalogue) listFromRows(ctx context.Context, f store.Filter, order string, down bool) ([]store.Workload, int, error) {
-	total, all := 0, f.Limit <= 0 && f.Offset <= 0
+func (c *Catalogue) listFromRows(ctx context.Context, filter store.Filter, order string, down bool) ([]store.Workload, int, error) {
+	total, all := 0, filter.Limit <= 0 && filter.Offset <= 0
 	if !all {
 		var err error
-		if total, err = c.countTotal(ctx, f); err != nil {
+		if total, err = c.countTotal(ctx, filter); err != nil {
 			return nil, 0, fmt.Errorf("count workloads: %w", c.translateError(ctx, err))
 		}
-		if total == 0 || f.Offset >= total {
+		if total == 0 || filter.Offset >= total {
 			return nil, total, nil
 		}
 	}
-	q, args := c.d.listSQL(f, order, down, total)
+	q, args := c.d.listSQL(filter, order, down, total)
 	rows, err := c.db.QueryContext(ctx, q, args...)
 	if err != nil {
 		return nil, 0, fmt.Errorf("list workloads: %w", c.translateError(ctx, err))
@@ -168,9 +168,9 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 }
 
 // listSQL builds the query.
-func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (string, []any) {
+func (d *dialect) listSQL(filter store.Filter, order string, down bool, total int) (string, []any) {
 	w := &conditions{d: d}
-	w.addFilter(f)
+	w.addFilter(filter)
 	dir := d.up
 	if down {
 		dir = d.down
@@ -183,12 +183,12 @@ func (d *dialect) listSQL(f store.Filter, order string, down bool, total int) (s
 		by += ", start_ms" + dir
 	}
 	q := "SELECT " + strings.Join(rowColumns, ", ") + " FROM workloads" + w.whereClause() + " ORDER BY " + by + ", key" + dir
-	if f.Limit > 0 || f.Offset > 0 {
-		limit := f.Limit
+	if filter.Limit > 0 || filter.Offset > 0 {
+		limit := filter.Limit
 		if limit <= 0 {
 			limit = total
 		}
-		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(f.Offset, 0))
+		q += fmt.Sprintf(" LIMIT %d OFFSET %d", limit, max(filter.Offset, 0))
 	}
 	return q, w.args
 }
@@ -256,41 +256,42 @@ func (w *conditions) addIn(column string, values []string) {
 }
 
 // usesOnlyCounts reports whether a filter uses only the columns that workload_counts counts by.
-func usesOnlyCounts(f store.Filter) bool {
-	return len(f.IDs) == 0 && f.Family == "" && len(f.Nodes) == 0 && len(f.Sites) == 0 && f.Name == "" && f.Since.IsZero() &&
-		f.Until.IsZero() && f.MinCPU <= 0
+func usesOnlyCounts(filter store.Filter) bool {
+	return len(filter.IDs) == 0 && filter.Family == "" && len(filter.Nodes) == 0 && len(filter.Sites) == 0 && filter.Name == "" &&
+		filter.Since.IsZero() && filter.Until.IsZero() && filter.MinCPU <= 0
 }
 
-func (w *conditions) addFilter(f store.Filter) {
-	w.addIn("id", f.IDs)
-	w.addFamily(f.Family)
-	w.addGroups(f)
-	w.addIn("site", f.Sites)
-	if f.Running != nil {
-		w.addCondition("until_ms " + map[bool]string{true: "=", false: "<"}[*f.Running] + " " + w.placeholder(int64(running)))
+func (w *conditions) addFilter(filter store.Filter) {
+	w.addIn("id", filter.IDs)
+	w.addFamily(filter.Family)
+	w.addGroups(filter)
+	w.addIn("site", filter.Sites)
+	if filter.Running != nil {
+		w.addCondition("until_ms " + map[bool]string{true: "=", false: "<"}[*filter.Running] + " " + w.placeholder(int64(running)))
 	}
 	switch {
-	case len(f.Nodes) == 0:
+	case len(filter.Nodes) == 0:
 	case w.d.indexes:
-		w.addCondition("key IN (SELECT key FROM workload_nodes WHERE node IN " + w.placeholders(f.Nodes) + ")")
+		w.addCondition("key IN (SELECT key FROM workload_nodes WHERE node IN " + w.placeholders(filter.Nodes) + ")")
 	default:
-		w.addCondition("EXISTS (SELECT 1 FROM json_each(nodes) WHERE value IN " + w.placeholders(f.Nodes) + ")")
+		w.addCondition("EXISTS (SELECT 1 FROM json_each(nodes) WHERE value IN " + w.placeholders(filter.Nodes) + ")")
 	}
-	switch name, one := exactName(f.Name); {
-	case f.Name == "":
+	switch name, one := exactName(filter.Name); {
+	case filter.Name == "":
 	case one:
 		w.addCondition("name = " + w.placeholder(name))
 	case w.d.indexes:
-		w.addCondition("name IN (SELECT name FROM workload_names WHERE " + w.patternCondition("name", f.Name) + ")")
+		w.addCondition("name IN (SELECT name FROM workload_names WHERE " + w.patternCondition("name", filter.Name) + ")")
 	default:
-		w.addCondition(w.patternCondition("name", f.Name))
+		w.addCondition(w.patternCondition("name", filter.Name))
 	}
-	if f.MinCPU > 0 {
-		w.addCondition("cpu_seconds >= " + w.placeholder(f.MinCPU))
+	if filter.MinCPU > 0 {
+		w.addCondition("cpu_seconds >= " + w.placeholder(filter.MinCPU))
 	}
-	w.selectInterval(f.Since, f.Until)
-	if f.Within {
-		w.addCondition("start_ms >= " + w.placeholder(f.Since.UnixMilli()) + " AND until_ms < " + w.placeholder(f.Until.UnixMilli()))
+	w.selectInterval(filter.Since, filter.Until)
+	if filter.Within {
+		w.addCondition("start_ms >= " + w.placeholder(filter.Since.UnixMilli()) + " AND until_ms < " +
+			w.placeholder(filter.Until.UnixMilli()))
 	}
 }
 
@@ -316,20 +317,20 @@ func exactName(pattern string) (string, bool) {
 }
 
 // addGroups adds the conditions on the columns that rows are counted by.
-func (w *conditions) addGroups(f store.Filter) {
-	w.addIn("kind", f.Kinds)
-	if len(f.Owners) > 0 {
-		w.addCondition("(owner IN " + w.placeholders(f.Owners) + " OR " + w.sharedCondition(f.Owners) + ")")
+func (w *conditions) addGroups(filter store.Filter) {
+	w.addIn("kind", filter.Kinds)
+	if len(filter.Owners) > 0 {
+		w.addCondition("(owner IN " + w.placeholders(filter.Owners) + " OR " + w.sharedCondition(filter.Owners) + ")")
 	}
-	w.addIn("account", f.Accounts)
-	w.addIn("partition_name", f.Partitions)
-	w.addIn("state", f.States)
-	switch command, one := exactName(f.Command); {
-	case f.Command == "":
+	w.addIn("account", filter.Accounts)
+	w.addIn("partition_name", filter.Partitions)
+	w.addIn("state", filter.States)
+	switch command, one := exactName(filter.Command); {
+	case filter.Command == "":
 	case one:
 		w.addCondition("command = " + w.placeholder(command))
 	default:
-		w.addCondition(w.patternCondition("command", f.Command))
+		w.addCondition(w.patternCondition("command", filter.Command))
 	}
 }
 
@@ -359,29 +360,29 @@ func (w *conditions) selectInterval(since, until time.Time) {
 }
 
 // countTotal counts the workloads that a filter selects.
-func (c *Catalogue) countTotal(ctx context.Context, f store.Filter) (n int, err error) {
+func (c *Catalogue) countTotal(ctx context.Context, filter store.Filter) (n int, err error) {
 	w := &conditions{d: c.d}
-	if !c.d.indexes || !usesOnlyCounts(f) {
-		w.addFilter(f)
+	if !c.d.indexes || !usesOnlyCounts(filter) {
+		w.addFilter(filter)
 		err = c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+w.whereClause(), w.args...).Scan(&n)
 		return n, err
 	}
 	var split int
-	if len(f.Owners) > 0 { // rows are counted by their own owner
+	if len(filter.Owners) > 0 { // rows are counted by their own owner
 		x := &conditions{d: c.d}
-		x.addFilter(f)
-		x.addCondition("NOT owner IN " + x.placeholders(f.Owners))
-		x.addCondition(x.sharedCondition(f.Owners))
+		x.addFilter(filter)
+		x.addCondition("NOT owner IN " + x.placeholders(filter.Owners))
+		x.addCondition(x.sharedCondition(filter.Owners))
 		if err := c.db.QueryRowContext(ctx, "SELECT count(*) FROM workloads"+x.whereClause(), x.args...).Scan(&split); err != nil {
 			return 0, err
 		}
 	}
-	w.addIn("owner", f.Owners)
-	f.Owners = nil
-	w.addGroups(f)
-	if f.Running != nil {
+	w.addIn("owner", filter.Owners)
+	filter.Owners = nil
+	w.addGroups(filter)
+	if filter.Running != nil {
 		run := 0
-		if *f.Running {
+		if *filter.Running {
 			run = 1
 		}
 		w.addCondition("running = " + w.placeholder(run))

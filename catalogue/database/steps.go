@@ -78,8 +78,8 @@ func (c *Catalogue) Steps(ctx context.Context, r store.Run) ([]store.Step, error
 	return out, nil
 }
 
-// eachStep calls f for each step that a condition selects, with the key of its run.
-func (c *Catalogue) eachStep(ctx context.Context, f func(int64, store.Step), where string, args ...any) error {
+// eachStep calls each with the key of the run and the step, for each step that a condition selects.
+func (c *Catalogue) eachStep(ctx context.Context, each func(int64, store.Step), where string, args ...any) error {
 	rows, err := c.db.QueryContext(ctx, stepsSQL+where+stepOrder, args...)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *Catalogue) eachStep(ctx context.Context, f func(int64, store.Step), whe
 		for _, p := range []*string{&s.ID, &s.Name, &s.State, &s.Nodes} {
 			*p = c.d.get(*p)
 		}
-		f(key, s)
+		each(key, s)
 	}
 	return rows.Err()
 }

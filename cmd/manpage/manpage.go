@@ -55,8 +55,7 @@ func formatPage(cmd *cobra.Command, name string) string {
 	put(`.TH "%s" "1" "" "reckon %s" "reckon"`, strings.ToUpper(name), escapeRoff(buildinfo.Get().Version))
 	put(".SH NAME\n%s \\- %s", escapeRoff(name), escapeRoff(cmd.Short))
 	put(".SH SYNOPSIS\n.B %s", escapeRoff(cmd.UseLine()))
-	long := cmd.Long
-	long = cmp.Or(long, cmd.Short)
+	long := cmp.Or(cmd.Long, cmd.Short)
 	put(".SH DESCRIPTION")
 	writeParagraphs(&b, long)
 	writeFlags(&b, "OPTIONS", cmd.NonInheritedFlags())

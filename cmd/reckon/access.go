@@ -75,8 +75,7 @@ func (g *globals) clientOptions() ([]client.Option, error) {
 	if token != "" {
 		out = append(out, client.WithToken(token))
 	}
-	file := g.caFile
-	file = cmp.Or(file, g.getenv("RECKON_CA_FILE"))
+	file := cmp.Or(g.caFile, g.getenv("RECKON_CA_FILE"))
 	if file != "" {
 		pem, err := os.ReadFile(file)
 		if err != nil {

@@ -122,14 +122,14 @@ func readInput(g *globals, name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err error) {
-	for _, c := range f.Columns {
+func pickColumns(frame *dataset.Frame, names []string) (out []correlate.Column, err error) {
+	for _, c := range frame.Columns {
 		if len(names) == 0 || slices.Contains(names, c.Name) {
 			out = append(out, correlate.Column{Name: c.Name, Values: c.Values})
 		}
 	}
 	for _, n := range names {
-		if f.Column(n) == nil {
+		if frame.Column(n) == nil {
 			return nil, fmt.Errorf("--columns: there is no column of numbers called %q", n)
 		}
 	}
@@ -137,9 +137,9 @@ func pickColumns(f *dataset.Frame, names []string) (out []correlate.Column, err 
 }
 
 // labelChanges returns the indexes of the rows that start with a different label.
-func labelChanges(f *dataset.Frame) (rows []int) {
-	for i := 1; i < f.Rows(); i++ {
-		if slices.ContainsFunc(f.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
+func labelChanges(frame *dataset.Frame) (rows []int) {
+	for i := 1; i < frame.Rows(); i++ {
+		if slices.ContainsFunc(frame.Labels, func(l dataset.LabelColumn) bool { return l.Values[i] != l.Values[i-1] }) {
 			rows = append(rows, i)
 		}
 	}
@@ -148,13 +148,13 @@ func labelChanges(f *dataset.Frame) (rows []int) {
 
 // rowSpacing returns the time between rows in seconds. It returns 0 if the time varies within a recording. A lag of some
 // rows is then not a fixed time.
-func rowSpacing(f *dataset.Frame) float64 {
-	cuts, step := labelChanges(f), int64(0)
-	for i := 1; i < f.Rows(); i++ {
+func rowSpacing(frame *dataset.Frame) float64 {
+	cuts, step := labelChanges(frame), int64(0)
+	for i := 1; i < frame.Rows(); i++ {
 		if _, cut := slices.BinarySearch(cuts, i); cut {
 			continue
 		}
-		d := f.Time[i] - f.Time[i-1]
+		d := frame.Time[i] - frame.Time[i-1]
 		if step != 0 && d != step {
 			return 0
 		}

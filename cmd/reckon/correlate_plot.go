@@ -88,28 +88,28 @@ func writeMatrixSVG(w io.Writer, m *correlate.Matrix) error {
 }
 
 // formatLag formats the lag of a pair as seen from one of its columns.
-func formatLag(p correlate.Pair, forward bool) string {
-	if math.IsNaN(p.LagPearson) {
+func formatLag(pair correlate.Pair, forward bool) string {
+	if math.IsNaN(pair.LagPearson) {
 		return term.Unknown
 	}
 	sign := 1.0
 	if !forward {
 		sign = -1
 	}
-	if p.LagSeconds != 0 {
-		return strconv.FormatFloat(sign*p.LagSeconds+0, 'g', 4, 64) + " s"
+	if pair.LagSeconds != 0 {
+		return strconv.FormatFloat(sign*pair.LagSeconds+0, 'g', 4, 64) + " s"
 	}
-	if p.Lag == 0 {
+	if pair.Lag == 0 {
 		return "0"
 	}
-	return strconv.Itoa(int(sign)*p.Lag) + " rows"
+	return strconv.Itoa(int(sign)*pair.Lag) + " rows"
 }
 
-func describePair(p correlate.Pair) string {
+func describePair(pair correlate.Pair) string {
 	return fmt.Sprintf("%s with %s: %s (95 %% between %s and %s), Spearman %s, %d points worth %s independent ones; at a lag of %s: %s",
-		p.A, p.B, formatCoef(p.Pearson), formatCoef(p.Low), formatCoef(p.High), formatCoef(p.Spearman), p.Points,
-		formatWhole(p.Effective),
-		formatLag(p, true), formatCoef(p.LagPearson))
+		pair.A, pair.B, formatCoef(pair.Pearson), formatCoef(pair.Low), formatCoef(pair.High), formatCoef(pair.Spearman), pair.Points,
+		formatWhole(pair.Effective),
+		formatLag(pair, true), formatCoef(pair.LagPearson))
 }
 
 // escapePlot makes text safe for a plot: sanitized, escaped, and cut.
@@ -118,7 +118,7 @@ func escapePlot(s string, width int) string {
 }
 
 // writeScatterSVG draws the points of one pair.
-func writeScatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
+func writeScatterSVG(b *strings.Builder, pair correlate.Pair, x, y []float64) {
 	const w, h, pad = 300, 220, 58
 	low := func(v []float64) (float64, float64) {
 		lo, hi := math.Inf(1), math.Inf(-1)
@@ -133,7 +133,7 @@ func writeScatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 	y0, y1 := low(y)
 	fmt.Fprintf(
 		b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-label="%s">%s<rect class="bg" `+
-			`width="%d" height="%d"/>`, w, h, w, escapePlot(describePair(p), 300), plotStyle, w, h)
+			`width="%d" height="%d"/>`, w, h, w, escapePlot(describePair(pair), 300), plotStyle, w, h)
 	fmt.Fprintf(b, `<path class="ax" d="M%d 10V%dH%d"/>`, pad, h-pad, w-8)
 	// At most a few thousand points: more would overlap.
 	step := max(1, len(x)/2000)
@@ -144,8 +144,9 @@ func writeScatterSVG(b *strings.Builder, p correlate.Pair, x, y []float64) {
 		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="2"/>`, pad+4+(x[i]-x0)/(x1-x0)*(w-pad-18),
 			h-pad-4-(y[i]-y0)/(y1-y0)*(h-pad-20))
 	}
-	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, escapePlot(p.A, 40))
-	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10, escapePlot(p.B, 30))
+	fmt.Fprintf(b, `<text class="s" x="%d" y="%d" text-anchor="middle">%s</text>`, w/2, h-4, escapePlot(pair.A, 40))
+	fmt.Fprintf(b, `<text class="s" transform="translate(11 %d) rotate(-90)" text-anchor="middle">%s</text>`, h/2-10,
+		escapePlot(pair.B, 30))
 	for _, l := range []struct {
 		x, y   int
 		anchor string

@@ -202,11 +202,11 @@ func newSeries(labels map[string]string) *dataset.Series {
 	return s
 }
 
-func writeDataset(g *globals, o datasetOptions, f *dataset.Frame) error {
+func writeDataset(g *globals, o datasetOptions, frame *dataset.Frame) error {
 	var b bytes.Buffer
-	write := f.WriteCSV
+	write := frame.WriteCSV
 	if o.format.value == "parquet" {
-		write = f.WriteParquet
+		write = frame.WriteParquet
 	}
 	if err := write(&b); err != nil {
 		return err
@@ -216,7 +216,7 @@ func writeDataset(g *globals, o datasetOptions, f *dataset.Frame) error {
 		return err
 	}
 	var js, md bytes.Buffer
-	d := f.Dictionary()
+	d := frame.Dictionary()
 	if err := errors.Join(d.WriteJSON(&js), d.WriteMarkdown(&md)); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func writeDataset(g *globals, o datasetOptions, f *dataset.Frame) error {
 			return err
 		}
 	}
-	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; the columns are described in %s.md\n", f.Rows(), len(f.Columns),
+	fmt.Fprintf(g.stderr, "reckon: %d rows, %d columns in %s; the columns are described in %s.md\n", frame.Rows(), len(frame.Columns),
 		term.Safe(o.output), term.Safe(o.output))
 	return nil
 }

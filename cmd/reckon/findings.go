@@ -230,18 +230,17 @@ func findingsTable(g *globals, list []client.Finding) error {
 		} else if f.AckBy != "" && f.State != "gone" {
 			state = "seen by " + f.AckBy
 		}
-		about := f.Workload
-		about = cmp.Or(about, f.Node)
+		about := cmp.Or(f.Workload, f.Node)
 		t.Add(f.ID, f.Severity, f.Rule, f.Owner, about, f.Text, term.Clock(f.First, g.now()), state)
 	}
 	return t.Print(g.screen())
 }
 
 // explainFinding shows step by step how a finding was derived.
-func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, f client.Finding) error {
+func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findingsOptions, finding client.Finding) error {
 	var sum *client.FindingSteps
-	if f.Rule == misuse.OverShare {
-		s, err := c.FindingSteps(cmd.Context(), f.ID)
+	if finding.Rule == misuse.OverShare {
+		s, err := c.FindingSteps(cmd.Context(), finding.ID)
 		if err != nil {
 			return err
 		}
@@ -252,29 +251,28 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 		return printJSON(g, struct {
 			client.Finding
 			Steps *client.FindingSteps `json:"steps,omitempty"`
-		}{f, sum})
+		}{finding, sum})
 	case "csv":
 		if sum == nil {
 			return asUsageError(cmd, errors.New("--format csv gives the steps of the score of over-share; this finding has none"))
 		}
 		return client.WriteCSV(g.stdout, sum.Steps)
 	}
-	about := f.Workload
-	about = cmp.Or(about, f.Node)
-	about = cmp.Or(about, "all work of "+f.Owner)
+	about := cmp.Or(finding.Workload, finding.Node, "all work of "+finding.Owner)
 	w := g.stdout
-	fmt.Fprintf(w, "%s: %s %s\n  %s\n\n", term.Safe(f.Rule), term.Safe(f.Owner), term.Safe(about), term.Safe(f.Text))
-	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", f.Severity, term.Clock(f.First, g.now()),
-		term.Clock(f.Last, g.now()), term.Clock(f.Found, g.now()), term.Ago(f.Seen, g.now()), f.State)
-	if f.AckBy != "" {
-		fmt.Fprintf(w, "Seen by    %s\n", term.Safe(f.AckBy))
+	fmt.Fprintf(w, "%s: %s %s\n  %s\n\n", term.Safe(finding.Rule), term.Safe(finding.Owner), term.Safe(about), term.Safe(finding.Text))
+	fmt.Fprintf(w, "Severity   %s\nTime       %s to %s\nFound      %s, confirmed %s, %s\n", finding.Severity,
+		term.Clock(finding.First, g.now()), term.Clock(finding.Last, g.now()), term.Clock(finding.Found, g.now()),
+		term.Ago(finding.Seen, g.now()), finding.State)
+	if finding.AckBy != "" {
+		fmt.Fprintf(w, "Seen by    %s\n", term.Safe(finding.AckBy))
 	}
-	if f.MutedUntil != nil && f.MutedUntil.After(g.now()) {
-		fmt.Fprintf(w, "Muted      until %s: %s\n", term.Clock(*f.MutedUntil, g.now()), term.Safe(f.MuteReason))
+	if finding.MutedUntil != nil && finding.MutedUntil.After(g.now()) {
+		fmt.Fprintf(w, "Muted      until %s: %s\n", term.Clock(*finding.MutedUntil, g.now()), term.Safe(finding.MuteReason))
 	}
 	fmt.Fprintln(w, "\nThe figures behind it:")
 	t := term.TableOf("FIGURE:s30|VALUE:r|LIMIT:r")
-	for _, e := range f.Evidence {
+	for _, e := range finding.Evidence {
 		limit := term.Unknown
 		if e.Limit != nil {
 			limit = formatEvidence(*e.Limit, e.Unit)
@@ -289,15 +287,15 @@ func explainFinding(cmd *cobra.Command, g *globals, c *client.Client, o findings
 			return err
 		}
 	}
-	if len(f.Queries) > 0 {
+	if len(finding.Queries) > 0 {
 		fmt.Fprintln(w, "\nThe same in PromQL, over that time:")
-		for _, q := range f.Queries {
+		for _, q := range finding.Queries {
 			fmt.Fprintf(w, "  # %s\n  %s\n", term.Safe(q.Text), term.Safe(q.Query))
 		}
 	}
-	fmt.Fprintf(w, "\nThe rule: %s.\n", term.Safe(f.Means))
-	if f.Workload != "" {
-		fmt.Fprintf(w, "`reckon job %s` shows the workload.\n", term.Safe(f.Workload))
+	fmt.Fprintf(w, "\nThe rule: %s.\n", term.Safe(finding.Means))
+	if finding.Workload != "" {
+		fmt.Fprintf(w, "`reckon job %s` shows the workload.\n", term.Safe(finding.Workload))
 	}
 	return nil
 }

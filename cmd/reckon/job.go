@@ -211,28 +211,28 @@ func runJob(ctx context.Context, g *globals, o jobOptions) error {
 	return nil
 }
 
-func writeJob(g *globals, o jobOptions, d client.WorkloadDetail, now time.Time) error {
+func writeJob(g *globals, o jobOptions, detail client.WorkloadDetail, now time.Time) error {
 	if o.oneStep != "" {
-		step, err := findStep(d, o.oneStep)
+		step, err := findStep(detail, o.oneStep)
 		if err != nil {
 			return err
 		}
 		if o.format.value == "json" {
 			return writeJSON(g.stdout, step)
 		}
-		return printStep(g.screen(), d, step, now)
+		return printStep(g.screen(), detail, step, now)
 	}
 	switch {
 	case o.trace.value != "":
-		return writeTrace(g, d, o.trace.value)
+		return writeTrace(g, detail, o.trace.value)
 	case o.format.value == "json":
-		return writeJSON(g.stdout, d)
+		return writeJSON(g.stdout, detail)
 	case o.seff:
-		return printSeff(g.stdout, d)
+		return printSeff(g.stdout, detail)
 	case o.mail:
-		return printMail(g.stdout, d, now)
+		return printMail(g.stdout, detail, now)
 	}
-	return printJob(g.screen(), d, o.by.value, now)
+	return printJob(g.screen(), detail, o.by.value, now)
 }
 
 // printUnlisted writes data without rows: of the owner of short work, and of all owners if a workload does not exist.
@@ -249,15 +249,15 @@ func printUnlisted(ctx context.Context, g *globals, c *client.Client, id string,
 
 // writeNextRun writes the forecast of the next run below an ended batch job, if the server has forecasts. For short work,
 // it writes the processes that are still running.
-func writeNextRun(ctx context.Context, g *globals, c *client.Client, o jobOptions, d client.WorkloadDetail) error {
-	if workload.Kind(d.Kind).Folded() && o.format.value == "table" {
-		return printUnlisted(ctx, g, c, d.ID, nil)
+func writeNextRun(ctx context.Context, g *globals, c *client.Client, o jobOptions, detail client.WorkloadDetail) error {
+	if workload.Kind(detail.Kind).Folded() && o.format.value == "table" {
+		return printUnlisted(ctx, g, c, detail.ID, nil)
 	}
-	if !workload.Kind(d.Kind).Scheduled() || d.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" || o.seff ||
-		o.mail {
+	if !workload.Kind(detail.Kind).Scheduled() || detail.Running || o.format.value != "table" || o.oneStep != "" || o.trace.value != "" ||
+		o.seff || o.mail {
 		return nil
 	}
-	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: d.ID, Site: d.Site})
+	list, err := c.Forecast(ctx, client.ForecastQuery{Workload: detail.ID, Site: detail.Site})
 	if err != nil || len(list.Next) == 0 {
 		return ctx.Err() // it is optional: a server without forecasts returns 404
 	}

@@ -64,8 +64,8 @@ func asLokiUsageError(err error) error {
 }
 
 // showLogs prints the logs of a run, or how to view them.
-func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d *client.WorkloadDetail, now time.Time) error {
-	s, err := answer.FindLogPlace(d, now)
+func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, detail *client.WorkloadDetail, now time.Time) error {
+	s, err := answer.FindLogPlace(detail, now)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 		place, n, err = l.Each(ctx, &s, write)
 		err = asLokiUsageError(err)
 	} else {
-		place, n, err = fetchServerLogs(ctx, g, c, d, write)
+		place, n, err = fetchServerLogs(ctx, g, c, detail, write)
 		if e := (*client.APIError)(nil); errors.As(err, &e) && e.Status == http.StatusNotFound && n == 0 {
 			return printLogCommands(g.stdout, &s, o.selector)
 		}
@@ -95,18 +95,19 @@ func showLogs(ctx context.Context, g *globals, c *client.Client, o logOptions, d
 }
 
 // fetchServerLogs fetches logs through the server, if it has a source of logs.
-func fetchServerLogs(ctx context.Context, g *globals, c *client.Client, d *client.WorkloadDetail, f func(*client.LogLine)) (place string,
+func fetchServerLogs(ctx context.Context, g *globals, c *client.Client, detail *client.WorkloadDetail,
+	each func(*client.LogLine)) (place string,
 	n int,
 	err error) {
-	place = d.ID
-	run := client.Range{Start: d.Start, Site: d.Site}
+	place = detail.ID
+	run := client.Range{Start: detail.Start, Site: detail.Site}
 	n, err = loki.EachPage(time.Time{}, func(from time.Time) ([]client.LogLine, error) {
-		logs, err := c.Logs(ctx, d.ID, run, client.LogRange{Start: from, First: true, Limit: loki.Page})
+		logs, err := c.Logs(ctx, detail.ID, run, client.LogRange{Start: from, First: true, Limit: loki.Page})
 		if err == nil && from.IsZero() {
 			g.reportMissing(logs.Missing)
 			place = cmp.Or(logs.Query, place) + " at " + logs.Source
 		}
 		return logs.Lines, err
-	}, loki.Page, f)
+	}, loki.Page, each)
 	return place, n, err
 }

@@ -47,15 +47,15 @@ func findMembers(ctx context.Context, c *client.Client, o jobOptions) (client.Me
 	return m, err == nil, err
 }
 
-func writeMembers(g *globals, o jobOptions, m client.Members, now time.Time) error {
-	g.reportMissing(m.Missing)
+func writeMembers(g *globals, o jobOptions, members client.Members, now time.Time) error {
+	g.reportMissing(members.Missing)
 	switch o.format.value {
 	case "json":
-		return writeJSON(g.stdout, m)
+		return writeJSON(g.stdout, members)
 	case "csv":
-		return client.WriteCSV(g.stdout, m.Members)
+		return client.WriteCSV(g.stdout, members.Members)
 	}
-	return printMembers(g.screen(), m, now)
+	return printMembers(g.screen(), members, now)
 }
 
 // printMembers prints an array or a heterogeneous job as a whole.

@@ -76,8 +76,7 @@ func (p *page) printEvents(d client.WorkloadDetail, now time.Time) {
 
 // printSplits draws one line per node, part or command on a common scale.
 func (p *page) printSplits(profile []client.Profile, by string) {
-	width := p.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(p.Width, 80)
 	metrics := []struct{ metric, title string }{{"cores", "Cores by "}, {"memory_bytes", "Memory by "}, {"gpus", "GPUs by "}}
 	if by == "command" {
 		metrics = []struct{ metric, title string }{{commandCores, "Cores by "}}
@@ -229,8 +228,7 @@ func (p *page) printAdvice(a *client.Advice) {
 	if a == nil || len(a.Why) == 0 {
 		return
 	}
-	width := p.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(p.Width, 80)
 	runs := "this run"
 	if a.Runs > 1 {
 		runs = fmt.Sprintf("%d runs of this name", a.Runs)

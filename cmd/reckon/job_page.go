@@ -38,32 +38,32 @@ func (p *page) addFact(name string, figures ...string) {
 	}
 }
 
-func printJob(s term.Screen, d client.WorkloadDetail, by string, now time.Time) error {
+func printJob(s term.Screen, detail client.WorkloadDetail, by string, now time.Time) error {
 	p := &page{Screen: s}
-	p.printHeader(d.Workload, now)
-	p.noteOtherRuns(d, now)
-	p.printTotals(d)
-	p.printVerdicts(d.Verdicts)
-	p.printEvents(d, now)
-	p.printRequests(d.Workload)
+	p.printHeader(detail.Workload, now)
+	p.noteOtherRuns(detail, now)
+	p.printTotals(detail)
+	p.printVerdicts(detail.Verdicts)
+	p.printEvents(detail, now)
+	p.printRequests(detail.Workload)
 	if by != "" {
-		p.printSplits(d.Profile, by)
+		p.printSplits(detail.Profile, by)
 	} else {
-		p.printProfiles(d)
+		p.printProfiles(detail)
 	}
-	if err := p.printCommands(d); err != nil {
+	if err := p.printCommands(detail); err != nil {
 		return err
 	}
-	if err := p.printBalance(d); err != nil {
+	if err := p.printBalance(detail); err != nil {
 		return err
 	}
-	if err := p.printStepTable(d); err != nil {
+	if err := p.printStepTable(detail); err != nil {
 		return err
 	}
-	if err := p.printParts(d); err != nil {
+	if err := p.printParts(detail); err != nil {
 		return err
 	}
-	p.printNextRun(&d)
+	p.printNextRun(&detail)
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
 }
@@ -291,8 +291,7 @@ const memoryTitle = "Memory over time"
 
 // printProfiles draws cores and memory over time, and the other figures as one line each.
 func (p *page) printProfiles(d client.WorkloadDetail) {
-	width := p.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(p.Width, 80)
 	height := 4
 	if p.Height == 0 || p.Height >= 40 {
 		height = 6

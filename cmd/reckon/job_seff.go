@@ -16,7 +16,7 @@ import (
 // printSeff writes the output of Slurm's seff in its order and units (1 GB is 1024 MB there), so that scripts can parse
 // it. A line with an unmeasured figure is omitted and named at the end. Scripts expect a number there, and 0 would be
 // wrong.
-func printSeff(w io.Writer, d client.WorkloadDetail) error {
+func printSeff(w io.Writer, detail client.WorkloadDetail) error {
 	var b strings.Builder
 	var missing []string
 	line := func(name, format string, args ...any) {
@@ -28,27 +28,27 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		}
 		fmt.Fprintf(&b, name+": "+format+"\n", args...)
 	}
-	id := d.ID
-	kind := workload.Kind(d.Kind)
+	id := detail.ID
+	kind := workload.Kind(detail.Kind)
 	if kind.Scheduled() {
-		id = workload.ID(d.ID).Name()
+		id = workload.ID(detail.ID).Name()
 	}
 	line("Job ID", "%s", term.Safe(id))
 	if kind.Array() && strings.Contains(id, "_") {
 		line("Array Job ID", "%s", term.Safe(id))
 	}
-	if d.Site != "" {
-		line("Cluster", "%s", term.Safe(d.Site))
+	if detail.Site != "" {
+		line("Cluster", "%s", term.Safe(detail.Site))
 	}
-	line("User/Group", "%s/", term.Safe(d.Owner)) // the group is not measured
-	if word := seffState(d.Workload); word == "RUNNING" || word == "PENDING" || d.ExitCode == nil {
+	line("User/Group", "%s/", term.Safe(detail.Owner)) // the group is not measured
+	if word := seffState(detail.Workload); word == "RUNNING" || word == "PENDING" || detail.ExitCode == nil {
 		line("State", "%s", word)
 	} else {
-		line("State", "%s (exit code %d)", word, *d.ExitCode)
+		line("State", "%s (exit code %d)", word, *detail.ExitCode)
 	}
-	cores, _ := d.GivenCores()
-	nodes := float64(max(1, len(d.Nodes)))
-	for _, n := range []*float64{d.RequestNodes, d.AllocatedNodes} {
+	cores, _ := detail.GivenCores()
+	nodes := float64(max(1, len(detail.Nodes)))
+	for _, n := range []*float64{detail.RequestNodes, detail.AllocatedNodes} {
 		if n != nil && *n > 0 {
 			nodes = *n
 		}
@@ -64,21 +64,21 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 		line("Nodes", "%.0f", nodes)
 		line("Cores per node", "%.0f", math.Ceil(*cores/nodes))
 	}
-	if isPending(d.Workload) || isStartedArray(d.Workload) {
+	if isPending(detail.Workload) || isStartedArray(detail.Workload) {
 		b.WriteString("Efficiency not available for jobs in the PENDING state.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
 	var used *float64 // to the nearest second, as in seff
-	if d.CPUSeconds != nil {
-		v := math.Round(*d.CPUSeconds)
+	if detail.CPUSeconds != nil {
+		v := math.Round(*detail.CPUSeconds)
 		used = &v
 	}
 	line("CPU Utilized", "%s", seffTime(used))
 	var held *float64
-	wall := d.WallSeconds
-	if d.SuspendedSeconds != nil { // Slurm's elapsed time excludes it
-		wall = max(wall-*d.SuspendedSeconds, 0)
+	wall := detail.WallSeconds
+	if detail.SuspendedSeconds != nil { // Slurm's elapsed time excludes it
+		wall = max(wall-*detail.SuspendedSeconds, 0)
 	}
 	if cores != nil {
 		v := *cores * wall
@@ -86,13 +86,13 @@ func printSeff(w io.Writer, d client.WorkloadDetail) error {
 	}
 	line("CPU Efficiency", "%s of %s core-walltime", seffShare(used, held), seffTime(held))
 	line("Job Wall-clock time", "%s", seffTime(&wall))
-	memory := cmp.Or(d.MemoryNeededPeakBytes, d.MemoryPeakBytes) // like MaxRSS, without page cache
+	memory := cmp.Or(detail.MemoryNeededPeakBytes, detail.MemoryPeakBytes) // like MaxRSS, without page cache
 	line("Memory Utilized", "%s", seffBytes(memory))
-	line("Memory Efficiency", "%s of %s", seffShare(memory, d.RequestMemoryBytes), seffBytes(d.RequestMemoryBytes))
-	if neededDiffers(&d.Workload) {
-		b.WriteString("NOTE: memory needed was between " + seffBytes(memory) + " and " + seffBytes(d.NeededMost()) + ".\n")
+	line("Memory Efficiency", "%s of %s", seffShare(memory, detail.RequestMemoryBytes), seffBytes(detail.RequestMemoryBytes))
+	if neededDiffers(&detail.Workload) {
+		b.WriteString("NOTE: memory needed was between " + seffBytes(memory) + " and " + seffBytes(detail.NeededMost()) + ".\n")
 	}
-	if d.Running {
+	if detail.Running {
 		b.WriteString("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n")
 	}
 	if len(missing) > 0 {

@@ -27,18 +27,18 @@ func splitStepID(id string) (job, step string) {
 }
 
 // findStep returns a step of a job, or an error that lists the existing ones.
-func findStep(d client.WorkloadDetail, id string) (client.Step, error) {
+func findStep(detail client.WorkloadDetail, id string) (client.Step, error) {
 	var ids []string
-	for _, s := range d.Steps {
+	for _, s := range detail.Steps {
 		if s.ID == id {
 			return s, nil
 		}
 		ids = append(ids, s.ID)
 	}
 	if len(ids) == 0 {
-		return client.Step{}, fmt.Errorf("no steps of %s are recorded", d.ID)
+		return client.Step{}, fmt.Errorf("no steps of %s are recorded", detail.ID)
 	}
-	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", d.ID, id, strings.Join(ids[:min(len(ids), maxListed)], ", "))
+	return client.Step{}, fmt.Errorf("%s has no step %s; it has %s", detail.ID, id, strings.Join(ids[:min(len(ids), maxListed)], ", "))
 }
 
 // formatStepState formats the state of a step like the state of a job.
@@ -90,19 +90,19 @@ func compareBool(a, b bool) int {
 }
 
 // printStep prints one step of a job.
-func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now time.Time) error {
+func printStep(s term.Screen, detail client.WorkloadDetail, step client.Step, now time.Time) error {
 	p := &page{Screen: s}
-	title := term.Safe(d.ID) + "." + term.Safe(step.ID)
+	title := term.Safe(detail.ID) + "." + term.Safe(step.ID)
 	if step.Name != "" && step.Name != step.ID {
 		title += "  " + term.Safe(step.Name)
 	}
 	p.printWrapped(2, "%s  %s", p.Paint(term.Bold, title), formatStepState(&step))
-	p.addFact("Job", strings.TrimSpace(term.Safe(d.ID)+" "+term.Safe(shortName(d.Workload)))+", "+formatState(d.Workload),
-		"of "+term.Safe(d.Owner))
+	p.addFact("Job", strings.TrimSpace(term.Safe(detail.ID)+" "+term.Safe(shortName(detail.Workload)))+", "+formatState(detail.Workload),
+		"of "+term.Safe(detail.Owner))
 	nodes := step.Nodes
 	if nodes == "" {
 		var names []string
-		for _, x := range d.Parts {
+		for _, x := range detail.Parts {
 			if x.Part == step.ID {
 				names = append(names, x.Node)
 			}
@@ -125,10 +125,10 @@ func printStep(s term.Screen, d client.WorkloadDetail, step client.Step, now tim
 	p.addFact("CPU time", term.Seconds(step.CPUSeconds), "cores "+term.Cores(step.Cores), by)
 	p.addFact("Memory", "needed "+term.Bytes(step.MemoryNeededPeakBytes), "peak "+term.Bytes(step.MemoryPeakBytes))
 	p.addFact("GPU", term.Seconds(step.GPUSeconds))
-	own := d
+	own := detail
 	own.RequestCores, own.AllocatedCores, own.RequestMemoryBytes, own.AllocatedMemoryBytes = nil, step.Cores, nil, nil
 	own.Profile = nil
-	for _, pr := range d.Profile {
+	for _, pr := range detail.Profile {
 		if pr.Part == step.ID {
 			own.Profile = append(own.Profile, pr)
 		}

@@ -45,8 +45,7 @@ func (p *page) printVerdicts(list []client.Verdict) {
 	if len(list) == 0 {
 		return
 	}
-	width := p.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(p.Width, 80)
 	p.printf("\n%s", p.Paint(term.Bold, "Verdict"))
 	for _, v := range list {
 		sign, style := severityMark(v.Severity)

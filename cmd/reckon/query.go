@@ -210,8 +210,7 @@ func printResultCharts(s term.Screen, res client.Result, from, to time.Time, ste
 		_, err := fmt.Fprintln(s, "no series matches in this time")
 		return err
 	}
-	width := s.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(s.Width, 80)
 	for i, series := range res.Series {
 		if i == maxCharts {
 			_, err := fmt.Fprintf(s, "and %d more series; --format table lists them\n", len(res.Series)-maxCharts)

@@ -83,13 +83,12 @@ func runRightsize(ctx context.Context, g *globals, id, site, format string) erro
 	return err
 }
 
-func printRightsize(g *globals, d client.WorkloadDetail) error {
+func printRightsize(g *globals, detail client.WorkloadDetail) error {
 	p := &page{Screen: g.screen()}
-	if len(d.Advice.Containers) > 0 {
+	if len(detail.Advice.Containers) > 0 {
 		t := term.TableOf("CONTAINER:s8|DAYS:r|CORES:r|P95:r|P99:r|EXCEEDED:r|IDLE:r|IDLE NOW:r|MEMORY:r|PEAK:r|IDLE:r|IDLE NOW:r")
-		for _, c := range d.Advice.Containers {
-			name := c.Container
-			name = cmp.Or(name, d.ID)
+		for _, c := range detail.Advice.Containers {
+			name := cmp.Or(c.Container, detail.ID)
 			above, idle := formatRequestTest(c.TestedCores)
 			_, idleNow := formatRequestTest(c.NowCores)
 			_, memoryIdle := formatRequestTest(c.TestedMemory)
@@ -101,7 +100,7 @@ func printRightsize(g *globals, d client.WorkloadDetail) error {
 			return err
 		}
 	}
-	p.printAdvice(d.Advice)
+	p.printAdvice(detail.Advice)
 	_, err := fmt.Fprint(g.screen(), p.b.String())
 	return err
 }

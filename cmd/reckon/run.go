@@ -223,7 +223,7 @@ func createOutput(flag, path string) (*os.File, error) {
 }
 
 // writeReport writes the report to the requested destination.
-func writeReport(g *globals, o runOptions, file *os.File, r *run.Report) error {
+func writeReport(g *globals, o runOptions, file *os.File, report *run.Report) error {
 	w := g.stderr
 	if o.json {
 		w = g.stdout
@@ -231,18 +231,18 @@ func writeReport(g *globals, o runOptions, file *os.File, r *run.Report) error {
 	if file != nil {
 		w = file
 	}
-	err := printReport(g, o, w, r)
+	err := printReport(g, o, w, report)
 	if file != nil {
 		err = errors.Join(err, file.Close())
 	}
 	return err
 }
 
-func printReport(g *globals, o runOptions, w io.Writer, r *run.Report) error {
+func printReport(g *globals, o runOptions, w io.Writer, report *run.Report) error {
 	if o.json {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
-		if err := enc.Encode(r); err != nil {
+		if err := enc.Encode(report); err != nil {
 			return err
 		}
 		if !o.plot {
@@ -255,17 +255,17 @@ func printReport(g *globals, o runOptions, w io.Writer, r *run.Report) error {
 		if s.Terminal {
 			fmt.Fprintln(s)
 		}
-		if err := r.Print(s); err != nil {
+		if err := report.Print(s); err != nil {
 			return err
 		}
 		p := &page{Screen: s}
-		p.printAdvice(nextRequest(r))
+		p.printAdvice(nextRequest(report))
 		if _, err := fmt.Fprint(s, p.b.String()); err != nil {
 			return err
 		}
 	}
 	if o.plot {
-		_, err := fmt.Fprint(s, "\n"+strings.TrimRight(r.Plot(s), "\n")+"\n")
+		_, err := fmt.Fprint(s, "\n"+strings.TrimRight(report.Plot(s), "\n")+"\n")
 		return err
 	}
 	return nil

@@ -104,7 +104,7 @@ func sampleFrame(s *client.MetricRunSamples) *dataset.Frame {
 	return f
 }
 
-func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error {
+func printRun(g *globals, r *client.MetricRun, samples *client.MetricRunSamples) error {
 	w, now := g.stdout, g.now()
 	fmt.Fprintf(w, "%s\n", term.Safe(r.Namespace+"/"+r.Name))
 	fmt.Fprintf(w, "MetricSet  %s\nOutcome    %s\nStarted    %s\nTook       %s\n", term.Safe(r.Set), term.Safe(r.Outcome),
@@ -137,17 +137,17 @@ func printRun(g *globals, r *client.MetricRun, s *client.MetricRunSamples) error
 		return err
 	}
 	for i := range r.Pods {
-		if err := printRunPod(g, &r.Pods[i], s); err != nil {
+		if err := printRunPod(g, &r.Pods[i], samples); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func printRunPod(g *globals, p *client.MetricRunPod, s *client.MetricRunSamples) error {
+func printRunPod(g *globals, pod *client.MetricRunPod, samples *client.MetricRunSamples) error {
 	w := g.stdout
-	for _, series := range s.Pods {
-		if series.UID != p.UID || len(series.Samples) < 2 {
+	for _, series := range samples.Pods {
+		if series.UID != pod.UID || len(series.Samples) < 2 {
 			continue
 		}
 		for _, c := range []struct {
@@ -159,7 +159,7 @@ func printRunPod(g *globals, p *client.MetricRunPod, s *client.MetricRunSamples)
 			{"cores", true, func(u *client.ProbeUse) *float64 { return u.CPUSeconds }, term.Cores},
 			{"resident memory", false, func(u *client.ProbeUse) *float64 { return u.ResidentBytes }, term.Bytes},
 		} {
-			chart := term.Chart{Title: p.Name + ": " + c.title, Format: c.format, Width: min(cmp.Or(g.screen().Width, 80), 80), Height: 6}
+			chart := term.Chart{Title: pod.Name + ": " + c.title, Format: c.format, Width: min(cmp.Or(g.screen().Width, 80), 80), Height: 6}
 			measured := false
 			for i := range series.Samples {
 				x := &series.Samples[i]
@@ -176,14 +176,14 @@ func printRunPod(g *globals, p *client.MetricRunPod, s *client.MetricRunSamples)
 			}
 		}
 	}
-	printReports(g, p)
-	for what, names := range map[string]string{"incomplete": p.Incomplete, "output": p.Text} {
+	printReports(g, pod)
+	for what, names := range map[string]string{"incomplete": pod.Incomplete, "output": pod.Text} {
 		if names != "" {
-			fmt.Fprintf(w, "\n%s, %s:\n%s\n", term.Safe(p.Name), what, safeLines(names))
+			fmt.Fprintf(w, "\n%s, %s:\n%s\n", term.Safe(pod.Name), what, safeLines(names))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Absent)) {
-		fmt.Fprintf(w, "\n%s: %s could not be read: %s\n", term.Safe(p.Name), term.Safe(name), term.Safe(p.Absent[name]))
+	for _, name := range slices.Sorted(maps.Keys(pod.Absent)) {
+		fmt.Fprintf(w, "\n%s: %s could not be read: %s\n", term.Safe(pod.Name), term.Safe(name), term.Safe(pod.Absent[name]))
 	}
 	return nil
 }

@@ -62,12 +62,12 @@ func runScale(ctx context.Context, g *globals, id, start, site, format string) e
 	})
 }
 
-func printScale(s term.Screen, d client.Scale, now time.Time) error {
+func printScale(s term.Screen, scale client.Scale, now time.Time) error {
 	p := &page{Screen: s}
-	p.printHeader(d.Workload, now)
-	if len(d.Resources) > 0 {
+	p.printHeader(scale.Workload, now)
+	if len(scale.Resources) > 0 {
 		t := term.TableOf("RESOURCE|ALLOCATED:r|MEAN:r|P50:r|P95:r|MAX:r|P95 OF ALLOCATED:r")
-		for _, r := range d.Resources {
+		for _, r := range scale.Resources {
 			f := unitFormatter(r.Unit)
 			t.Add(resourceName(r.Resource), f(r.Held), f(r.Mean), f(r.P50), f(r.P95), f(r.Max), term.Percent(figure.Ratio(r.P95, r.Held)))
 		}
@@ -75,16 +75,16 @@ func printScale(s term.Screen, d client.Scale, now time.Time) error {
 			return err
 		}
 	}
-	p.printVerdicts(d.Verdicts)
-	best := betterLaw(d)
+	p.printVerdicts(scale.Verdicts)
+	best := betterLaw(scale)
 	if best != nil {
-		p.printSpeedups(d, best)
+		p.printSpeedups(scale, best)
 	}
-	if err := p.printSizes(d, best); err != nil {
+	if err := p.printSizes(scale, best); err != nil {
 		return err
 	}
-	if d.LeftOut > 0 {
-		p.printf("\n%d more of this name did not end well, are too short, or waited for cores", d.LeftOut)
+	if scale.LeftOut > 0 {
+		p.printf("\n%d more of this name did not end well, are too short, or waited for cores", scale.LeftOut)
 	}
 	_, err := fmt.Fprint(s, p.b.String())
 	return err
@@ -98,12 +98,12 @@ func resourceName(word string) string {
 }
 
 // betterLaw returns the law behind the speed-ups of the runs: the richer one if the server found it clearly better.
-func betterLaw(d client.Scale) *client.ScaleFit {
-	for _, f := range []*client.ScaleFit{d.Amdahl, d.USL} {
+func betterLaw(scale client.Scale) *client.ScaleFit {
+	for _, f := range []*client.ScaleFit{scale.Amdahl, scale.USL} {
 		if f == nil {
 			continue
 		}
-		for _, r := range d.Runs {
+		for _, r := range scale.Runs {
 			if r.Speedup != nil && r.Seconds > 0 && math.Abs(*r.Speedup*r.Seconds/f.OneCore-1) < 1e-9 {
 				return f
 			}
@@ -127,8 +127,7 @@ func (p *page) printSpeedups(d client.Scale, fit *client.ScaleFit) {
 		unit = "GPUs"
 	}
 	p.printf("\n%s (%s, %s)", p.Paint(term.Bold, "Speed-up by "+unit), law, off)
-	width := p.Width
-	width = cmp.Or(width, 80)
+	width := cmp.Or(p.Width, 80)
 	for _, line := range plotSpeedup(d, fit, min(width, 80), 10, p.ASCII) {
 		p.printf("%s", line)
 	}

@@ -189,8 +189,7 @@ func (o *stressOptions) buildProgram(cmd *cobra.Command, g *globals, length time
 		base[stress.CPU], workers = float64(runtime.NumCPU()), runtime.NumCPU()
 	}
 	var p stress.Program
-	total := length
-	total = cmp.Or(total, defaultLength)
+	total := cmp.Or(length, defaultLength)
 	switch {
 	case o.trace != "":
 		if level != (stress.Level{}) {

@@ -25,9 +25,9 @@ func writeStress(g *globals, w io.Writer, r *stress.Report, format string) error
 	return printStress(term.Open(w, g.getenv), r)
 }
 
-func printStress(s term.Screen, r *stress.Report) error {
+func printStress(s term.Screen, report *stress.Report) error {
 	t := term.TableOf("STEP:r|FROM:r|TIME:r|RESOURCE|WISH:r|ACHIEVED:r|OFF BY:r|DEVIATION:ro1")
-	for _, step := range r.Steps {
+	for _, step := range report.Steps {
 		number, from, length := strconv.Itoa(step.Step), formatExact(step.Start)+" s", formatExact(step.Seconds)+" s"
 		for _, of := range stress.All() {
 			f, ok := step.Figures[of.String()]
@@ -43,11 +43,11 @@ func printStress(s term.Screen, r *stress.Report) error {
 		return err
 	}
 	word := "complete"
-	if !r.Ended {
+	if !report.Ended {
 		word = "interrupted"
 	}
-	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, formatExact(r.Seconds),
-		map[bool]string{true: "everything as wished", false: "see the warnings"}[len(r.Warnings) == 0])
+	_, err := fmt.Fprintf(s, "\n%s after %s s; %s\n", word, formatExact(report.Seconds),
+		map[bool]string{true: "everything as wished", false: "see the warnings"}[len(report.Warnings) == 0])
 	return err
 }
 

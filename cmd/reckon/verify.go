@@ -96,31 +96,30 @@ func (o *verifyOptions) fetchProof(ctx context.Context, g *globals) (p client.Pr
 	return c.Prove(ctx, q)
 }
 
-func printProof(g *globals, p client.Proof) error {
-	fmt.Fprintln(g.stdout, p.Summary(g.now()))
-	if p.From == nil {
+func printProof(g *globals, proof client.Proof) error {
+	fmt.Fprintln(g.stdout, proof.Summary(g.now()))
+	if proof.From == nil {
 		return nil
 	}
 	const minute = "2006-01-02 15:04"
-	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", p.Hours, p.From.UTC().Format(minute),
-		p.To.UTC().Format(minute), p.NodeHours)
-	if len(p.LeftOut) > 0 {
-		fmt.Fprintf(g.stdout, "left out: %d hours with samples lost to corruption, the first is %s\n", len(p.LeftOut),
-			p.LeftOut[0].UTC().Format(minute))
+	fmt.Fprintf(g.stdout, "compared: %d hours from %s to %s UTC, %d hours of single nodes\n", proof.Hours, proof.From.UTC().Format(minute),
+		proof.To.UTC().Format(minute), proof.NodeHours)
+	if len(proof.LeftOut) > 0 {
+		fmt.Fprintf(g.stdout, "left out: %d hours with samples lost to corruption, the first is %s\n", len(proof.LeftOut),
+			proof.LeftOut[0].UTC().Format(minute))
 	}
-	if len(p.Differences) == 0 {
+	if len(proof.Differences) == 0 {
 		return nil
 	}
 	t := term.TableOf("HOUR (UTC)|NODE:s8|FIGURE|USAGE:r|COUNTERS:r")
-	for _, d := range p.Differences {
-		node := d.Node
-		node = cmp.Or(node, "all owners")
+	for _, d := range proof.Differences {
+		node := cmp.Or(d.Node, "all owners")
 		t.Add(d.Hour.UTC().Format(minute), node, d.Figure, formatProofFigure(d.Usage), formatProofFigure(d.Raw))
 	}
 	if err := t.Print(g.screen()); err != nil {
 		return err
 	}
-	if more := p.Differing - len(p.Differences); more > 0 {
+	if more := proof.Differing - len(proof.Differences); more > 0 {
 		fmt.Fprintf(g.stdout, "and %d more\n", more)
 	}
 	return nil

@@ -135,8 +135,7 @@ func (p *Panel) panelSize() (w, h int) {
 }
 
 func (p *Panel) toJSON(id, x, y, w, h int) object {
-	kind := p.Kind
-	kind = cmp.Or(kind, "timeseries")
+	kind := cmp.Or(p.Kind, "timeseries")
 	targets := []object{}
 	for i, q := range p.Queries {
 		t := object{"refId": string(rune('A' + i)), "datasource": dataSource, "expr": q.Expr, "legendFormat": q.Legend, "range": !q.Instant,

@@ -135,8 +135,8 @@ func (d *Document) Cluster(name string, nodes []string) {
 }
 
 // Node describes a node at a time, Unix milliseconds.
-func (d *Document) Node(n object.Node, now int64) {
-	id := d.objectID(n.Name)
+func (d *Document) Node(node object.Node, now int64) {
+	id := d.objectID(node.Name)
 	d.describe(id, resourceClass, "KubernetesWorkerNode")
 	for _, part := range []struct {
 		name, description, unit, source string
@@ -151,19 +151,18 @@ func (d *Document) Node(n object.Node, now int64) {
 		p := childNode(id, part.name)
 		d.describe(p, resourceClass, part.description)
 		d.addStatement(id, "hasSubResource", p)
-		if v := math.Trunc(n.Allocatable[part.resource]); v != 0 {
+		if v := math.Trunc(node.Allocatable[part.resource]); v != 0 {
 			m := d.addCapacity(p, part.name+".Capacity", part.name+".Capacity", "Capacity", v, part.unit, part.source, now)
 			d.addStatement(p, "hasMeasurement", m)
 		}
 	}
-	if n.EnergyIndex != nil && math.Trunc(*n.EnergyIndex) != 0 {
-		m := d.addCapacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*n.EnergyIndex), "Milliwatt",
+	if node.EnergyIndex != nil && math.Trunc(*node.EnergyIndex) != 0 {
+		m := d.addCapacity(id, "Energy.Index", "Energy.Index", "Energy.Index", math.Trunc(*node.EnergyIndex), "Milliwatt",
 			"ResourceSpecification", now)
 		d.addStatement(id, "hasMeasurement", m)
 	}
-	since := formatTime(n.Since)
-	since = cmp.Or(since, "0")
-	d.addStatus(id, n.Status, since, "")
+	since := cmp.Or(formatTime(node.Since), "0")
+	d.addStatus(id, node.Status, since, "")
 }
 
 func (d *Document) addCapacity(parent graph.Term, description, property, suffix string, v float64, unit, source string,
@@ -214,25 +213,25 @@ func (d *Document) addOwners(id graph.Term, kind string, owners []object.Ref) {
 }
 
 // Pod describes a pod and its containers.
-func (d *Document) Pod(p object.Pod) {
-	id := d.objectID(p.Namespace + "." + p.Name)
+func (d *Document) Pod(pod object.Pod) {
+	id := d.objectID(pod.Namespace + "." + pod.Name)
 	d.describe(id, resourceClass, "Pod")
-	d.addOwners(id, "Pod", p.Owners)
-	d.addIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(p.Name))
-	d.addScheduler(p.Scheduler, "manages", id)
-	if p.Node != "" {
-		node := d.objectID(p.Node)
+	d.addOwners(id, "Pod", pod.Owners)
+	d.addIRI(id, graph.Node(d.v.K8s+"hasName"), graph.Text(pod.Name))
+	d.addScheduler(pod.Scheduler, "manages", id)
+	if pod.Node != "" {
+		node := d.objectID(pod.Node)
 		d.describe(node, resourceClass, "KubernetesWorkerNode")
 		d.addStatement(id, "consumes", node)
 	}
-	if p.Phase != "" {
-		d.addStatus(id, p.Phase, formatTime(p.Start), formatTime(p.End))
+	if pod.Phase != "" {
+		d.addStatus(id, pod.Phase, formatTime(pod.Start), formatTime(pod.End))
 	}
-	for _, c := range p.Containers {
+	for _, c := range pod.Containers {
 		name, cid := orUndefined(c.Name), orUndefined(c.ID)
 		at := childNode(id, escapeName(name))
 		d.describe(at, resourceClass, "Container")
-		d.addScheduler(p.Scheduler, "manages", at)
+		d.addScheduler(pod.Scheduler, "manages", at)
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerID"), graph.Text(cid))
 		d.addIRI(at, graph.Node(d.v.K8s+"hasContainerName"), graph.Text(name))
 		if c.State != "" {

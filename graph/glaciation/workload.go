@@ -8,24 +8,24 @@ import (
 )
 
 // Workload describes a workload with its requests and limits.
-func (d *Document) Workload(w object.Workload) {
-	id := d.objectID(w.Name)
-	d.describe(id, taskClass, w.Kind)
-	d.addOwners(id, w.Kind, w.Owners)
+func (d *Document) Workload(workload object.Workload) {
+	id := d.objectID(workload.Name)
+	d.describe(id, taskClass, workload.Kind)
+	d.addOwners(id, workload.Kind, workload.Owners)
 	for _, r := range object.Resources() {
 		d.addConstraint(id, string(r)+".Allocated", "SoftConstraint", r,
-			sumResource(w, w.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
+			sumResource(workload, workload.AnnotatedRequests, r, func(c object.Requirements) object.Amounts { return c.Requests }))
 	}
 	for _, r := range object.Resources() {
 		d.addConstraint(id, string(r)+".Capacity", "HardConstraint", r,
-			sumResource(w, w.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
+			sumResource(workload, workload.AnnotatedLimits, r, func(c object.Requirements) object.Amounts {
 				if c.Init && r == object.GPU { // the exporter does not read it
 					return nil
 				}
 				return c.Limits
 			}))
 	}
-	d.addScheduler(w.Scheduler, "assigns", id)
+	d.addScheduler(workload.Scheduler, "assigns", id)
 }
 
 // sumResource adds one resource over all containers and init containers, as the exporter does. The Kubernetes scheduler would use the
@@ -97,13 +97,13 @@ func (d *Document) addObservation(id graph.Term, description string, v float64, 
 }
 
 // NodeMeasurement adds a measurement of a node, or of a part if the query names one.
-func (d *Document) NodeMeasurement(m object.Measurement, now int64) {
-	d.addMeasurement(m, now, true)
+func (d *Document) NodeMeasurement(measurement object.Measurement, now int64) {
+	d.addMeasurement(measurement, now, true)
 }
 
 // PodMeasurement adds a measurement of a pod.
-func (d *Document) PodMeasurement(m object.Measurement, now int64) {
-	d.addMeasurement(m, now, false)
+func (d *Document) PodMeasurement(measurement object.Measurement, now int64) {
+	d.addMeasurement(measurement, now, false)
 }
 
 func (d *Document) addMeasurement(m object.Measurement, now int64, onPart bool) {

@@ -24,10 +24,8 @@ type Vocabulary struct {
 }
 
 func (v Vocabulary) objectID(kind string, parts ...string) graph.Term {
-	base := v.Base
-	base = cmp.Or(base, DefaultBase)
-	site := v.Site
-	site = cmp.Or(site, "default")
+	base := cmp.Or(v.Base, DefaultBase)
+	site := cmp.Or(v.Site, "default")
 	var b strings.Builder
 	b.WriteString(base + kind + "/" + graph.EscapeIRI(site))
 	for _, p := range parts {
@@ -92,9 +90,9 @@ func (w *writer) addTypes(s graph.Term, classes ...string) {
 func partNode(s graph.Term, name string) graph.Term { return graph.Node(s.Value + "#" + name) }
 
 // Workload describes a workload.
-func (v Vocabulary) Workload(o object.Workload) []graph.Quad {
+func (v Vocabulary) Workload(workload object.Workload) []graph.Quad {
 	w := &writer{}
-	v.addWorkload(w, &o)
+	v.addWorkload(w, &workload)
 	return graph.Sorted(w.quads)
 }
 
@@ -123,19 +121,19 @@ func (v Vocabulary) addWorkload(w *writer, o *object.Workload) graph.Term {
 }
 
 // Pod describes a pod and its containers.
-func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
+func (v Vocabulary) Pod(pod object.Pod) []graph.Quad {
 	w := &writer{}
 	what := object.Workload{
-		Kind: "Pod", Namespace: o.Namespace, Name: o.Name, UID: o.UID, ID: o.Workload, Owner: o.Namespace, Owners: o.Owners,
-		Scheduler:  o.Scheduler,
-		Containers: o.Requirements, State: o.Phase, Start: o.Start, End: o.End, Reads: o.Volumes, Telemetry: o.Telemetry,
+		Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: pod.Workload, Owner: pod.Namespace, Owners: pod.Owners,
+		Scheduler:  pod.Scheduler,
+		Containers: pod.Requirements, State: pod.Phase, Start: pod.Start, End: pod.End, Reads: pod.Volumes, Telemetry: pod.Telemetry,
 	}
-	if o.Node != "" {
-		what.RunsOn = []string{o.Node}
+	if pod.Node != "" {
+		what.RunsOn = []string{pod.Node}
 	}
 	id := v.addWorkload(w, &what)
 	w.addTypes(id, "Pod")
-	for _, c := range o.Containers {
+	for _, c := range pod.Containers {
 		at := partNode(id, "container-"+graph.EscapeIRI(c.Name))
 		w.addTypes(at, "Container")
 		w.addText(at, "name", c.Name)
@@ -147,37 +145,37 @@ func (v Vocabulary) Pod(o object.Pod) []graph.Quad {
 }
 
 // Node describes a node and links it to its site.
-func (v Vocabulary) Node(o object.Node) []graph.Quad {
+func (v Vocabulary) Node(node object.Node) []graph.Quad {
 	w := &writer{}
-	id := v.NodeID(o.Name)
+	id := v.NodeID(node.Name)
 	w.addTypes(id, "Node", sosa+"Platform", saref+"Device")
-	w.addText(id, "name", o.Name)
-	w.addText(id, "uid", o.UID)
-	w.addText(id, "state", o.Status)
-	if !o.Since.IsZero() {
-		w.addStatement(id, "readySince", graph.DateTime(o.Since))
+	w.addText(id, "name", node.Name)
+	w.addText(id, "uid", node.UID)
+	w.addText(id, "state", node.Status)
+	if !node.Since.IsZero() {
+		w.addStatement(id, "readySince", graph.DateTime(node.Since))
 	}
-	if o.EnergyIndex != nil {
-		w.addStatement(id, "energyIndex", graph.Number(*o.EnergyIndex))
+	if node.EnergyIndex != nil {
+		w.addStatement(id, "energyIndex", graph.Number(*node.EnergyIndex))
 	}
 	w.addStatement(id, "partOf", v.SiteID())
-	w.addAmounts(id, "allocatable", o.Allocatable)
-	w.addTelemetry(id, o.Telemetry, "Telemetry")
+	w.addAmounts(id, "allocatable", node.Allocatable)
+	w.addTelemetry(id, node.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
 }
 
 // Describe describes the site: its name, its address, the series of sums over its nodes.
-func (v Vocabulary) Describe(o object.Site) []graph.Quad {
+func (v Vocabulary) Describe(site object.Site) []graph.Quad {
 	w := &writer{}
 	id := v.SiteID()
 	w.addTypes(id, "Site", sosa+"Platform")
-	w.addText(id, "name", o.Name)
+	w.addText(id, "name", site.Name)
 	w.addText(id, "kind", "GNode")
-	w.addText(id, "url", o.URL)
-	for _, n := range o.Nodes {
+	w.addText(id, "url", site.URL)
+	for _, n := range site.Nodes {
 		w.addStatement(id, "hasNode", v.NodeID(n))
 	}
-	w.addTelemetry(id, o.Telemetry, "Telemetry")
+	w.addTelemetry(id, site.Telemetry, "Telemetry")
 	return graph.Sorted(w.quads)
 }
 

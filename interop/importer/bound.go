@@ -21,8 +21,7 @@ const (
 
 // nodeCPUSeconds returns the CPU seconds that a node can provide in a number of seconds.
 func (r *reading) nodeCPUSeconds(seconds int64) float64 {
-	cores := r.cores
-	cores = cmp.Or(cores, coresMost)
+	cores := cmp.Or(r.cores, coresMost)
 	return float64(cores) * (float64(max(seconds, 0))*slackShare + slackSeconds)
 }
 

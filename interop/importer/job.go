@@ -67,10 +67,8 @@ func toJobKey(p *sonar.Process, batch bool) jobKey {
 // newJob starts the state of a run.
 func newJob(k jobKey, node string, t int64, procs []*sonar.Process) *jobState {
 	j := &jobState{Owner: procs[0].User, First: t, Commands: map[string]float64{}, Procs: map[procKey]procState{}}
-	number := k.Job
-	number = cmp.Or(number, uint64(k.PID))
-	suffix := k.Epoch
-	suffix = cmp.Or(suffix, uint64(t))
+	number := cmp.Or(k.Job, uint64(k.PID))
+	suffix := cmp.Or(k.Epoch, uint64(t))
 	id := workload.MakeID(workload.Other, node)
 	switch {
 	case k.Batch:

@@ -248,9 +248,9 @@ func writeCard(c *sonar.Card, put func(v float64, name string, pairs ...string))
 
 // writeCluster writes a report about a cluster's nodes and partitions, with the metric names that
 // reckon uses when it polls Slurm itself.
-func (im *Importer) writeCluster(site string, t int64, text string) {
+func (im *Importer) writeCluster(site string, t int64, report string) {
 	var c sonar.Cluster
-	if text == "" || json.Unmarshal([]byte(text), &c) != nil {
+	if report == "" || json.Unmarshal([]byte(report), &c) != nil {
 		return
 	}
 	im.extendRange(t)

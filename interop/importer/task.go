@@ -24,8 +24,7 @@ type task struct {
 const longestTask = 31 * 86400
 
 func (t *task) ranAt(when int64) bool {
-	end := t.End
-	end = cmp.Or(end, t.Start+longestTask)
+	end := cmp.Or(t.End, t.Start+longestTask)
 	return t.Start-clockTolerance <= when && when <= end+clockTolerance
 }
 
@@ -66,8 +65,7 @@ func (st *siteState) addJobID(j *sacct.Job) {
 	if err != nil {
 		return // an invalid list of nodes names none
 	}
-	last := one.End
-	last = cmp.Or(last, max(j.Seen.Unix(), one.Start))
+	last := cmp.Or(one.End, max(j.Seen.Unix(), one.Start))
 	for p := periodStart(one.Start - clockTolerance); p <= last+clockTolerance; p += periodSeconds {
 		for _, node := range nodes {
 			innerMap(st.remake, rebuiltNode{p, shortHost(node)})[n] = true

@@ -85,8 +85,7 @@ func (w *Writer) Write(ctx context.Context, list []store.Forecast) error {
 // appendForecast appends the lines of a forecast and returns their number. NaN values have no line.
 func (w *Writer) appendForecast(b *bytes.Buffer, f *store.Forecast) int {
 	id := strings.Join([]string{f.Subject, f.Site, f.Name, f.Figure}, "/")
-	model := strings.Join(f.Models, "+")
-	model = cmp.Or(model, "none")
+	model := cmp.Or(strings.Join(f.Models, "+"), "none")
 	tags := fmt.Sprintf("forecasting,aggregation_interval=%d,forecasting_model=%s,forecasting_time=%s,input_size=%d,metricId=%s",
 		int64(f.Step.Seconds()), escapeTag(model), f.Made.UTC().Format(time.DateOnly), w.inputSize, escapeTag(id))
 	n := 0

@@ -117,7 +117,7 @@ type envelope struct {
 	GPUCards  int             `json:"gpu_cards"`
 	Time      string          `json:"time"`
 	Host      string          `json:"host"`
-	Samples   []oldProcess    `json:"samples"`
+	Samples   []legacyProcess `json:"samples"`
 	Jobs      json.RawMessage `json:"jobs"`
 	Error     string          `json:"error"`
 }
@@ -233,23 +233,23 @@ type sampleAttributes struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
 	System  *struct {
-		Boot       string    `json:"boot"`
-		CPUs       []float64 `json:"cpus"`
-		UsedMemory float64   `json:"used_memory"`
-		Load1      *float64  `json:"load1"`
-		GPUs       []newCard `json:"gpus"`
+		Boot       string     `json:"boot"`
+		CPUs       []float64  `json:"cpus"`
+		UsedMemory float64    `json:"used_memory"`
+		Load1      *float64   `json:"load1"`
+		GPUs       []cardJSON `json:"gpus"`
 	} `json:"system"`
 	Jobs []struct {
-		Job       uint64       `json:"job"`
-		User      string       `json:"user"`
-		Epoch     uint64       `json:"epoch"`
-		Processes []newProcess `json:"processes"`
+		Job       uint64        `json:"job"`
+		User      string        `json:"user"`
+		Epoch     uint64        `json:"epoch"`
+		Processes []processJSON `json:"processes"`
 	} `json:"jobs"`
 }
 
-// newCard is a GPU in a reading. If 0 is a valid value of a number, such as the performance state, sonar writes the
+// cardJSON is a GPU in a reading. If 0 is a valid value of a number, such as the performance state, sonar writes the
 // number plus one. It omits unknown numbers, which therefore decode to 0 (ExtendedUint in sonar's doc/NEW-FORMAT.md).
-type newCard struct {
+type cardJSON struct {
 	Index       uint64  `json:"index"`
 	UUID        string  `json:"uuid"`
 	Failing     uint64  `json:"failing"`
@@ -264,7 +264,7 @@ type newCard struct {
 	MemoryClock float64 `json:"memory_clock"` // MHz
 }
 
-func (n *newCard) toCard() Card {
+func (n *cardJSON) toCard() Card {
 	c := Card{
 		Index: n.Index, UUID: n.UUID, Failing: n.Failing != 0, Fan: n.Fan / 100, Memory: n.Memory * 1024, Busy: n.Busy / 100,
 		Temperature: n.Temperature, Power: n.Power, PowerLimit: n.PowerLimit, Clock: n.Clock * 1e6, MemoryClock: n.MemoryClock * 1e6,
@@ -276,7 +276,7 @@ func (n *newCard) toCard() Card {
 	return c
 }
 
-type newProcess struct {
+type processJSON struct {
 	Resident float64  `json:"resident_memory"`
 	Virtual  float64  `json:"virtual_memory"`
 	Cmd      string   `json:"cmd"`
@@ -356,8 +356,8 @@ func kibToBytes(v *float64) float64 {
 	return *v * 1024
 }
 
-// oldProcess is a process in the JSON that accompanied the free CSV, with the latter's names.
-type oldProcess struct {
+// legacyProcess is a process in the JSON that accompanied the free CSV, with the latter's names.
+type legacyProcess struct {
 	User     string  `json:"user"`
 	Cmd      string  `json:"cmd"`
 	Job      uint64  `json:"job"`

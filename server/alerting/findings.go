@@ -25,13 +25,14 @@ type Finding struct {
 }
 
 // toAlert returns an alert that lasts until the given time unless it is reported again.
-func (f *Finding) toAlert(until time.Time, page string) *notifier.Alert {
+func (f *Finding) toAlert(until time.Time, pageURL string) *notifier.Alert {
 	return &notifier.Alert{
 		Labels: newLabels("alertname", findingName, "finding", f.ID, "rule", f.Rule, "severity", cmp.Or(f.Severity, "warning"),
 			"site", f.Site, "node", f.Node, "owner", f.Owner, "workload", f.Workload),
-		Annotations: newLabels("summary", f.Text, "page", page, "runbook",
-			"Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: page, StartsAt: f.Found,
-		EndsAt: until,
+		Annotations: newLabels("summary", f.Text, "page", pageURL, "runbook",
+			"Talk to the owner; acknowledge it there when that is done, or mute it with a reason."), GeneratorURL: pageURL,
+		StartsAt: f.Found,
+		EndsAt:   until,
 	}
 }
 

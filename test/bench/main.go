@@ -119,8 +119,7 @@ func replaceSection(path, name, text string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	old := string(data)
-	old = cmp.Or(old, "# Benchmarks\n")
+	old := cmp.Or(string(data), "# Benchmarks\n")
 	before, rest, ok := strings.Cut(old, begin)
 	_, after, closed := strings.Cut(rest, end)
 	switch {

@@ -93,8 +93,7 @@ func (c *Client) Server() string {
 }
 
 func parseServer(server string) (*url.URL, error) {
-	text := strings.TrimSpace(server)
-	text = cmp.Or(text, DefaultServer)
+	text := cmp.Or(strings.TrimSpace(server), DefaultServer)
 	bad := func(why string) error {
 		return fmt.Errorf("server address %q: %s; write it as http://HOST:9870 or https://HOST", server, why)
 	}

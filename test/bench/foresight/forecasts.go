@@ -64,28 +64,28 @@ func (t *tally) addBounds(in forecast.Input, r forecast.Result, truth []float64,
 }
 
 // naiveBand returns the seasonal naive forecast with a band of its errors' standard deviation, as the M4 benchmark does.
-func naiveBand(y []float64, m, horizon int) (low, high []float64) {
+func naiveBand(y []float64, season, horizon int) (low, high []float64) {
 	sum, n := 0.0, 0.0
-	for i := m; i < len(y); i++ {
-		if d := y[i] - y[i-m]; !math.IsNaN(d) {
+	for i := season; i < len(y); i++ {
+		if d := y[i] - y[i-season]; !math.IsNaN(d) {
 			sum, n = sum+d*d, n+1
 		}
 	}
 	sd := math.Sqrt(sum / n)
-	for k, v := range seasonalNaive(y, m, horizon) {
-		w := 1.96 * sd * math.Sqrt(float64(1+k/m))
+	for k, v := range seasonalNaive(y, season, horizon) {
+		w := 1.96 * sd * math.Sqrt(float64(1+k/season))
 		low, high = append(low, v-w), append(high, v+w)
 	}
 	return low, high
 }
 
 // seasonalNaive repeats the last season. A hole gets the last recorded value of its place.
-func seasonalNaive(y []float64, m, horizon int) []float64 {
+func seasonalNaive(y []float64, season, horizon int) []float64 {
 	out := make([]float64, horizon)
 	for k := range out {
-		at := len(y) - m + k%m
-		for at >= m && math.IsNaN(y[at]) {
-			at -= m
+		at := len(y) - season + k%season
+		for at >= season && math.IsNaN(y[at]) {
+			at -= season
 		}
 		out[k] = y[at]
 		if math.IsNaN(out[k]) {
@@ -96,14 +96,14 @@ func seasonalNaive(y []float64, m, horizon int) []float64 {
 }
 
 // levelProfile returns the rival of ten lines: the level of the last day and the profile of seven, both by medians.
-func levelProfile(y []float64, m, horizon int) []float64 {
+func levelProfile(y []float64, season, horizon int) []float64 {
 	out := make([]float64, horizon)
-	level := func(d int) float64 { return medianOf(y[len(y)-(d+1)*m : len(y)-d*m]) }
+	level := func(d int) float64 { return medianOf(y[len(y)-(d+1)*season : len(y)-d*season]) }
 	for k := range out {
 		var at []float64
 		for d := range 7 {
-			if len(y) >= (d+1)*m {
-				at = append(at, y[len(y)-(d+1)*m+k%m]-level(d))
+			if len(y) >= (d+1)*season {
+				at = append(at, y[len(y)-(d+1)*season+k%season]-level(d))
 			}
 		}
 		out[k] = max(level(0)+medianOf(at), 0)

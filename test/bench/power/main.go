@@ -26,8 +26,7 @@ import (
 //	go run ./test/bench power [-data DIR] [-folds]
 //	go run ./test/bench power -derive .
 func Run(_ context.Context, e *measure.Env, args []string) error {
-	def := os.Getenv("RECKON_POWER_DATA")
-	def = cmp.Or(def, "../shared/data/power")
+	def := cmp.Or(os.Getenv("RECKON_POWER_DATA"), "../shared/data/power")
 	f := flag.NewFlagSet("power", flag.ContinueOnError)
 	dir := f.String("data", def, "folder of the public power data (or RECKON_POWER_DATA)")
 	root := f.String("derive", "", "derive the embedded tables into the repository at this path and end")
