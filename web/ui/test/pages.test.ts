@@ -20,22 +20,29 @@ import { largest, unitAsked } from "../src/lib/series";
 import { rangeBetween } from "../src/lib/span";
 import type { Node, PromSeries } from "../src/lib/types";
 import { clock, hereTimes, human } from "../src/lib/units";
-import { usersOf, type Use } from "../src/lib/users";
+import { partly, usersOf, type Use } from "../src/lib/users";
 
 const asked: { expr: string; steps: number }[] = [],
   once: string[] = [];
+let answers: [RegExp, PromSeries[]][] = [];
 let recorded = true,
+  born = 0,
   met = 128;
 vi.mock("../src/lib/api", () => ({
   ask: async () => ({ rows: [] }),
   promInstant: async (expr: string) => {
     once.push(expr);
-    return expr.startsWith("topk") ? [{ metric: { owner: "amir" }, value: [0, "2"] }] : [];
+    const own = answers.find(([of]) => of.test(expr));
+    return own
+      ? own[1]
+      : expr.startsWith("topk")
+        ? [{ metric: { owner: "amir" }, value: [0, "2"] }]
+        : [];
   },
   promRange: async (expr: string, from: number, to: number, step: number) => {
     asked.push({ expr, steps: (to - from) / step });
     const values: [number, string][] = [];
-    for (let t = from; t <= to; t += step)
+    for (let t = Math.max(from, born); t <= to; t += step)
       values.push([t, /node:/.test(expr) ? String(met) : /count/.test(expr) ? "128" : "2"]);
     return /node:/.test(expr) && !recorded ? [] : [{ metric: { owner: "amir" }, values }];
   },
@@ -261,6 +268,62 @@ describe("the first page of a large site", () => {
     const few = await usersOf(r, 4, "owner", "cpu", never);
     expect(cores().map((a) => a.steps)).toEqual([360, 360]);
     expect(few.machine.every((v) => v === 2)).toBe(true);
+  });
+});
+
+describe("the first page of a machine that was started minutes ago", () => {
+  const now = Math.floor(Date.now() / 1e4) * 10,
+    r = { from: now - 3600, to: now, step: 10, fixed: false, length: 3600 },
+    never = new AbortController().signal;
+  afterEach(() => {
+    asked.splice(0);
+    once.length = born = 0;
+    answers = [];
+  });
+  test("takes rates over a minute, and leaves out those that cover a part of it", async () => {
+    once.length = 0;
+    born = now - 300;
+    const use = await usersOf(r, 1, "workload", "cpu", never);
+    expect(once[0]).toMatch(/offset 10m.* or min\(5 \* .*offset 2m/); // none of windows that are partly filled
+    expect(asked.some((a) => a.expr.includes("[60s]"))).toBe(true);
+    const of = (row: (number | null)[]) => row.filter((v) => v !== null).length;
+    expect([of(use.machine), of(use.all), of(use.size)]).toEqual([25, 25, 31]);
+    expect(measuredFrom(use)).toBe(born);
+  });
+  test("in its first minute takes them from sample to sample", async () => {
+    born = now - 40;
+    const use = await usersOf(r, 1, "owner", "cpu", never);
+    expect(use.machine.filter((v) => v !== null)).toHaveLength(5);
+    expect(asked.filter((a) => a.expr.includes("irate(")).length).toBeGreaterThan(2);
+  });
+  test("tells rates of a part of their time by what was not measured before them", () => {
+    const row = [1, 1, null, 1, 1, 1, 1, null, 1, null];
+    expect([...partly(row, 2)]).toEqual([3, 4]); // 1 by itself stays, and what was there at the beginning
+    expect([...partly([null, 1, 1, 1], 6)]).toEqual([1, 2]);
+  });
+  test("its list adds up what counters say at both ends, with how exact that is", async () => {
+    const one = (metric: Record<string, string>, v = "1"): PromSeries => ({
+      metric,
+      value: [0, v],
+    });
+    answers = [
+      [
+        /figure_exactness/,
+        [
+          one({ owner: "amir", kind: "group", figure: "memory_bytes", is: "4" }),
+          one({ kind: "group", figure: "cpu_seconds", is: "1" }),
+          one({ kind: "slurm", figure: "cpu_seconds", is: "2" }),
+        ],
+      ],
+      [/cpu_seconds_total/, [one({ owner: "amir", kind: "group" }, "600")]],
+    ];
+    const { rows } = await ranking(r, "owner", "cpu", false, never);
+    expect(rows.map((x) => [x.name, x.used, x.is])).toEqual([
+      ["amir", 600, { cpu: "at least", memory: "at most" }],
+    ]);
+    const sums = once.filter((q) => q.includes("increase("));
+    expect(sums.length).toBeGreaterThan(1);
+    for (const q of sums) expect(q).toContain(" anchored)");
   });
 });
 

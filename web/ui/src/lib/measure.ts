@@ -179,6 +179,6 @@ export function meanOf(u: Use): number | null {
 }
 /** Since when a range was measured, Unix seconds, where its beginning was not; a twentieth of it is not told. */
 export function measuredFrom(u: Use): number | undefined {
-  const i = inUse(u).findIndex(known);
+  const i = u.first ?? inUse(u).findIndex(known);
   return i > u.times.length / 20 ? u.times[i] : undefined;
 }

@@ -6,6 +6,7 @@ import { promAny } from "./stack";
 import type { PromSeries, Usage, UsageList } from "./types";
 import { known } from "./units";
 import { namesOf, type By, type What } from "./users";
+import { degrees, worse } from "./exact";
 
 export interface Rank {
   name: string;
@@ -20,6 +21,7 @@ export interface Rank {
   /** Byte-seconds, and bytes. */ memory: number | null;
   memoryWasted: number | null;
   network: number | null;
+  /** How exact what was used is, where it is not. */ is?: Partial<Record<What, string>>;
 }
 export interface Ranking {
   rows: Rank[];
@@ -67,6 +69,24 @@ export const unusedCores = (rows: Usage[]) =>
     (p) => p.used,
   );
 
+/** How exact a figure is, by the key that the figures of usage or the series of exactness have for it. */
+const keyOf: Record<What, string[]> = {
+  cpu: ["cpu_seconds"],
+  gpu: ["gpu_seconds"],
+  memory: ["memory_byte_seconds", "memory_bytes"],
+  network: ["network_bytes"],
+  energy: ["energy_joules"],
+  money: ["energy_joules"],
+};
+/** What is said of each figure, of all that a row is made of. */
+function inexact(of: [key: string, is: string][]): Rank["is"] {
+  const out: Rank["is"] = {};
+  for (const [key, is] of of)
+    for (const w of Object.keys(keyOf) as What[])
+      if (keyOf[w].includes(key)) out[w] = worse(out[w], is);
+  return out;
+}
+
 type Sums = {
   used: number | null;
   held: number | null;
@@ -90,7 +110,7 @@ const unused = (
     return h === null || u === null ? a : (a ?? 0) + Math.max(0, h - u);
   }, null);
 
-function folded(name: string, owner: string, ids: string[], parts: Sums[]): Rank {
+function folded(name: string, owner: string, ids: string[], parts: Sums[], is: Rank["is"]): Rank {
   const sum = (f: (s: Sums) => number | null) =>
     parts.reduce<number | null>((a, p) => plus(a, f(p)), null);
   return {
@@ -118,6 +138,7 @@ function folded(name: string, owner: string, ids: string[], parts: Sums[]): Rank
       (p) => p.memory,
     ),
     network: sum((p) => p.network),
+    is,
   };
 }
 
@@ -126,13 +147,20 @@ async function ofHours(r: Range, by: By, signal: AbortSignal): Promise<Ranking> 
   q.append("by", by);
   if (by === "owner") q.append("by", "kind");
   const d = await ask<UsageList>("/api/reckon/v1/usage?" + q, signal),
-    parts = new Map<string, Sums[]>();
+    parts = new Map<string, Sums[]>(),
+    said = new Map<string, [string, string][]>();
   for (const u of d.rows) {
     const name = String(u[by] ?? "") || "nobody";
     parts.set(name, [...(parts.get(name) ?? []), ...partsOf([u])]);
+    said.set(name, [
+      ...(said.get(name) ?? []),
+      ...Object.entries((u.exactness ?? {}) as Record<string, string>),
+    ]);
   }
   return {
-    rows: ordered([...parts].map(([name, p]) => folded(name, "", [], p))),
+    rows: ordered(
+      [...parts].map(([name, p]) => folded(name, "", [], p, inexact(said.get(name) ?? []))),
+    ),
     span: d,
     hours: { since: d.since, until: d.until },
     total: known(d.total.cpu_seconds) ? d.total.cpu_seconds : 0,
@@ -178,7 +206,8 @@ async function ofSeries(
     of = by === "workload" ? "" : undefined;
   const span = { since: r.to - r.length, until: r.to };
   const at = (q: string) => promInstant(q, signal, r.to).catch(() => [] as PromSeries[]);
-  const sum = (metric: string, sel = "") => `sum by (${label}) (increase(${metric}${sel}[${L}s]))`,
+  const sum = (metric: string, sel = "") =>
+      `sum by (${label}) (increase(${metric}${sel}[${L}s] anchored))`,
     time = (metric: string, sel = "") =>
       `sum_over_time((sum by (${label}) (${metric}${sel}))[${L}s:${step}s]) * ${step}`;
   // Of many workloads those that used most of the measure are ranked, and those that held most of it.
@@ -189,7 +218,12 @@ async function ofSeries(
     sel = of === "" ? `{workload=~${promAny(ids)}}` : "";
   if (of === "" && ids.length === 0) return { rows: [], span, total: 0 };
   const only = (w: What, q: string) => (what === w ? at(q) : []); // asked for where the page is about it
-  const [used, held, gpu, gpuHeld, joules, memory, memoryHeld, network, all, names] =
+  // Those of a kind of work that bear no owner are true of all of it.
+  const figures = Object.keys(keyOf) as What[],
+    exactness =
+      `count_values by (${by === "workload" ? "workload, " : ""}owner, kind, figure) ("is", max_over_time(reckon_figure_exactness` +
+      `{figure=~${promAny((many ? [what] : figures).flatMap((w) => keyOf[w]))}${of === "" ? `,workload=~${promAny([...ids, ""])}` : ""}}[${L}s]) > 0)`;
+  const [used, held, gpu, gpuHeld, joules, memory, memoryHeld, network, all, names, marks] =
     await Promise.all([
       promInstant(sum("reckon_workload_cpu_seconds_total", sel), signal, r.to),
       at(time("reckon_workload_allocated_cores", sel)),
@@ -201,8 +235,9 @@ async function ofSeries(
       only("memory", sum(measured.memory, sel)),
       only("memory", time(heldOf.memory, sel)),
       only("network", sum(measured.network, sel)),
-      of === "" ? at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s]))`) : [],
+      of === "" ? at(`sum(increase(reckon_workload_cpu_seconds_total[${L}s] anchored))`) : [],
       of === "" ? namesOf(ids, r, signal) : new Map<string, string>(),
+      at(exactness),
     ]);
   const key = (m: Record<string, string>) =>
       label
@@ -226,6 +261,16 @@ async function ofSeries(
     memoryHeld: one(memoryHeld, m),
     network: one(network, m),
   });
+  const kindOf = (m: Record<string, string>) => m.kind ?? m.workload?.split("/")[0],
+    said = (m: Record<string, string>) =>
+      marks
+        .map((x) => x.metric)
+        .filter((x) =>
+          x.workload
+            ? x.workload === m.workload
+            : x.kind === kindOf(m) && (!x.owner || by === "kind" || x.owner === m.owner),
+        )
+        .map((x): [string, string] => [x.figure, degrees[Number(x.is)] ?? "estimated"]);
   const groups =
     by === "workload"
       ? alike(
@@ -241,7 +286,13 @@ async function ofSeries(
   return {
     rows: ordered(
       groups.map((g) =>
-        folded(g.title, g.owner, g.of.map((m) => m.workload).filter(Boolean), g.of.map(parts)),
+        folded(
+          g.title,
+          g.owner,
+          g.of.map((m) => m.workload).filter(Boolean),
+          g.of.map(parts),
+          inexact(g.of.flatMap(said)),
+        ),
       ),
     ),
     span,

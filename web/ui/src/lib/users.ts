@@ -24,6 +24,7 @@ export interface Use {
   held: Row;
   size: Row;
   machine: Row;
+  /** The first step with a figure, also where it is left out as its rate covers a part of its time. */ first?: number;
 }
 
 const shown = 8;
@@ -90,15 +91,24 @@ const series: Record<
 export const fine = (r: Range, nodes: number, by: By) =>
   by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= few);
 
+/**
+ * The least number of samples in ten minutes, of the nodes that `sel` matches. Only windows count that a node reported in from
+ * their beginning on, as the one in which it was started holds few samples however near they are. A node of less than twenty
+ * minutes has no such window of ten minutes, so that those of two are counted for it.
+ */
+export const samplesIn10m = (least: "min" | "max", wide: number, sel = "") => {
+  const m = "node_memory_MemTotal_bytes" + sel,
+    of = (minutes: number, range: string) =>
+      `quantile_over_time(0.05, (count_over_time(${m}[${minutes}m]) and ${m} offset ${minutes}m)[${range}])`;
+  return `${least}(${of(10, `${wide}s:10m`)}) or ${least}(5 * ${of(2, "20m:1m")})`;
+};
+
 /** The length that rates are taken over: from the coarsest step in the range, so that what was sampled more slowly is not lost. */
 export async function rateOver(r: Range, signal: AbortSignal, sel = ""): Promise<number> {
   const wide = Math.ceil(Math.max(600, r.length) / 600) * 600;
-  const s = await promInstant(
-    `min(quantile_over_time(0.05, count_over_time(node_memory_MemTotal_bytes${sel}[10m])[${wide}s:10m]))`,
-    signal,
-    r.to,
-  ).catch(() => []);
-  const n = Number(s[0]?.value?.[1]);
+  const s = await promInstant(samplesIn10m("min", wide, sel), signal, r.to).catch(() => []);
+  // Of an hour ago and more, what has no samples close by has few; just now it was started.
+  const n = Number(s[0]?.value?.[1]) || (r.to < Date.now() / 1000 - 3600 ? 1 : 0);
   return Math.max(60, r.step, n > 0 ? Math.min(1800, Math.ceil(1500 / n / 15) * 15) : 0);
 }
 
@@ -127,6 +137,7 @@ async function fromSeries(
   many: boolean,
   signal: AbortSignal,
   cores?: number,
+  /** Of what was measured for less than rates are taken over: irate, from sample to sample. */ rate = "rate",
 ): Promise<Use> {
   const s = series[what === "money" ? "energy" : what],
     wide = await rateOver(r, signal),
@@ -139,7 +150,13 @@ async function fromSeries(
     whole = many && by !== "workload"; // all names at once: their sum is what all used
   const ask = (q: string, every = step) =>
     q
-      ? promRange(q.replace("RANGE", over), r.from, r.to, every, signal)
+      ? promRange(
+          q.replace("RANGE", over).replace(/\brate\(/, rate + "("),
+          r.from,
+          r.to,
+          every,
+          signal,
+        )
       : Promise.resolve([] as PromSeries[]);
   // Where no node reports now, those that the recorder met as the last of them fell silent are not all of them.
   const ended = many && cores === 0,
@@ -195,31 +212,41 @@ async function fromSeries(
     ? top
     : ids.length
       ? await promRange(
-          `sum by (${by}) (rate(${s.used}{${by}=~${promAny(ids)}}${over}))`,
+          `sum by (${by}) (${rate}(${s.used}{${by}=~${promAny(ids)}}${over}))`,
           r.from,
           r.to,
           step,
           signal,
         )
       : [];
-  const [all, held, size, machine] = await rest;
+  const [sums, held, size, rates] = await rest;
+  const all = whole
+      ? added(
+          sums.map((x) => onto(times, x)),
+          times.length,
+        )
+      : one(sums),
+    machine = one(rates);
+  const measured = machine.map((m, i) => m ?? all[i]),
+    have = measured.filter(known).length,
+    n = Math.ceil(wide / step);
+  if (rate === "rate" && have > 0 && have <= n && measured[0] === null)
+    return fromSeries(r, by, what, many, signal, cores, "irate");
+  const partial = partly(measured, rate === "rate" ? n : 0),
+    full = (row: Row): Row => row.map((v, i) => (partial.has(i) ? null : v));
   return {
     times,
     step,
-    all: whole
-      ? added(
-          all.map((x) => onto(times, x)),
-          times.length,
-        )
-      : one(all),
+    first: measured.findIndex(known),
+    all: full(all),
     held: one(held),
     size: held_(size.map((x) => onto(times, x)).reduce(larger, none), rare / step),
-    machine: one(machine),
+    machine: full(machine),
     users: groups.map((g) => {
       const mine = lines
           .filter((l) => g.of.some((x) => x.metric[by] === l.metric[by]))
           .map((l) => onto(times, l)),
-        row = added(mine, times.length);
+        row = full(added(mine, times.length));
       return {
         name: g.title,
         owner: g.owner,
@@ -229,6 +256,19 @@ async function fromSeries(
       };
     }),
   };
+}
+
+/**
+ * The steps whose rates cover a part of their time only, as nothing was measured in the rest: the first `n` after a gap, or
+ * after the beginning of it all, but for the last step of what was measured.
+ */
+export function partly(row: Row, n: number): Set<number> {
+  const out = new Set<number>();
+  row.forEach((v, i) => {
+    if (v === null || i === 0 || row[i - 1] !== null) return;
+    for (let j = i; j < i + n && known(row[j + 1]); j++) out.add(j);
+  });
+  return out;
 }
 
 const larger = (a: Row, b: Row): Row =>

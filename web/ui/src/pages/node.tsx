@@ -16,7 +16,7 @@ import { has, nodeLink, nothing, param, set, workloadLink } from "../lib/state";
 import { axis, free, onto, promAny, promQuote, rest, type Row } from "../lib/stack";
 import type { Node, NodeList, NodeSpan, PromSeries, UsageList } from "../lib/types";
 import { alike, titleOf } from "../lib/names";
-import { added, namesOf } from "../lib/users";
+import { added, namesOf, samplesIn10m } from "../lib/users";
 import { human, known, type Unit } from "../lib/units";
 import { Unmeasured, whyNot } from "../lib/unmeasured";
 
@@ -601,12 +601,7 @@ function useRange(sel: string, w: Window): number {
   const a = useAsk(
     fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null,
     false,
-    (_p, s) =>
-      promInstant(
-        `max(quantile_over_time(0.05, count_over_time(node_memory_MemTotal_bytes{${sel}}[10m])[${wide}s:10m]))`,
-        s,
-        w.to,
-      ),
+    (_p, s) => promInstant(samplesIn10m("max", wide, `{${sel}}`), s, w.to),
     sel,
   );
   if (!fine) return w.step;
@@ -616,7 +611,7 @@ function useRange(sel: string, w: Window): number {
   return Math.max(
     60,
     w.step,
-    old && n <= 1 ? 7200 : n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0,
+    old && !(n > 1) ? 7200 : n > 0 ? Math.ceil((2.5 * 600) / n / 15) * 15 : 0,
   );
 }
 

@@ -2,7 +2,18 @@
 import { useState } from "preact/hooks";
 import type { Asked } from "../../lib/api";
 import { colour } from "../../lib/chart";
-import { clean, Empty, Name, printing, Q, quantity, same, Show } from "../../lib/parts";
+import {
+  amount,
+  clean,
+  Empty,
+  Name,
+  opposite,
+  printing,
+  Q,
+  quantity,
+  same,
+  Show,
+} from "../../lib/parts";
 import type { Rank, Ranking } from "../../lib/ranked";
 import { me, ownerLink, workloadLink } from "../../lib/state";
 import { wordsOf, type Todo } from "../../lib/todo";
@@ -173,6 +184,8 @@ function Row({
   const i = use && inkOf(use).get(nameOf(r)),
     ink = i === undefined ? undefined : colour(i),
     f = figuresOf(r, what),
+    used = (w: What) => amount(figuresOf(r, w).used, measures[w].cell(), r.is?.[w]),
+    unused = amount(f.wasted, measures[what].cell(), opposite(r.is?.[what])),
     cell = (v: number | null) => human(v, measures[what].cell()),
     is = (kind: string, v: number | null, w: What) =>
       quantity(same(`${kind} ${w}`, `${by} ${r.name}`, span.span), v);
@@ -186,7 +199,7 @@ function Row({
         viewBox="0 0 100 12"
         preserveAspectRatio="none"
         role="img"
-        aria-label={`used ${cell(f.used)}, unused ${cell(f.wasted)}`}
+        aria-label={`used ${used(what)}, unused ${unused}`}
       >
         <rect class="waste" width={(100 * sizeOf(r, what)) / top} height="12" />
         <rect
@@ -259,8 +272,8 @@ function Row({
         </span>
       </td>
       <td class="wide_">{bar}</td>
-      <td class="number" {...is("used", f.used, what)} title={full(f.used, what)}>
-        {cell(f.used)}
+      <td class="number" {...is("used", f.used, what)} title={full(f.used, what, r.is?.[what])}>
+        {used(what)}
       </td>
       <td
         class={
@@ -275,7 +288,7 @@ function Row({
               : full(f.wasted, what)
         }
       >
-        {cell(f.wasted)}
+        {unused}
       </td>
       {before !== undefined && (
         <td
@@ -301,7 +314,7 @@ function Row({
               : undefined
           }
         >
-          {human(figuresOf(r, w).used, measures[w].cell())}
+          {used(w)}
         </td>
       ))}
       <td class="wide_">{chips}</td>
@@ -309,10 +322,11 @@ function Row({
   );
 }
 
-const full = (v: number | null, what: What) =>
-  what === "cpu" || what === "gpu"
+const full = (v: number | null, what: What, is?: string) =>
+  (is && is !== "exact" ? is + " " : "") +
+  (what === "cpu" || what === "gpu"
     ? exact(v === null ? null : v / 3600, what === "gpu" ? "GPU-hours" : "core-hours")
-    : exact(v, measures[what].cell());
+    : exact(v, measures[what].cell()));
 const Work = ({ r }: { r: Rank }) => (
   <Name
     href={
