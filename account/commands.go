@@ -154,7 +154,7 @@ func (c *commands) needsMainProgram(name string, total uint64, end bool) bool {
 
 // mainProgram returns the program with the most CPU time. It returns a container runtime only if there is no other program,
 // because a runtime runs before the program of the container.
-func (c *commands) mainProgram() (sensor.Comm, bool) {
+func (c *commands) mainProgram() (program sensor.Comm, ok bool) {
 	var best *command
 	stage := func(e *command) bool { return workload.RuntimeStage(e.comm.String()) }
 	for _, e := range c.byName {

@@ -153,9 +153,9 @@ func (l *Ledger) SkipCounts() { l.table.putOff = l.at.tick }
 func (l *Ledger) AppendSharers(list []Sharer) []Sharer { return l.table.appendUnmeasured(list) }
 
 // NeedsMeasurement reports whether a process should still be measured, after others of the list were measured.
-func (l *Ledger) NeedsMeasurement(of Sharer) bool { return l.table.needsSample(of) }
+func (l *Ledger) NeedsMeasurement(process Sharer) bool { return l.table.needsSample(process) }
 
 // RecordSharing records the measured memory sharing of a process. ok is false if the agent may not measure the process.
-func (l *Ledger) RecordSharing(of Sharer, m sensor.SharedMemory, ok bool) {
-	l.table.recordSharing(of, m, ok)
+func (l *Ledger) RecordSharing(process Sharer, memory sensor.SharedMemory, ok bool) {
+	l.table.recordSharing(process, memory, ok)
 }

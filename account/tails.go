@@ -212,10 +212,10 @@ func (tab *table) claimTails(tails []exitTail, all uint64, s tickSpans) []tailCl
 }
 
 // mainRival returns the other part that most of a claim's uncertainty concerns, or nil if there is none.
-func mainRival(claims []tailClaim, of int) (rest *Part) {
+func mainRival(claims []tailClaim, claim int) (rest *Part) {
 	most := uint64(0)
 	for i := range claims {
-		if c := &claims[i]; i != of && c.part != claims[of].part && (rest == nil || c.likely > most) {
+		if c := &claims[i]; i != claim && c.part != claims[claim].part && (rest == nil || c.likely > most) {
 			rest, most = c.part, c.likely
 		}
 	}

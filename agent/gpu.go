@@ -66,7 +66,7 @@ func (a *Agent) tickGPU() {
 }
 
 // busy returns the share of this tick in which a device computed.
-func (g *gpuReading) busy(zone string) (float64, bool) {
+func (g *gpuReading) busy(zone string) (share float64, ok bool) {
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]
 		if d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
@@ -99,7 +99,7 @@ func (g *gpuReading) addToLive(l *client.Live) {
 
 // busyDevices returns the sum over all devices of the share of time that each computed in this tick. ok is false if no
 // device reports it. A partition counts if its device does not report.
-func (g *gpuReading) busyDevices() (float64, bool) {
+func (g *gpuReading) busyDevices() (devices float64, ok bool) {
 	sum, known := 0.0, false
 	for i := range g.pass.Devices {
 		d := &g.pass.Devices[i]

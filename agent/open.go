@@ -53,14 +53,12 @@ type Note struct {
 
 // Open opens the sources that this machine has. It returns a note for each source that cannot be read. It returns an
 // error only if the task table is unreadable.
-func Open(c Config) (*Agent, []Note, error) {
+func Open(c Config) (agent *Agent, notes []Note, err error) {
 	if err := c.defaults(); err != nil {
 		return nil, nil, err
 	}
 	a := newAgent(c)
 	a.ledger = a.newLedger()
-	var notes []Note
-	var err error
 	if c.Replay != "" {
 		err = a.openReplay()
 	} else {

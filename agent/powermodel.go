@@ -109,7 +109,7 @@ func readModel(file string, here powermodel.Machine) (*powermodel.Model, error) 
 }
 
 // readPower returns the power in this tick. It returns false while an input is unknown.
-func (p *powerModel) readPower(cpu float64, boot uint64) (attribution.Source, bool) {
+func (p *powerModel) readPower(cpu float64, boot uint64) (power attribution.Source, ok bool) {
 	p.counts = false
 	p.inputs.readTick(cpu, boot)
 	if p.waiting = p.inputs.describeMissing(); len(p.waiting) > 0 {

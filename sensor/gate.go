@@ -53,18 +53,18 @@ func JoinRefused(err, refused error) error {
 }
 
 // CheckRange returns an [ImplausibleError] for a reading of a device that is no number, or not between low and most.
-func CheckRange(what, device string, v, low, highest float64) error {
+func CheckRange(figure, device string, v, low, highest float64) error {
 	switch {
 	case v >= low && v <= highest:
 		return nil
 	case v > highest:
-		return implausibleError(what, device, "is %.6g, at most %.6g is possible", v, highest)
+		return implausibleError(figure, device, "is %.6g, at most %.6g is possible", v, highest)
 	}
-	return implausibleError(what, device, "is %.6g, which is not possible", v)
+	return implausibleError(figure, device, "is %.6g, which is not possible", v)
 }
 
-func implausibleError(what, device, why string, args ...any) error {
-	return &ImplausibleError{what + " of " + device, fmt.Sprintf(why, args...)}
+func implausibleError(figure, device, reason string, args ...any) error {
+	return &ImplausibleError{figure + " of " + device, fmt.Sprintf(reason, args...)}
 }
 
 // maxMappings is the maximum number of times that a process maps the same shared pages. The resident size counts
@@ -138,11 +138,11 @@ const (
 // Add records a reading and returns the rise since the last one. most is the largest possible rise per second. If it
 // rejects the reading, it returns an [ImplausibleError] that names what and device. The next rise then includes the
 // rise up to this reading.
-func (r *Register) Add(now time.Time, what, device string, raw, most float64) (rise float64, err error) {
+func (r *Register) Add(now time.Time, figure, device string, raw, maxRate float64) (rise float64, err error) {
 	if !(raw >= 0) || math.IsInf(raw, 1) {
-		return 0, implausibleError(what, device, "is %v, which is no count", raw)
+		return 0, implausibleError(figure, device, "is %v, which is no count", raw)
 	}
-	bound := func(since time.Time) float64 { return most * (max(now.Sub(since), 0).Seconds() + 1) }
+	bound := func(since time.Time) float64 { return maxRate * (max(now.Sub(since), 0).Seconds() + 1) }
 	begin, rise := r.at, raw-r.last
 	if wrapped := r.Wrap - r.last + raw; rise < 0 && r.Wrap > r.last && wrapped <= min(r.Wrap/2, bound(r.at)) {
 		rise = wrapped
@@ -156,13 +156,13 @@ func (r *Register) Add(now time.Time, what, device string, raw, most float64) (r
 		rise = 0
 	case rise < 0:
 		r.low, r.lowAt, r.fell = raw, now, true
-		return 0, implausibleError(what, device, "fell from %.6g to %.6g", r.last, raw)
+		return 0, implausibleError(figure, device, "fell from %.6g to %.6g", r.last, raw)
 	case rise > bound(begin):
 		if r.rises++; r.rises == 1 {
 			r.since = now
 		}
 		if r.rises < minRefusedRises || now.Sub(r.since) < minRefusedTime {
-			return 0, implausibleError(what, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
+			return 0, implausibleError(figure, device, "rose by %.6g in %.3g s, at most %.6g is possible", rise, now.Sub(begin).Seconds(),
 				bound(begin))
 		}
 		rise = 0
@@ -179,8 +179,8 @@ type Odometer struct {
 }
 
 // Add reads the register and returns the increase since the first reading; see [Register.Add].
-func (o *Odometer) Add(now time.Time, what, device string, raw, most float64) (total float64, err error) {
-	rise, err := o.Register.Add(now, what, device, raw, most)
+func (o *Odometer) Add(now time.Time, figure, device string, raw, maxRate float64) (total float64, err error) {
+	rise, err := o.Register.Add(now, figure, device, raw, maxRate)
 	o.total += rise
 	return o.total, err
 }

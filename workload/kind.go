@@ -89,10 +89,10 @@ var controllerTable = []struct {
 func Kinds() []Kind { return KindsWith(func(Kind) bool { return true }) }
 
 // KindsWith returns the [Kinds] that satisfy is, as in Of(Kind.Batch).
-func KindsWith(is func(Kind) bool) []Kind {
+func KindsWith(matches func(Kind) bool) []Kind {
 	var out []Kind
 	add := func(k Kind) {
-		if is(k) && !slices.Contains(out, k) {
+		if matches(k) && !slices.Contains(out, k) {
 			out = append(out, k)
 		}
 	}

@@ -125,7 +125,7 @@ type Path struct{ Controllers, Path string }
 
 // Claim completes the identity of a process that names its job in an environment variable. It returns false if the
 // process cannot belong to that job, because any user can set such a variable.
-func (h *Hint) Claim(id Identity) (Identity, bool) {
+func (h *Hint) Claim(id Identity) (claimed Identity, ok bool) {
 	if h.InJob == nil {
 		return id, true
 	}
@@ -140,7 +140,7 @@ func (h *Hint) Claim(id Identity) (Identity, bool) {
 }
 
 // Getenv is Env, or returns false if Env is nil.
-func (h *Hint) Getenv(key string) (string, bool) {
+func (h *Hint) Getenv(key string) (value string, ok bool) {
 	if h.Env == nil {
 		return "", false
 	}

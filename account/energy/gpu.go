@@ -218,10 +218,10 @@ func (a *deviceUse) neverOpened() bool {
 }
 
 // ExportGPUs appends the part's use of each device that it ever opened. It omits memory if ended is set.
-func (e *NodeEnergy) ExportGPUs(p *Account, of Labeller, ended bool, b *metric.Batch) {
+func (e *NodeEnergy) ExportGPUs(p *Account, series Labeller, ended bool, b *metric.Batch) {
 	row := func(s **metric.Series, d *metric.Desc, values ...string) *metric.Series {
 		if *s == nil {
-			*s = of.Series(d, values...)
+			*s = series.Series(d, values...)
 		}
 		return *s
 	}

@@ -16,14 +16,14 @@ type Labeller interface {
 // Export appends the series of an account. shown is the time of the last export that included the account, in
 // milliseconds since the Unix epoch, or 0. Figures that a source always has are exported even if they are zero. A
 // series that was missing from that export counts as zero then.
-func (b *Tallies) Export(a *Account, of Labeller, shown int64, to *metric.Batch) {
+func (b *Tallies) Export(a *Account, series Labeller, shown int64, to *metric.Batch) {
 	for _, s := range b.sources {
 		if s.since != 0 && hasZero(s.spec) {
 			b.amountsFor(a, s.first)
 		}
 	}
 	for _, h := range a.held {
-		h.exportTo(of, shown, to)
+		h.exportTo(series, shown, to)
 	}
 }
 
@@ -37,7 +37,7 @@ func hasZero(t *sensor.TallySpec) bool {
 	return false
 }
 
-func (h *setAmounts) exportTo(of Labeller, shown int64, to *metric.Batch) {
+func (h *setAmounts) exportTo(series Labeller, shown int64, to *metric.Batch) {
 	s := h.set.source
 	for k := range h.set.series {
 		x := &h.set.series[k]
@@ -49,7 +49,7 @@ func (h *setAmounts) exportTo(of Labeller, shown int64, to *metric.Batch) {
 		}
 		if h.rows[k] == nil {
 			values := append(append([]string(nil), h.set.name.Labels[:s.spec.Sets[h.set.name.Set].Labels]...), x.Values...)
-			h.rows[k] = of.Series(x.Desc, values...)
+			h.rows[k] = series.Series(x.Desc, values...)
 			if h.rows[k].Created == 0 {
 				h.rows[k].Created = s.began
 			}

@@ -65,7 +65,7 @@ func (a *Account) State() (all []Amount) {
 
 // findAmount returns the set and the index of the series of a saved amount. It returns nil if no source has that series any
 // more.
-func (b *Tallies) findAmount(x *Amount) (*set, int) {
+func (b *Tallies) findAmount(x *Amount) (owner *set, index int) {
 	at, ok := b.cells[x.Key]
 	if !ok {
 		return nil, 0

@@ -206,7 +206,7 @@ func (r *reader) readThreads(t *processTable, p *threadOrProcess, dir string) {
 }
 
 // readProcessClock returns the CPU time of a process including ended threads (clock_getcpuclockid(3)).
-func readProcessClock(pid int32) (int64, bool) {
+func readProcessClock(pid int32) (nanos int64, ok bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec
 	if unix.ClockGettime(^pid<<3|scheduler, &ts) != nil {

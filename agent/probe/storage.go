@@ -113,7 +113,7 @@ func randomOperations(ctx context.Context, r *client.ProbeResult, name string, d
 }
 
 // openDirect makes a file without the page cache if that is possible.
-func openDirect(name string, try bool) (*os.File, bool, error) {
+func openDirect(name string, try bool) (file *os.File, direct bool, err error) {
 	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
 	if try {
 		if f, err := os.OpenFile(name, flags|unix.O_DIRECT, 0o600); err == nil {

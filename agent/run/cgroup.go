@@ -78,10 +78,10 @@ type privateGroup struct {
 // openGroup creates the private control group of a run below the cgroups in own. It uses a hierarchy only if a new
 // group there changes neither the limits of the work nor its share of the processors and disks. Suitable are cpuacct
 // and memory of version 1 if mounted alone, and version 2 unless its groups distribute cpu, io or cpuset.
-func openGroup(own []hierarchy, name string) (*privateGroup, error) {
+func openGroup(ownCgroups []hierarchy, name string) (*privateGroup, error) {
 	g := &privateGroup{fd: -1, back: map[string]string{}}
 	var errs []error
-	for _, h := range own {
+	for _, h := range ownCgroups {
 		var slot *string
 		switch {
 		case len(h.controllers) == 0 && !distributesResources(h.dir):

@@ -92,7 +92,7 @@ func (g *gpuMeter) readGPUs(t *tree, at float64, last bool) {
 }
 
 // busy returns the share of the last reading's time that a device computed.
-func (g *gpuMeter) busy(zone string) (float64, bool) {
+func (g *gpuMeter) busy(zone string) (share float64, ok bool) {
 	for i := range g.pass.Devices {
 		if d := &g.pass.Devices[i]; d.Device == zone && d.Have&sensor.GPUBusy != 0 && d.Span > 0 {
 			return min(d.Busy/d.Span, 1), true

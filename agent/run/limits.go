@@ -13,13 +13,13 @@ import (
 
 // availableResources returns the resources available to the command: processors by affinity and cgroup quotas
 // up to the root, and memory by cgroup limits or else the machine's.
-func availableResources(procRoot string, own []hierarchy) Machine {
+func availableResources(procRoot string, ownCgroups []hierarchy) Machine {
 	m := Machine{MemoryBytes: readMemTotal(procRoot + "/meminfo")}
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) == nil {
 		m.Cores = float64(set.Count())
 	}
-	for _, h := range own {
+	for _, h := range ownCgroups {
 		for dir := h.dir; ; dir = filepath.Dir(dir) {
 			if quota := cpuQuota(dir, h.controllers); quota > 0 && (m.Cores == 0 || quota < m.Cores) {
 				m.Cores = quota

@@ -96,8 +96,8 @@ func (t *Tree) findCalls(at func(pkg string, f *File) bool, path string, names .
 	return out
 }
 
-func (t *Tree) violationAt(f *File, n ast.Node, what string) Violation {
-	return Violation{f.Path, t.Fset.Position(n.Pos()).Line, what}
+func (t *Tree) violationAt(f *File, n ast.Node, text string) Violation {
+	return Violation{f.Path, t.Fset.Position(n.Pos()).Line, text}
 }
 
 func importName(f *File, path string) string {

@@ -126,7 +126,7 @@ func Hex(s string, n int) bool {
 }
 
 // Number returns the decimal number after prefix, if that is all of s.
-func Number(s, prefix string) (uint32, bool) {
+func Number(s, prefix string) (number uint32, ok bool) {
 	digits, ok := strings.CutPrefix(s, prefix)
 	if !ok || digits == "" || digits[0] == '+' {
 		return 0, false
@@ -136,7 +136,7 @@ func Number(s, prefix string) (uint32, bool) {
 }
 
 // SliceUser returns the user of a path component of a login session: "user-1000.slice" or "user@1000.service".
-func SliceUser(name string) (uint32, bool) {
+func SliceUser(name string) (uid uint32, ok bool) {
 	if rest, ok := strings.CutSuffix(name, ".slice"); ok {
 		return Number(rest, "user-")
 	}

@@ -39,7 +39,7 @@ func FindOrigin(root string) Origin {
 }
 
 // findOrigin takes the mounts of the machine's tree, our own mounts, our /proc/self/cgroup and our process id.
-func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
+func findOrigin(outer, inner []Mount, selfCgroup []byte, pid int) (o Origin) {
 	for i := range outer {
 		m := &outer[i]
 		up := leadingParents(m.Root)
@@ -53,7 +53,7 @@ func findOrigin(outer, inner []Mount, own []byte, pid int) (o Origin) {
 		}
 		path, ok := findRootByInode(m, up, inner)
 		if !ok {
-			path, ok = findRootByMember(m, up, own, pid)
+			path, ok = findRootByMember(m, up, selfCgroup, pid)
 		}
 		if ok {
 			o.roots = append(o.roots, namespaceRoot{*m, path})
@@ -86,7 +86,7 @@ func (o *Origin) hasMount(m *Mount) bool {
 
 // findRootByInode finds the root of our cgroup namespace through the mount that container engines create for it. The mount and
 // the group are one directory with the same inode number.
-func findRootByInode(m *Mount, depth int, inner []Mount) (string, bool) {
+func findRootByInode(m *Mount, depth int, inner []Mount) (path string, ok bool) {
 	for i := range inner {
 		n := &inner[i]
 		if n.Root != "/" || !n.isSameHierarchy(m) {
@@ -109,8 +109,8 @@ func findRootByInode(m *Mount, depth int, inner []Mount) (string, bool) {
 
 // findRootByMember searches the mounted hierarchy for the group that has our process id as a member. It is the fallback if no
 // mount shows our group. own is /proc/self/cgroup, which gives the path from the namespace root to our group.
-func findRootByMember(m *Mount, depth int, own []byte, pid int) (string, bool) {
-	for line := range strings.Lines(string(own)) {
+func findRootByMember(m *Mount, depth int, selfCgroup []byte, pid int) (path string, ok bool) {
+	for line := range strings.Lines(string(selfCgroup)) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, below, ok := strings.Cut(rest, ":")
 		if !ok || !m.Serves(controllers) || leadingParents(below) > 0 {
@@ -141,9 +141,9 @@ func hasMember(dir string, pid int) bool {
 }
 
 // searchBelow finds a directory at a depth below dir, and returns the rest of its path.
-func searchBelow(dir string, depth int, is func(dir string) bool) (string, bool) {
+func searchBelow(dir string, depth int, isMatch func(dir string) bool) (path string, ok bool) {
 	if depth == 0 {
-		return "", is(dir)
+		return "", isMatch(dir)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func searchBelow(dir string, depth int, is func(dir string) bool) (string, bool)
 		if !e.IsDir() {
 			continue
 		}
-		if rest, ok := searchBelow(dir+"/"+e.Name(), depth-1, is); ok {
+		if rest, ok := searchBelow(dir+"/"+e.Name(), depth-1, isMatch); ok {
 			return "/" + e.Name() + rest, true
 		}
 	}

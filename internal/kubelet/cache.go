@@ -111,21 +111,21 @@ func (s *Cache) List() []*Pod {
 
 // Refresh requests an early query because the caller expects a change. why is any text that identifies the reason. Each
 // reason causes only a few queries.
-func (s *Cache) Refresh(why string) {
+func (s *Cache) Refresh(reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.request(why)
+	s.request(reason)
 }
 
 // request requests an early query for a reason, and returns the number of complete answers since that reason came up.
-func (s *Cache) request(why string) uint64 {
-	r := s.reasons[why]
+func (s *Cache) request(reason string) uint64 {
+	r := s.reasons[reason]
 	if r == nil {
 		if len(s.reasons) >= maxReasons {
 			return 0
 		}
 		r = &queryReason{}
-		s.reasons[why] = r
+		s.reasons[reason] = r
 	}
 	r.idle = 0
 	if r.answers < maxTries {

@@ -144,11 +144,11 @@ func (p *Pod) Limit() Resources {
 	return l.withReported(p.Own.Limit)
 }
 
-func (p *Pod) combineResources(of func(*Container) Resources) Resources {
+func (p *Pod) combineResources(amounts func(*Container) Resources) Resources {
 	var run, start, sidecars Resources
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		r := of(c)
+		r := amounts(c)
 		switch c.Type {
 		case Main:
 			run = run.add(r)

@@ -130,14 +130,14 @@ func (w *wirePod) toPod() *Pod {
 }
 
 // addContainers adds containers with their reported status.
-func (p *Pod) addContainers(list []wireContainer, status []wireStatus, of Type) {
+func (p *Pod) addContainers(list []wireContainer, status []wireStatus, kind Type) {
 	for i := range list {
 		w := &list[i]
 		c := Container{
-			Name: w.Name, Image: w.Image, Type: of,
+			Name: w.Name, Image: w.Image, Type: kind,
 			Request: w.Resources.Requests.toResources(), Limit: w.Resources.Limits.toResources(),
 		}
-		if of == Init && w.RestartPolicy == "Always" {
+		if kind == Init && w.RestartPolicy == "Always" {
 			c.Type = Sidecar
 		}
 		p.NeedsDevices = p.NeedsDevices || w.Resources.Limits.isExtended()

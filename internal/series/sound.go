@@ -50,7 +50,7 @@ func usedSpans(spans []histogram.Span, buckets int) []histogram.Span {
 type unsoundKey struct{}
 
 // CountUnsound returns a context and a counter. Reads with that context count the stored histograms that they leave out as unsound.
-func CountUnsound(ctx context.Context) (context.Context, *atomic.Uint64) {
+func CountUnsound(ctx context.Context) (counting context.Context, counter *atomic.Uint64) {
 	n := new(atomic.Uint64)
 	return context.WithValue(ctx, unsoundKey{}, n), n
 }

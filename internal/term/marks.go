@@ -105,7 +105,7 @@ func (c *Chart) layout() (margin, columns int) {
 }
 
 // axisLabels returns the numbers at the axis from the top to the bottom, and the value at the top.
-func (c *Chart) axisLabels() ([]string, float64) {
+func (c *Chart) axisLabels() (numbers []string, highest float64) {
 	height, top := max(c.Height, 1), 0.0
 	for _, p := range c.Points {
 		if !isUnknown(p.Value) {

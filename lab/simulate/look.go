@@ -19,7 +19,7 @@ func (n *Node) Cgroups(pid int32) ([]sensor.CgroupPath, error) {
 }
 
 // CgroupPaths implements [sensor.CgroupNamer].
-func (n *Node) CgroupPaths(number uint64) ([]sensor.CgroupPath, bool) {
+func (n *Node) CgroupPaths(number uint64) (paths []sensor.CgroupPath, ok bool) {
 	g := n.numbers[number]
 	if g == nil {
 		return nil, false
@@ -28,7 +28,7 @@ func (n *Node) CgroupPaths(number uint64) ([]sensor.CgroupPath, bool) {
 }
 
 // LoginSession returns the number that the kernel's audit gave to the session of a process.
-func (n *Node) LoginSession(pid int32) (uint32, bool, error) {
+func (n *Node) LoginSession(pid int32) (session uint32, ok bool, err error) {
 	if p := n.procs[pid]; p != nil {
 		if g := n.numbers[p.Cgroup]; g != nil && g.session != nil {
 			return uint32(g.session.number), true, nil

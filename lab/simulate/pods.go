@@ -45,8 +45,8 @@ func hexDigits(seed, number uint64, n int) string {
 
 // podsOfNode returns the pods of a node, one for each place and roll-out. place is the index of the node among the nodes
 // that run pods, and of is the number of these nodes.
-func (s *Site) podsOfNode(place, of int) (out []*simPod) {
-	for slot := place; slot < s.Pods; slot += of {
+func (s *Site) podsOfNode(place, nodes int) (out []*simPod) {
+	for slot := place; slot < s.Pods; slot += nodes {
 		for roll := range s.RollOuts + 1 {
 			out = append(out, s.makePod(slot, roll))
 		}

@@ -128,8 +128,8 @@ func (p *Push) Wait(ctx context.Context) error {
 }
 
 // Drain waits until everything was sent, for at most a given time, and returns the remaining backlog.
-func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
-	ctx, cancel := context.WithTimeout(ctx, most)
+func (p *Push) Drain(ctx context.Context, timeout time.Duration) Backlog {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -146,9 +146,9 @@ func (p *Push) Drain(ctx context.Context, most time.Duration) Backlog {
 }
 
 // Close stops sending after a last attempt of at most the given time. Unsent exports remain in the queues.
-func (p *Push) Close(most time.Duration) error {
-	if most > 0 {
-		p.Drain(context.Background(), most)
+func (p *Push) Close(timeout time.Duration) error {
+	if timeout > 0 {
+		p.Drain(context.Background(), timeout)
 	}
 	p.cancel()
 	p.done.Wait()

@@ -33,7 +33,7 @@ func (r Resource) String() string { return resourceNames[r] }
 // All returns the resources in the order in which they are printed.
 func All() []Resource { return []Resource{CPU, Memory, DiskRead, DiskWrite, Network, GPU} }
 
-func resourceNamed(name string) (Resource, bool) {
+func resourceNamed(name string) (resource Resource, ok bool) {
 	for r, n := range resourceNames {
 		if strings.EqualFold(n, name) {
 			return Resource(r), true

@@ -175,7 +175,7 @@ func parseStatm(text string, page int64) (int64, error) {
 }
 
 // parseKilobytes finds a line of smaps_rollup or meminfo ("Rss:   123 kB") and returns it in bytes.
-func parseKilobytes(text, name string) (int64, bool) {
+func parseKilobytes(text, name string) (bytes int64, ok bool) {
 	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, name)
 		if !ok {

@@ -71,7 +71,7 @@ func ParseRange(text string) (from, to float64, err error) {
 
 // unitOf returns the number of bytes of a unit. KiB and the like are powers of 1024, and KB and the like are powers of
 // 1000. A letter alone is a power of 1024, as in Slurm and ulimit. It returns false for any other word.
-func unitOf(word string) (float64, bool) {
+func unitOf(word string) (bytes float64, ok bool) {
 	w := strings.ToLower(word)
 	if w == "" || w == "b" {
 		return 1, true

@@ -78,8 +78,8 @@ func (r *programRun) finish(ctx context.Context) {
 
 // tolerance returns how far the achieved amount may deviate from the target without a warning. It is a fraction of the
 // target plus a fixed amount for each resource.
-func tolerance(of Resource, wish float64) float64 {
-	switch of {
+func tolerance(resource Resource, wish float64) float64 {
+	switch resource {
 	case CPU:
 		return max(0.01*wish, 0.005)
 	case Memory:
@@ -92,15 +92,15 @@ func tolerance(of Resource, wish float64) float64 {
 }
 
 // warnMissed warns of steps that missed their targets. It describes the worst, and lists the numbers of the others.
-func (r *programRun) warnMissed(of Resource) {
+func (r *programRun) warnMissed(resource Resource) {
 	missed, worst, far := 0, 0, 0.0
 	for i, s := range r.report.Steps {
-		f := s.Figures[of.String()]
+		f := s.Figures[resource.String()]
 		if f.Achieved == nil || s.Seconds < 0.1 {
 			continue // too short to judge
 		}
 		off := math.Abs(*f.Achieved - f.Wish)
-		if off <= tolerance(of, f.Wish) {
+		if off <= tolerance(resource, f.Wish) {
 			continue
 		}
 		if missed++; off > far {
@@ -111,36 +111,36 @@ func (r *programRun) warnMissed(of Resource) {
 		return
 	}
 	s := r.report.Steps[worst]
-	f := s.Figures[of.String()]
+	f := s.Figures[resource.String()]
 	word := "less than"
 	if *f.Achieved > f.Wish {
 		word = "more than"
 	}
-	r.report.addWarning("%s: %s wished in %s: %.4g of %.4g in step %d%s", of, word, pluralize(missed, "step"), *f.Achieved, f.Wish, s.Step,
-		r.missReason(of, *f.Achieved > f.Wish))
+	r.report.addWarning("%s: %s wished in %s: %.4g of %.4g in step %d%s", resource, word, pluralize(missed, "step"), *f.Achieved, f.Wish,
+		s.Step, r.missReason(resource, *f.Achieved > f.Wish))
 }
 
-func pluralize(n int, what string) string {
+func pluralize(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // missReason returns the most likely reason why a resource missed its target.
-func (r *programRun) missReason(of Resource, more bool) string {
+func (r *programRun) missReason(resource Resource, more bool) string {
 	switch {
-	case of == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
+	case resource == CPU && more && r.memory == nil && r.disk == nil && r.net == nil && r.gpu == nil:
 		return "; the step was too short to be exact"
-	case of == CPU && more:
+	case resource == CPU && more:
 		return "; the other loads of the program take more CPU than it wishes"
-	case of == CPU:
+	case resource == CPU:
 		return "; others use the CPUs, or a limit (cgroup, affinity) holds the process back"
-	case of == GPU:
+	case resource == GPU:
 		return "; others use the GPU, or the step was too short"
-	case of == Memory && more:
+	case resource == Memory && more:
 		return "; the program itself needs as much"
-	case of == Memory:
+	case resource == Memory:
 		return "; the step was too short to fill it, or there was no more"
 	}
 	return ""

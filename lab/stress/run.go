@@ -248,16 +248,17 @@ func (r *programRun) startThreads() {
 	}
 }
 
-func (r *programRun) startStream(of Resource, done *atomic.Int64, unit, most int, move func(int) (int, error)) {
-	if r.peak[of] == 0 {
+func (r *programRun) startStream(resource Resource, done *atomic.Int64, unit, maxBytes int, move func(int) (int, error)) {
+	if r.peak[resource] == 0 {
 		return
 	}
-	s := &byteStream{clock: r.clock, curve: newCurve(r.p, of), unit: unit, max: most, done: done, interval: writeInterval, move: move}
+	s := &byteStream{clock: r.clock, curve: newCurve(r.p, resource), unit: unit, max: maxBytes, done: done, interval: writeInterval,
+		move: move}
 	r.wg.Go(func() {
 		if err := s.run(&r.stop, r.wait); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			r.addFailure(err)
 		}
-		if of == Network {
+		if resource == Network {
 			r.net.closeSending()
 		}
 	})

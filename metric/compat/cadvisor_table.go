@@ -107,25 +107,25 @@ var cadvisorMappings = map[string][]mapping{
 }
 
 // pressureDesc describes the pressure metric of a resource: the time in which some task waited for it.
-func pressureDesc(resource, what string) *metric.Desc {
+func pressureDesc(resource, verb string) *metric.Desc {
 	return cadvisorDesc("pressure_"+resource+"_waiting_seconds_total", metric.Counter, metric.Seconds,
-		"Total time duration tasks in the container have waited due to "+what+" congestion.")
+		"Total time duration tasks in the container have waited due to "+verb+" congestion.")
 }
 
 // networkMappings returns the mappings for the network traffic of a pod, which the view reports at the pod's sandbox.
-func networkMappings(what, help string) []mapping {
+func networkMappings(counted, help string) []mapping {
 	unit := metric.None
-	if what == "bytes" {
+	if counted == "bytes" {
 		unit = metric.Bytes
 	}
 	receive, transmit := " received", " transmitted"
-	if what == "errors" || what == "packets_dropped" {
+	if counted == "errors" || counted == "packets_dropped" {
 		receive, transmit = " receiving", " transmitting"
 	}
 	return []mapping{
-		{to: cadvisorDesc("network_receive_"+what+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction",
+		{to: cadvisorDesc("network_receive_"+counted+"_total", metric.Counter, unit, help+receive, "interface"), label: "direction",
 			is: "receive", copies: "device"},
-		{to: cadvisorDesc("network_transmit_"+what+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction",
+		{to: cadvisorDesc("network_transmit_"+counted+"_total", metric.Counter, unit, help+transmit, "interface"), label: "direction",
 			is: "transmit", copies: "device"},
 	}
 }

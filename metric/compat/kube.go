@@ -54,9 +54,9 @@ type kubeContainers struct {
 	info, restarts, ready, waiting, waitingReason, running, terminated, termReason, lastTermReason, lastExit, requests, limits *metric.Desc
 }
 
-func newKubeContainers(prefix, article, what string) kubeContainers {
+func newKubeContainers(prefix, article, noun string) kubeContainers {
 	desc := func(name, help string, more ...string) *metric.Desc {
-		return kubePodDesc(prefix+name, strings.NewReplacer("a container", article, "container", what).Replace(help),
+		return kubePodDesc(prefix+name, strings.NewReplacer("a container", article, "container", noun).Replace(help),
 			append([]string{"container"}, more...)...)
 	}
 	return kubeContainers{

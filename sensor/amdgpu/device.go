@@ -235,7 +235,7 @@ func (d *device) readTable(known []tableLayout) error {
 }
 
 // counterIncrease returns the increase of a 32-bit accumulator since the last reading.
-func (d *device) counterIncrease(f tableField) (float64, bool) {
+func (d *device) counterIncrease(f tableField) (increase float64, ok bool) {
 	if !d.hasTable || !d.hadTable || !d.table.has[f] || !d.was.has[f] {
 		return 0, false
 	}
@@ -243,7 +243,7 @@ func (d *device) counterIncrease(f tableField) (float64, bool) {
 }
 
 // meanIncrement returns the mean increment of an accumulator since the last reading, as a fraction of maximum.
-func (d *device) meanIncrement(f tableField, maximum float64) (float64, bool) {
+func (d *device) meanIncrement(f tableField, maximum float64) (mean float64, ok bool) {
 	n, ok := d.counterIncrease(accumulations)
 	v, known := d.counterIncrease(f)
 	if !ok || !known || n == 0 || v > n*maximum*1.01 {

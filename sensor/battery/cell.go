@@ -49,7 +49,7 @@ var stateNames = map[string]string{
 }
 
 // readMicro reads a non-negative figure in millionths.
-func readMicro(f *sysfs.File) (float64, bool) {
+func readMicro(f *sysfs.File) (value float64, ok bool) {
 	if f == nil {
 		return 0, false
 	}

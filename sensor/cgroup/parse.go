@@ -135,7 +135,7 @@ func parseAcct(b []byte, c *sensor.Cgroup) {
 
 // parsePressure returns the total of the "some" line of a pressure file, converted from
 // microseconds to nanoseconds (Documentation/accounting/psi.rst).
-func parsePressure(b []byte) (uint64, bool) {
+func parsePressure(b []byte) (nanos uint64, ok bool) {
 	for line := b; len(line) > 0; {
 		var l []byte
 		l, line = sysfs.Line(line)

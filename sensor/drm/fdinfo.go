@@ -122,8 +122,8 @@ var (
 )
 
 // addMemory adds the memory of a region to own, for memory of the device, or to host, for main memory.
-func addMemory(own, host *memoryRegions, kind int, region []byte, v uint64, unit []byte) {
-	to := own
+func addMemory(device, host *memoryRegions, kind int, region []byte, v uint64, unit []byte) {
+	to := device
 	switch is := func(p []byte) bool { return bytes.HasPrefix(region, p) }; {
 	case slices.ContainsFunc(local, is):
 	case slices.ContainsFunc(shared, is):

@@ -173,14 +173,14 @@ func (p *portReader) close() {
 }
 
 // parseLeadingNumber reads the number of "4: ACTIVE".
-func parseLeadingNumber(text []byte) (float64, bool) {
+func parseLeadingNumber(text []byte) (value float64, ok bool) {
 	number, _, found := bytes.Cut(text, []byte{':'})
 	v, ok := sysfs.Number(number)
 	return float64(v), found && ok && v >= 0
 }
 
 // parseRate reads "100 Gb/sec (4X EDR)" or "2.5 Gb/sec (1X SDR)" as octets per second.
-func parseRate(text []byte) (float64, bool) {
+func parseRate(text []byte) (bytesPerSecond float64, ok bool) {
 	number, unit, found := bytes.Cut(text, []byte{' '})
 	if !found || !bytes.HasPrefix(unit, []byte("Gb/sec")) {
 		return 0, false

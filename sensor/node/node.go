@@ -89,8 +89,8 @@ func (t *kernelFile) Close() error {
 }
 
 // malformedError returns an error for unexpected content of a kernel file.
-func (t *kernelFile) malformedError(what string) error {
-	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), what)
+func (t *kernelFile) malformedError(part string) error {
+	return fmt.Errorf("read %s: malformed: %s", t.file.Name(), part)
 }
 
 func gauge(name, help string, unit metric.Unit, labels ...string) *metric.Desc {

@@ -215,7 +215,7 @@ func (r *reader) addThrottleTime(d *device, id uint32, nanos float64) {
 }
 
 // toFloat returns the value of a field, by its type (nvmlValueType_t).
-func (f *fieldValue) toFloat() (float64, bool) {
+func (f *fieldValue) toFloat() (value float64, ok bool) {
 	if f.code != codeSuccess {
 		return 0, false
 	}

@@ -297,7 +297,7 @@ type samplePosition struct {
 
 // sampleMean returns the mean of the driver's samples of one kind since the last reading. window is the time since then in
 // seconds. Without a new sample, it returns the last value.
-func (r *reader) sampleMean(d *device, kind uint32, s *samplePosition, window float64) (float64, bool) {
+func (r *reader) sampleMean(d *device, kind uint32, s *samplePosition, window float64) (mean float64, ok bool) {
 	if s.no {
 		return 0, false
 	}

@@ -92,11 +92,11 @@ type walkTarget struct {
 
 // podFolders returns the directories to measure for a pod: its emptyDir volumes on the node's disk, and the logs of its
 // containers. own lists the volumes, as PLUGIN/NAME, that have their own file system and are therefore skipped.
-func (t *podTree) podFolders(p *Pod, own map[string]bool) (list []walkTarget) {
+func (t *podTree) podFolders(p *Pod, mounted map[string]bool) (list []walkTarget) {
 	const plugin = "empty-dir" // the others of this kind are made and counted elsewhere
 	dir := filepath.Join(t.root, t.folder, "pods", p.UID, "volumes", "kubernetes.io~"+plugin)
 	for _, name := range folderNames(dir) {
-		if !own[plugin+"/"+name] {
+		if !mounted[plugin+"/"+name] {
 			list = append(list, walkTarget{Amount{Kind: Volume, Name: name, Plugin: plugin}, filepath.Join(dir, name)})
 		}
 	}

@@ -55,11 +55,11 @@ type energyTotal struct {
 	primed bool
 }
 
-func (t *energyTotal) add(now time.Time, device string, raw, most float64) error {
+func (t *energyTotal) add(now time.Time, device string, raw, maxRate float64) error {
 	if !t.primed {
 		t.sum, t.primed = raw, true
 	}
-	rise, err := t.Add(now, "energy", device, raw, most)
+	rise, err := t.Add(now, "energy", device, raw, maxRate)
 	t.sum += rise
 	return err
 }

@@ -135,7 +135,7 @@ type powerResource struct {
 }
 
 // powerOf returns the power in a resource, if it has one, and records its limit.
-func (c *controller) powerOf(r *powerResource) (float64, bool) {
+func (c *controller) powerOf(r *powerResource) (watts float64, ok bool) {
 	if w := r.PowerWatts.Reading; w != nil {
 		c.limit = r.PowerWatts.Most
 		return *w, true

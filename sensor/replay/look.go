@@ -34,7 +34,7 @@ func (p *Player) Env(pid int32, keys ...string) (map[string]string, error) {
 }
 
 // LoginSession returns the audit session of a process.
-func (p *Player) LoginSession(pid int32) (uint32, bool, error) {
+func (p *Player) LoginSession(pid int32) (session uint32, ok bool, err error) {
 	a, err := p.processAbout(pid)
 	if err != nil || a.LoginSession == nil {
 		return 0, false, err

@@ -123,7 +123,7 @@ func findLiving(live []sensor.Process, pid int32) *sensor.Process {
 }
 
 // CgroupPaths returns the cgroups of number n, or false when they are not known.
-func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+func (s *Source) CgroupPaths(n uint64) (paths []sensor.CgroupPath, ok bool) {
 	if namer, ok := s.live.(sensor.CgroupNamer); ok {
 		if paths, ok := namer.CgroupPaths(n); ok {
 			return paths, true

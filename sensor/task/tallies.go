@@ -51,7 +51,7 @@ func openedTally[T sensor.Tally](s T, err error) (sensor.Tally, error) {
 
 // Open opens the source, or returns nil if it is not wanted. If programs cannot be loaded, or must not be because
 // procfs was selected by name, the error matches [sensor.ErrUnavailable]. The note lists counts that are missing.
-func (t *Tally) Open(o Options) (sensor.Tally, *Note, error) {
+func (t *Tally) Open(o Options) (tally sensor.Tally, note *Note, err error) {
 	if t.unwanted != nil && t.unwanted(&o) {
 		return nil, nil, nil
 	}

@@ -58,11 +58,10 @@ type Note struct {
 
 // Open opens the task table. The notes list the sources that the setting auto skipped. Open returns an error if no
 // source can be read, or if a source that was selected by name is unavailable.
-func Open(o Options) (*Source, []Note, error) {
+func Open(o Options) (source *Source, notes []Note, err error) {
 	if err := o.validate(); err != nil {
 		return nil, nil, err
 	}
-	var notes []Note
 	outside, err := checkNamespaces(o)
 	if err != nil {
 		return nil, nil, err

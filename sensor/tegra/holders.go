@@ -130,7 +130,7 @@ func cutLastWord(b []byte) (rest, word []byte) {
 }
 
 // parseClientBytes reads 2048K, 3M or a plain number of bytes.
-func parseClientBytes(b []byte) (uint64, bool) {
+func parseClientBytes(b []byte) (bytes uint64, ok bool) {
 	unit := uint64(1)
 	if n := len(b); n > 1 {
 		switch b[n-1] {

@@ -201,7 +201,7 @@ func (s *Store) Through() time.Time {
 func (s *Store) Bytes() int64 { return s.blocks.totalBytes() }
 
 // Oldest returns the beginning of the oldest day, and false if there is none.
-func (s *Store) Oldest() (time.Time, bool) {
+func (s *Store) Oldest() (day time.Time, ok bool) {
 	t, ok := s.blocks.oldest()
 	return time.UnixMilli(t), ok
 }

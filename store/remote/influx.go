@@ -88,7 +88,7 @@ type influx2 struct{ influxQL }
 func (i *influx2) checkValue(v float64) error { return checkFinite(v) }
 
 // encode implements peer.
-func (i *influx2) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
+func (i *influx2) encode(w *prompb.WriteRequest) (body []byte, header map[string]string, err error) {
 	var b bytes.Buffer
 	for k := range w.Timeseries {
 		ts := &w.Timeseries[k]

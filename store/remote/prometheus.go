@@ -32,7 +32,7 @@ type prometheus struct {
 func (p *prometheus) checkValue(float64) error { return nil }
 
 // encode implements peer by remote write 1.0, or by 2.0 if it is configured and the server accepts it.
-func (p *prometheus) encode(w *prompb.WriteRequest) ([]byte, map[string]string, error) {
+func (p *prometheus) encode(w *prompb.WriteRequest) (body []byte, header map[string]string, err error) {
 	if p.two != nil && !p.two.refused.Load() {
 		return p.two.encode(w)
 	}

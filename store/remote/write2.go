@@ -48,7 +48,7 @@ func (w *write2) rejectsVersion2(sent map[string]string, received http.Header, e
 }
 
 // encode encodes a request of 2.0.
-func (w *write2) encode(req *prompb.WriteRequest) ([]byte, map[string]string, error) {
+func (w *write2) encode(req *prompb.WriteRequest) (body []byte, header map[string]string, err error) {
 	symbols := writev2.NewSymbolTable()
 	out := writev2.Request{Timeseries: make([]writev2.TimeSeries, 0, len(req.Timeseries))}
 	b := labels.NewScratchBuilder(16)

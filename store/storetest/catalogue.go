@@ -90,7 +90,7 @@ func formatRow(w store.Workload) string {
 	return text + fmt.Sprint(" ", w.Exactness)
 }
 
-func listWorkloads(t *testing.T, c store.Catalogue, f store.Filter) ([]store.Workload, int) {
+func listWorkloads(t *testing.T, c store.Catalogue, f store.Filter) (rows []store.Workload, total int) {
 	t.Helper()
 	rows, n, err := c.Workloads(t.Context(), f)
 	if err != nil {

@@ -116,7 +116,7 @@ func startCommand(tb testing.TB, cmd *exec.Cmd) func() {
 }
 
 // waitUntil polls until ok returns true, because a server reports no event to wait for.
-func waitUntil(tb testing.TB, what string, ok func() bool) {
+func waitUntil(tb testing.TB, condition string, ok func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -125,7 +125,7 @@ func waitUntil(tb testing.TB, what string, ok func() bool) {
 			return
 		}
 	}
-	tb.Fatalf("%s did not become ready", what)
+	tb.Fatalf("%s did not become ready", condition)
 }
 
 // PrometheusArgs returns the arguments for a Prometheus that accepts remote write, out of order too.

@@ -157,7 +157,7 @@ func (h *History) sort() {
 }
 
 // splitByBlock returns the hours with samples, and the series of each block by the start of the block.
-func (h *History) splitByBlock() (*dirty.Late, map[int64][]*HistorySeries) {
+func (h *History) splitByBlock() (hours *dirty.Late, blocks map[int64][]*HistorySeries) {
 	seen, newest, parts := map[int64]bool{}, int64(-1), map[int64][]*HistorySeries{}
 	for _, s := range h.series {
 		before := int64(math.MinInt64)

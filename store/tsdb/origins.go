@@ -78,7 +78,7 @@ func (s *Store) Origins() ([]store.Origin, error) {
 }
 
 // Sealed returns the time before which all samples that came in order are in blocks, and false if there is none.
-func (s *Store) Sealed() (time.Time, bool) {
+func (s *Store) Sealed() (until time.Time, ok bool) {
 	db, err := s.acquire()
 	if err != nil {
 		return time.Time{}, false
@@ -96,7 +96,7 @@ func (s *Store) Sealed() (time.Time, bool) {
 
 // Since returns the earliest time of the data that the store has received and should still have. It returns false if
 // the store is empty. Imported data may be older.
-func (s *Store) Since() (time.Time, bool) {
+func (s *Store) Since() (start time.Time, ok bool) {
 	db, err := s.acquire()
 	if err != nil {
 		return time.Time{}, false

@@ -146,7 +146,7 @@ const counterRow = `	{Key: "io_calls", Unit: metric.None, Heading: "I/O calls", 
 func TestNewCounter(t *testing.T) {
 	root, scratch := copied(t)
 	list := filepath.Join(scratch, "sensor/task/tallies.go")
-	edit(t, list, "\t\t{Spec: counters.Spec,", "\t\t{Spec: iocalls.Spec, open: func(o Options) (sensor.Tally, error) { return opened(iocalls.Open(o.Root)) }},\n\t\t{Spec: counters.Spec,")
+	edit(t, list, "\t\t{Spec: counters.Spec,", "\t\t{Spec: iocalls.Spec, open: func(o Options) (sensor.Tally, error) { return openedTally(iocalls.Open(o.Root)) }},\n\t\t{Spec: counters.Spec,")
 	edit(t, list, "\t\"reckon/sensor/task/rdma\"\n", "\t\"reckon/sensor/task/iocalls\"\n\t\"reckon/sensor/task/rdma\"\n")
 	write(t, filepath.Join(scratch, "sensor/task/iocalls/iocalls.go"), counterCode)
 	write(t, filepath.Join(scratch, "sensor/task/iocalls/iocalls_test.go"), counterTest)

@@ -64,8 +64,8 @@ func (s *Stats) countStored(protocol string, n int) {
 	s.samples[protocol] += uint64(n)
 }
 
-func (s *Stats) countRefused(sender string, why map[string]int) {
-	if s == nil || len(why) == 0 {
+func (s *Stats) countRefused(sender string, reasons map[string]int) {
+	if s == nil || len(reasons) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (s *Stats) countRefused(sender string, why map[string]int) {
 		sender = "others"
 	}
 	s.senders[sender] = true
-	for reason, n := range why {
+	for reason, n := range reasons {
 		s.refused[refusedKey{sender, reason}] += uint64(n)
 	}
 }

@@ -149,12 +149,12 @@ func (w *requestWriter) subtractRefused(e *store.RefusedError) {
 }
 
 // addRefused records n samples that will never be accepted.
-func (w *requestWriter) addRefused(why string, n int, format string, args ...any) {
+func (w *requestWriter) addRefused(label string, n int, format string, args ...any) {
 	w.refused += n
 	if w.why == nil {
 		w.why = map[string]int{}
 	}
-	w.why[why] += n
+	w.why[label] += n
 	if len(w.reasons) < maxNamedRefusals {
 		if reason := fmt.Sprintf(format, args...); !slices.Contains(w.reasons, reason) {
 			w.reasons = append(w.reasons, reason)

@@ -83,11 +83,11 @@ type Request struct {
 
 // Begin starts a request of a sender. own are the limits of the sender's token. Where they are missing, the limits for
 // all senders apply. The error is a [*RateError].
-func (l *Limiter) Begin(sender string, own Bound) (*Request, error) {
+func (l *Limiter) Begin(sender string, tokenLimits Bound) (*Request, error) {
 	c := l.Config()
 	b := c.Senders
-	b.Series = cmp.Or(own.Series, b.Series)
-	b.SamplesPerSecond = cmp.Or(own.SamplesPerSecond, b.SamplesPerSecond)
+	b.Series = cmp.Or(tokenLimits.Series, b.Series)
+	b.SamplesPerSecond = cmp.Or(tokenLimits.SamplesPerSecond, b.SamplesPerSecond)
 	r := &Request{l: l, name: sender, c: c, taken: map[*meter]int{}}
 	if r.sender = l.meter("sender", sender, b); r.sender != nil {
 		return r, r.sender.admit(l)

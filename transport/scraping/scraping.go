@@ -193,15 +193,15 @@ func (s *Service) setConfig(text []byte, conf *config.Config) error {
 }
 
 // readConfig reads and checks a file.
-func readConfig(file string, log *slog.Logger) ([]byte, *config.Config, error) {
-	text, err := os.ReadFile(file)
+func readConfig(file string, log *slog.Logger) (text []byte, conf *config.Config, err error) {
+	text, err = os.ReadFile(file)
 	if err != nil {
 		return nil, nil, fmt.Errorf("scrape-config: %w", err)
 	}
 	if err := checkConfig(text); err != nil {
 		return text, nil, fmt.Errorf("scrape-config %s: %w", file, err)
 	}
-	conf, err := config.LoadFile(file, false, log)
+	conf, err = config.LoadFile(file, false, log)
 	if err != nil {
 		cause := err
 		if inner := errors.Unwrap(err); inner != nil {

@@ -130,10 +130,10 @@ func parseEngine(name string) (id string, payload, ok bool) {
 }
 
 // parseMachine parses the unit name of a container that is registered with systemd-machined. libvirt adds a number to the
-// name that changes at each start ("lxc-3-NAME"). It also registers virtual machines ("qemu-3-NAME"), for which machine
+// name that changes at each start ("lxc-3-NAME"). It also registers virtual machines ("qemu-3-NAME"), for which parseMachine
 // returns false.
-func parseMachine(unit string) (string, bool) {
-	name, ok := strings.CutPrefix(unit, "machine-")
+func parseMachine(unit string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(unit, "machine-")
 	if ok {
 		name, ok = strings.CutSuffix(name, ".scope")
 	} else if name, ok = strings.CutPrefix(unit, "systemd-nspawn@"); ok {

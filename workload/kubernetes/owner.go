@@ -47,7 +47,7 @@ func ownerRules() []ownerRule {
 }
 
 // match returns the owner that the labels of a pod name.
-func (r *ownerRule) match(labels map[string]string) (Owner, bool) {
+func (r *ownerRule) match(labels map[string]string) (owner Owner, ok bool) {
 	name := labels[r.name]
 	if name == "" || r.needs != "" && labels[r.needs] == "" {
 		return Owner{}, false
@@ -106,7 +106,7 @@ const (
 	maxCronBehind = 7 * 24 * time.Hour
 )
 
-func cronJobName(job string, created time.Time) (string, bool) {
+func cronJobName(job string, created time.Time) (name string, ok bool) {
 	at := strings.LastIndexByte(job, '-')
 	if at <= 0 || created.IsZero() {
 		return "", false

@@ -174,7 +174,7 @@ func isDaemon(comm string) bool {
 }
 
 // identityFromEnv identifies a job by environment variables, for nodes on which Slurm creates no control groups.
-func identityFromEnv(h *workload.Hint) (workload.Identity, bool) {
+func identityFromEnv(h *workload.Hint) (identity workload.Identity, ok bool) {
 	if isDaemon(h.Comm) {
 		return workload.Identity{}, false
 	}
@@ -199,7 +199,7 @@ func identityFromEnv(h *workload.Hint) (workload.Identity, bool) {
 }
 
 // jobID returns SLURM_JOB_ID, or its old spelling.
-func jobID(h *workload.Hint) (string, bool) {
+func jobID(h *workload.Hint) (id string, ok bool) {
 	for _, key := range []string{"SLURM_JOB_ID", "SLURM_JOBID"} {
 		if s, ok := h.Getenv(key); ok {
 			return s, isDecimal(s) && s != "0"

@@ -121,7 +121,7 @@ func findUnit(pieces []cgpath.Piece, i int) int {
 }
 
 // userOfSlice returns the user id in the name of the slice that contains the pieces.
-func userOfSlice(pieces []cgpath.Piece) (uint32, bool) {
+func userOfSlice(pieces []cgpath.Piece) (uid uint32, ok bool) {
 	for _, p := range pieces {
 		if uid, ok := cgpath.SliceUser(p.Name); ok {
 			return uid, true
@@ -131,7 +131,7 @@ func userOfSlice(pieces []cgpath.Piece) (uint32, bool) {
 }
 
 // parseSession parses "session-3.scope", or "session-c1.scope" for a session without an audit id.
-func parseSession(name string) (string, bool) {
+func parseSession(name string) (id string, ok bool) {
 	n, ok := strings.CutSuffix(name, ".scope")
 	if !ok {
 		return "", false

@@ -135,7 +135,7 @@ const numberMark = "#"
 
 // ID returns the user id for a name. If the name is a decimal number and no user has it, the number itself is the id.
 // It returns false while the id is unknown.
-func (t *Table) ID(name string) (uint32, bool) {
+func (t *Table) ID(name string) (uid uint32, ok bool) {
 	if name == "" {
 		return 0, false
 	}
@@ -193,7 +193,7 @@ func (t *Table) refresh(after time.Duration) {
 
 // lookup returns the known answer of the user database to a question. It sends the question to the database in the
 // background if there is no answer or the answer is old. An old answer is used until the new one arrives.
-func (t *Table) lookup(q userQuery) (userEntry, bool) {
+func (t *Table) lookup(q userQuery) (entry userEntry, ok bool) {
 	a, ok := t.answers[q]
 	if t.socket != "" && !t.closed && (!ok || time.Now().After(a.until)) && !t.pending[q] {
 		select {

@@ -100,7 +100,7 @@ func (a *vmArguments) parseCloudHypervisor(key, value string) {
 
 // optionValue returns the value of a key in a list such as "a,key=value,...". With an empty key it returns the first value,
 // which both emulators accept without a key. A comma within a value is doubled.
-func optionValue(list, key string) (string, bool) {
+func optionValue(list, key string) (value string, ok bool) {
 	list = strings.ReplaceAll(list, ",,", "\x00")
 	for i, o := range strings.Split(list, ",") {
 		name, value, ok := strings.Cut(o, "=")

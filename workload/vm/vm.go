@@ -83,7 +83,7 @@ type machineGroup struct {
 }
 
 // findGroup finds the control group of a virtual machine in a path. With several, it returns the outermost.
-func findGroup(pieces []cgpath.Piece) (machineGroup, bool) {
+func findGroup(pieces []cgpath.Piece) (group machineGroup, ok bool) {
 	for i, c := range pieces {
 		if name, ok := parseScope(c.Name); ok {
 			return machineGroup{name, c.Prefix, libvirtOwner}, true

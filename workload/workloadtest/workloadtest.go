@@ -126,13 +126,13 @@ func isWithin(groups []workload.Path, path string) bool {
 	return false
 }
 
-func checkLabel(t *testing.T, r workload.Resolver, what, s string, limit int) {
+func checkLabel(t *testing.T, r workload.Resolver, field, s string, limit int) {
 	t.Helper()
 	if len(s) > limit {
-		t.Errorf("%s: %s of %d bytes: %.60q", r.Name(), what, len(s), s)
+		t.Errorf("%s: %s of %d bytes: %.60q", r.Name(), field, len(s), s)
 	}
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		t.Errorf("%s: %s %q", r.Name(), what, s)
+		t.Errorf("%s: %s %q", r.Name(), field, s)
 	}
 }
 

@@ -66,7 +66,7 @@ func (l *Live) Value() (v float64, known bool) { return l.value, l.known }
 // Found reports whether the last reading had series for every factor.
 func (l *Live) Found() bool { return l.found }
 
-func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64, bool) {
+func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (value float64, ok bool) {
 	f.sum, f.n = 0, 0
 	f.turn++
 	rated := 0
@@ -102,7 +102,7 @@ func (f *liveFactor) observe(seconds float64, samples []metric.Sample) (float64,
 }
 
 // computeRate ends a reading and returns the increase per second. series is the number of series in the sum.
-func (f *liveFactor) computeRate(seconds float64, series int) (float64, bool) {
+func (f *liveFactor) computeRate(seconds float64, series int) (value float64, ok bool) {
 	span := seconds - f.at
 	f.at = seconds
 	if len(f.last) > 2*f.n+16 {

@@ -106,7 +106,7 @@ func parseFactor(s string) (Factor, error) {
 }
 
 // callArgument returns the text within the parentheses of s = word(...).
-func callArgument(s, word string) (string, bool) {
+func callArgument(s, word string) (argument string, ok bool) {
 	s = strings.TrimSpace(s)
 	rest, ok := strings.CutPrefix(s, word)
 	if !ok {

@@ -141,7 +141,7 @@ func findInTable(r io.Reader, at netip.AddrPort) (best socketEntry, score int) {
 }
 
 // parseEndpoint parses an address as printed by the kernel: 32-bit words in native byte order, and the port.
-func parseEndpoint(s string) (netip.AddrPort, bool) {
+func parseEndpoint(s string) (address netip.AddrPort, ok bool) {
 	host, port, ok := strings.Cut(s, ":")
 	n, err := strconv.ParseUint(port, 16, 16)
 	if !ok || err != nil || len(host) != 8 && len(host) != 32 {

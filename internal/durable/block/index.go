@@ -65,26 +65,26 @@ func verifyIndex(path string, segments []int64, info *Info) error {
 	return c.checkSeries(toc.Series, to)
 }
 
-func (c *indexChecker) damageAt(at int, what string) error { return &Damage{c.path, int64(at), what} }
+func (c *indexChecker) damageAt(at int, text string) error { return &Damage{c.path, int64(at), text} }
 
 // checkSection checks a section: four bytes of length, that many bytes, and their CRC-32C.
-func (c *indexChecker) checkSection(at, end uint64, what string) error {
-	_, err := c.checkSized(at, end, what)
+func (c *indexChecker) checkSection(at, end uint64, part string) error {
+	_, err := c.checkSized(at, end, part)
 	return err
 }
 
-func (c *indexChecker) checkSized(at, end uint64, what string) (next uint64, err error) {
+func (c *indexChecker) checkSized(at, end uint64, part string) (next uint64, err error) {
 	if at+4 > end {
-		return 0, c.damageAt(int(at), what+" are cut off")
+		return 0, c.damageAt(int(at), part+" are cut off")
 	}
 	n := uint64(binary.BigEndian.Uint32(c.data[at:]))
 	next = at + 4 + n + crc32.Size
 	if next > end {
-		return 0, c.damageAt(int(at), "the length of "+what+" is invalid")
+		return 0, c.damageAt(int(at), "the length of "+part+" is invalid")
 	}
 	body := c.data[at+4 : at+4+n]
 	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(c.data[at+4+n:]) {
-		return 0, c.damageAt(int(at), what+" fail their checksum")
+		return 0, c.damageAt(int(at), part+" fail their checksum")
 	}
 	return next, nil
 }

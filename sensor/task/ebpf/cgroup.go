@@ -36,7 +36,7 @@ type hierarchies struct {
 }
 
 // CgroupPaths returns the cgroups behind the number in [sensor.Process.Cgroup].
-func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+func (s *Source) CgroupPaths(n uint64) (paths []sensor.CgroupPath, ok bool) {
 	c := s.sets[n]
 	if c == nil && s.ring != nil {
 		s.drainRing() // a set that the last pass met

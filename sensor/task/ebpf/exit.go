@@ -102,7 +102,7 @@ func (s *Source) addExit(r *tasksProcess) {
 }
 
 // lastRecord returns the last pass's record of a process, nil if it has none.
-func (s *Source) lastRecord(pid int32, start uint64) (*sensor.Process, *taskTotal) {
+func (s *Source) lastRecord(pid int32, start uint64) (process *sensor.Process, total *taskTotal) {
 	if w := s.table.find(pid); w != nil && w.process.Start == start {
 		return &w.process, &w.total
 	}

@@ -60,7 +60,7 @@ func (n *mountNames) fileSystem(dev uint64, pid int32) mountID {
 }
 
 // findDevice looks for a device in a table of mounts (proc(5), mountinfo). A device number of the kernel has 20 bits of minor.
-func findDevice(table string, dev uint64) (mountID, bool) {
+func findDevice(table string, dev uint64) (mount mountID, ok bool) {
 	number := strconv.FormatUint(dev>>20, 10) + ":" + strconv.FormatUint(dev&(1<<20-1), 10)
 	for line := range strings.Lines(table) {
 		left, right, ok := strings.Cut(line, " - ")

@@ -80,7 +80,7 @@ func (s *Source) forgetCgroups() {
 }
 
 // CgroupPaths returns the cgroups behind the number in [sensor.Process.Cgroup].
-func (s *Source) CgroupPaths(n uint64) ([]sensor.CgroupPath, bool) {
+func (s *Source) CgroupPaths(n uint64) (paths []sensor.CgroupPath, ok bool) {
 	set, ok := s.cgroups[n]
 	if !ok {
 		return nil, false

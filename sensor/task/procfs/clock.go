@@ -23,7 +23,7 @@ func bootTime() uint64 {
 
 // cpuClock returns the CPU time of a process in nanoseconds, including ended threads. It reads the clock of
 // clock_getcpuclockid(3), which works for zombies and for processes of other users.
-func cpuClock(pid int32) (uint64, bool) {
+func cpuClock(pid int32) (nanos uint64, ok bool) {
 	const scheduler = 2 // CPUCLOCK_SCHED of include/linux/posix-timers_types.h
 	var ts unix.Timespec
 	if unix.ClockGettime(^pid<<3|scheduler, &ts) != nil {

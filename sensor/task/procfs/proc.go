@@ -127,14 +127,16 @@ const noSession = 1<<32 - 1
 
 // LoginSession returns the audit session of a process. It returns false if the process has none, or if the kernel has
 // no audit support (CONFIG_AUDIT).
-func (p Proc) LoginSession(pid int32) (uint32, bool, error) {
+func (p Proc) LoginSession(pid int32) (session uint32, ok bool, err error) {
 	return p.readAudit(pid, "sessionid")
 }
 
 // LoginUser returns the login user of a process even if it changed its user (pam_loginuid(8)), or false as LoginSession does.
-func (p Proc) LoginUser(pid int32) (uint32, bool, error) { return p.readAudit(pid, "loginuid") }
+func (p Proc) LoginUser(pid int32) (uid uint32, ok bool, err error) {
+	return p.readAudit(pid, "loginuid")
+}
 
-func (p Proc) readAudit(pid int32, file string) (uint32, bool, error) {
+func (p Proc) readAudit(pid int32, file string) (id uint32, ok bool, err error) {
 	b, err := p.read(pid, file, 32)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := p.read(pid, "stat", 16); gone == nil {
@@ -144,7 +146,7 @@ func (p Proc) readAudit(pid int32, file string) (uint32, bool, error) {
 	if err != nil {
 		return 0, false, err
 	}
-	id, ok := sessionID(b)
+	id, ok = sessionID(b)
 	return id, ok, nil
 }
 

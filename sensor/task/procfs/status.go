@@ -71,7 +71,7 @@ func parseStatus(b []byte, s *status) {
 }
 
 // lineNumber returns the first number of a line that begins with key.
-func lineNumber(l []byte, key string) (uint64, bool) {
+func lineNumber(l []byte, key string) (number uint64, ok bool) {
 	if len(l) < len(key) || string(l[:len(key)]) != key {
 		return 0, false
 	}

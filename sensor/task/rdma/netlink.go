@@ -154,10 +154,10 @@ func parseQueuePairs(body []byte, l *sensor.Link) {
 	})
 }
 
-func parseQueuePair(one []byte, l *sensor.Link) {
+func parseQueuePair(message []byte, l *sensor.Link) {
 	var pid uint32
 	management, kernel := false, false
-	eachAttribute(one, func(kind uint16, v []byte) {
+	eachAttribute(message, func(kind uint16, v []byte) {
 		switch {
 		case kind == attrPID && len(v) == 4:
 			pid = binary.NativeEndian.Uint32(v)

@@ -86,7 +86,7 @@ func parseNumber(b []byte) (v float64, rest []byte, ok bool) {
 }
 
 // parseCelsius parses "31.5C", and "52.9C/52.9C" with the current value first.
-func parseCelsius(b []byte) (float64, bool) {
+func parseCelsius(b []byte) (degrees float64, ok bool) {
 	v, rest, ok := parseNumber(b)
 	return v, ok && len(rest) > 0 && rest[0] == 'C' && (len(rest) == 1 || rest[1] == '/')
 }
