@@ -12,7 +12,7 @@ import (
 	"reckon/figure/wire"
 )
 
-func TestMembersOf(t *testing.T) {
+func TestParseMembers(t *testing.T) {
 	for text, want := range map[string]string{
 		"4": "slurm/4", "slurm/4": "slurm/4", "4_[1-3,7]": "slurm/4 slurm/4_1 slurm/4_2 slurm/4_3 slurm/4_7", "slurm/4_[2]": "slurm/4 slurm/4_2",
 		"": "", "4_1": "", "x": "", "unit/4": "", "4_[1-": "", "4_[a]": "", "4_[3-1]": "",
