@@ -108,7 +108,7 @@ func (p *pass) readInexact(it chunkenc.Iterator) {
 // worstExactness returns the exactness of a figure in an hour on its node for the workload read last.
 func (p *pass) worstExactness(f *figure.Figure, hour int64) (worst figure.Exactness) {
 	n := &p.names
-	if len(p.doubts) == 0 || !figure.Packs(f.Key) {
+	if len(p.doubts) == 0 || !figure.IsPacked(f.Key) {
 		return figure.Exact
 	}
 	for _, of := range [...]string{"", n.Workload} {

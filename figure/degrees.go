@@ -50,5 +50,5 @@ func Unpack(n int64) (d Degrees) {
 	return d
 }
 
-// Packs reports whether the exactness of an hourly figure is stored.
-func Packs(key string) bool { return slices.Contains(packedFigures, key) }
+// IsPacked reports whether the exactness of an hourly figure is stored.
+func IsPacked(key string) bool { return slices.Contains(packedFigures, key) }

@@ -98,9 +98,9 @@ func (p *Pass) RefuseMemory(total uint64) (refused error) {
 	return refused
 }
 
-// MostWatts returns the power in watts that a reading of a device cannot exceed. It is twice the highest of the stated
+// PowerLimit returns the power in watts that a reading of a device cannot exceed. It is twice the highest of the stated
 // limits of the device, or [MaxWatts] if none is stated.
-func MostWatts(stated ...float64) float64 {
+func PowerLimit(stated ...float64) float64 {
 	most := 0.0
 	for _, w := range stated {
 		if w > most && w < MaxWatts {

@@ -195,7 +195,7 @@ func (s *Server) rootHandler(ctx context.Context) (http.Handler, error) {
 	}
 	prometheus := promapi.Options{
 		Engine: roleEngines{s.engine, s.limitedEngines(), s.lookback()}, Parser: s.engine.Parser(),
-		AtOnce:    func(v access.Viewer) int { return s.limits.Config().Of(v.Role.String()).AtOnce },
+		AtOnce:    func(v access.Viewer) int { return s.limits.Config().QueryLimits(v.Role.String()).AtOnce },
 		Queryable: forecast.View{SampleAndChunkQueryable: s.series, Store: s.catalogue}, Exemplars: s.series,
 		Metadata: s.series.Metadata, Ready: s.series.Ready,
 		Version: info.Version, Revision: info.Revision,
@@ -278,7 +278,7 @@ func (s *Server) rootHandler(ctx context.Context) (http.Handler, error) {
 	s.metricRuns = &answer.MetricRuns{Store: s.catalogue, Agent: views, Parse: benchmarkLog, Clock: time.Now}
 	o.MetricRuns = s.metricRuns
 	o.Backup = s.newDataCopier()
-	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().Of(v.Role.String()).Time }
+	o.Within = func(v access.Viewer) time.Duration { return s.limits.Config().QueryLimits(v.Role.String()).Time }
 	o.Viewer, o.Auth = s.authn.Viewer, s.authn.Handler()
 	o.Audit = s.authn.AuditLook
 	o.Graph, o.GraphPaths = s.graphHandler(views)

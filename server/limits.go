@@ -86,7 +86,7 @@ func (s *Server) limitedEngines() func(access.Role) *query.Engine {
 		if m == nil || m.of != now {
 			m = &made{now, map[access.Role]*query.Engine{}}
 			for _, r := range []access.Role{access.Public, access.User, access.Support, access.Admin} {
-				q := now.Of(r.String())
+				q := now.QueryLimits(r.String())
 				m.roles[r] = s.engine.Within(q.Samples, q.Time)
 			}
 			last.Store(m)

@@ -14,13 +14,13 @@ import (
 // two histograms never ends if their zero thresholds cannot be made equal, and a bucket index that overflows panics.
 var ErrUnsound = errors.New("the native histogram cannot be computed with")
 
-// Sound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic.
+// CheckSound returns an error that wraps [ErrUnsound] for a histogram that must not be stored or used in arithmetic.
 // One of h and fh is nil. Its cost is independent of the number of buckets, because it checks only the layout;
 // the database checks the counts. The zero threshold must be finite and not negative. Exponential buckets must
-// lie between the smallest and largest float64, apart from the next one, which holds infinity. Sound removes
+// lie between the smallest and largest float64, apart from the next one, which holds infinity. CheckSound removes
 // spans without buckets, with which client libraries mark native histograms, because making such a histogram
 // coarser panics.
-func Sound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
+func CheckSound(h *histogram.Histogram, fh *histogram.FloatHistogram) error {
 	switch {
 	case h != nil:
 		h.PositiveSpans, h.NegativeSpans = usedSpans(h.PositiveSpans, len(h.PositiveBuckets)), usedSpans(h.NegativeSpans,

@@ -54,7 +54,7 @@ func TestSoundHistogramsAreComputed(t *testing.T) {
 	taken := 0
 	for range n {
 		a, b := made(r), made(r)
-		if Sound(nil, a) != nil || Sound(nil, b) != nil || a.Validate() != nil || b.Validate() != nil {
+		if CheckSound(nil, a) != nil || CheckSound(nil, b) != nil || a.Validate() != nil || b.Validate() != nil {
 			continue
 		}
 		taken++
@@ -95,7 +95,7 @@ func TestSoundHistogramsAreComputed(t *testing.T) {
 // A threshold that is no number is the one that loops: it never equals the other's.
 func TestSound(t *testing.T) {
 	for _, threshold := range []float64{math.NaN(), math.Inf(1), -1} {
-		if err := Sound(&histogram.Histogram{ZeroThreshold: threshold}, nil); !errors.Is(err, ErrUnsound) {
+		if err := CheckSound(&histogram.Histogram{ZeroThreshold: threshold}, nil); !errors.Is(err, ErrUnsound) {
 			t.Errorf("threshold %v: %v", threshold, err)
 		}
 	}
@@ -112,12 +112,12 @@ func TestSound(t *testing.T) {
 		{side(20, math.MaxInt32, 1), true}, {side(20, math.MaxInt32, 2), false},
 		{side(histogram.CustomBucketsSchema, 0, 3), true}, {side(histogram.CustomBucketsSchema, -1, 3), false},
 	} {
-		if err := Sound(nil, tt.h); (err == nil) != tt.ok {
+		if err := CheckSound(nil, tt.h); (err == nil) != tt.ok {
 			t.Errorf("schema %d, span %v: %v", tt.h.Schema, tt.h.PositiveSpans, err)
 		}
 	}
 	mark := side(3, 0, 0) // client_golang's mark of a native histogram without observations
-	if err := Sound(nil, mark); err != nil || len(mark.PositiveSpans) != 0 {
+	if err := CheckSound(nil, mark); err != nil || len(mark.PositiveSpans) != 0 {
 		t.Errorf("%v, %v left", err, mark.PositiveSpans)
 	}
 }

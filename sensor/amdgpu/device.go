@@ -114,7 +114,7 @@ func (d *device) openHwmon() {
 		return
 	}
 	dir := dirs[0]
-	d.mostWatts = sensor.MostWatts(sysfs.Micro(dir, "power1_cap_max"), sysfs.Micro(dir, "power1_cap"))
+	d.mostWatts = sensor.PowerLimit(sysfs.Micro(dir, "power1_cap_max"), sysfs.Micro(dir, "power1_cap"))
 	for _, name := range []string{"power1_average", "power1_input"} { // the mean first: it covers short peaks
 		if d.power == nil {
 			if f, err := sysfs.Open(filepath.Join(dir, name)); err == nil {

@@ -169,7 +169,7 @@ func (s *Sensor) readDomains(dst []sensor.Meter) ([]sensor.Meter, error) {
 		joules, err := d.energy.Int()
 		m := sensor.Meter{Domain: d.domain, Zone: d.zone}
 		if err == nil {
-			m.Joules, err = d.total.Add(s.now(), "energy", d.zone, float64(joules), sensor.MostWatts(d.powerLimit()))
+			m.Joules, err = d.total.Add(s.now(), "energy", d.zone, float64(joules), sensor.PowerLimit(d.powerLimit()))
 			m.HasJoules = err == nil
 		}
 		if err != nil {

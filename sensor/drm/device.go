@@ -55,7 +55,7 @@ func newDevice(card string) *device {
 			d.energy = f
 		}
 		power := filepath.Join(filepath.Dir(found[0]), "power1_")
-		d.most = sensor.MostWatts(sysfs.Micro(power+"max"), sysfs.Micro(power+"crit"), sysfs.Micro(power+"rated_max"),
+		d.most = sensor.PowerLimit(sysfs.Micro(power+"max"), sysfs.Micro(power+"crit"), sysfs.Micro(power+"rated_max"),
 			sysfs.Micro(power+"cap"))
 	}
 	for _, name := range []string{filepath.Join(card, "gt_act_freq_mhz"), filepath.Join(dir, "tile0/gt0/freq0/act_freq")} {

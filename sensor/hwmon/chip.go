@@ -165,7 +165,7 @@ func (c *chip) addMeter(dir, attrs string, names []string, kind, number, element
 	m.most = sensor.MaxWatts
 	if m.kind != byProduct {
 		limit := filepath.Join(attrs, "power"+number)
-		m.most = sensor.MostWatts(sysfs.Micro(limit+"_max"), sysfs.Micro(limit+"_crit"), sysfs.Micro(limit+"_rated_max"),
+		m.most = sensor.PowerLimit(sysfs.Micro(limit+"_max"), sysfs.Micro(limit+"_crit"), sysfs.Micro(limit+"_rated_max"),
 			sysfs.Micro(limit+"_cap_max"), sysfs.Micro(limit+"_cap"))
 	}
 	c.meters = append(c.meters, m)

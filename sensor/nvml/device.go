@@ -174,7 +174,7 @@ func (d *device) markLost() {
 }
 
 // mostWatts returns the power that the device can not exceed, by the limit that it states.
-func (d *device) mostWatts() float64 { return sensor.MostWatts(d.shown[figPowerLimit].value) }
+func (d *device) mostWatts() float64 { return sensor.PowerLimit(d.shown[figPowerLimit].value) }
 
 // lostError returns the error for a lost device. It is built once.
 func (d *device) lostError(c code) error {

@@ -174,7 +174,7 @@ func powerLimit(dir string) float64 {
 	for i, n := range names {
 		stated[i] = sysfs.Micro(n)
 	}
-	return sensor.MostWatts(stated...)
+	return sensor.PowerLimit(stated...)
 }
 
 // classifyZone returns the domain for the name of a zone and, for packages, its number.

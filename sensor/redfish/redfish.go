@@ -164,7 +164,7 @@ func (c *controller) poll(ctx context.Context) error {
 	watts, err := c.requestPower(ctx)
 	now := time.Now()
 	if err == nil {
-		err = sensor.CheckRange("power", "a machine that runs", watts, math.SmallestNonzeroFloat64, sensor.MostWatts(c.limit))
+		err = sensor.CheckRange("power", "a machine that runs", watts, math.SmallestNonzeroFloat64, sensor.PowerLimit(c.limit))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

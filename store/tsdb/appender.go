@@ -110,7 +110,7 @@ func (a *gatedAppender) Generation() uint64 { return a.generation }
 // Append implements storage.AppenderV2.
 func (a *gatedAppender) Append(ref storage.SeriesRef, ls labels.Labels, st, t int64, v float64, h *histogram.Histogram,
 	fh *histogram.FloatHistogram, o storage.AOptions) (storage.SeriesRef, error) {
-	if err := series.Sound(h, fh); err != nil {
+	if err := series.CheckSound(h, fh); err != nil {
 		return 0, fmt.Errorf("%w: %w", store.ErrInvalid, err)
 	}
 	begins := false

@@ -108,7 +108,7 @@ type incompleteSet struct {
 	unsound  *atomic.Uint64 // counts histograms of the set that are shown as the end of their series
 }
 
-// At returns a series with only the histograms that [series.Sound] allows, because older versions stored others.
+// At returns a series with only the histograms that [series.CheckSound] allows, because older versions stored others.
 func (s incompleteSet) At() storage.Series { return soundSeries{s.SeriesSet.At(), s.unsound} }
 
 type soundSeries struct {
@@ -132,7 +132,7 @@ type soundIterator struct {
 
 func (i *soundIterator) AtHistogram(spare *histogram.Histogram) (int64, *histogram.Histogram) {
 	t, h := i.Iterator.AtHistogram(spare)
-	if series.Sound(h, nil) == nil {
+	if series.CheckSound(h, nil) == nil {
 		return t, h
 	}
 	i.unsound.Add(1)
@@ -141,7 +141,7 @@ func (i *soundIterator) AtHistogram(spare *histogram.Histogram) (int64, *histogr
 
 func (i *soundIterator) AtFloatHistogram(spare *histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
 	t, h := i.Iterator.AtFloatHistogram(spare)
-	if series.Sound(nil, h) == nil {
+	if series.CheckSound(nil, h) == nil {
 		return t, h
 	}
 	i.unsound.Add(1)

@@ -30,7 +30,7 @@ type buffers struct {
 
 // recycle ends the use of b and keeps small buffers for another request.
 func (h *handler) recycle(b *buffers) {
-	h.Memory.Receive(-b.received)
+	h.Memory.AddReceived(-b.received)
 	b.received = 0
 	b.two.recycle() // before the memory that it points to is unmapped
 	b.release()
@@ -63,7 +63,7 @@ func (h *handler) receive(w http.ResponseWriter, r *http.Request, buf *buffers) 
 		n, err := body.Read(buf.body[len(buf.body):cap(buf.body)])
 		buf.body = buf.body[:len(buf.body)+n]
 		buf.received += int64(n)
-		if h.Memory.Receive(int64(n)) > h.MaxReceiving {
+		if h.Memory.AddReceived(int64(n)) > h.MaxReceiving {
 			return &statusError{http.StatusServiceUnavailable, "too much is being received at once; send it again", 5 * time.Second}
 		}
 		if err == io.EOF {

@@ -205,7 +205,7 @@ func TestLargeRequests(t *testing.T) {
 			if help != long {
 				t.Errorf("the help has %d bytes, want %d", len(help), len(long))
 			}
-			if n := o.Memory.Receive(0); n != 0 {
+			if n := o.Memory.AddReceived(0); n != 0 {
 				t.Errorf("%d bytes are still counted as being received", n)
 			}
 			free, err := o.Memory.Reserve(t.Context(), 8<<20)
@@ -350,7 +350,7 @@ func TestReceivingBound(t *testing.T) {
 	}
 	_ = pw.Close()
 	<-first
-	if n := h.Memory.Receive(0); n != 0 {
+	if n := h.Memory.AddReceived(0); n != 0 {
 		t.Errorf("%d bytes are still counted", n)
 	}
 	if w := send(h, kind1, s2.EncodeSnappy(nil, nil)); w.Code != http.StatusNoContent {

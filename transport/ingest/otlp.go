@@ -328,7 +328,7 @@ func (a *otlpAppender) Append(ref storage.SeriesRef, ls labels.Labels, start, t 
 	if !ok {
 		return ref, nil
 	}
-	if err := recseries.Sound(ih, fh); err != nil {
+	if err := recseries.CheckSound(ih, fh); err != nil {
 		a.failed = a.classifyError(&requestSeries{ls: ls}, t, err)
 		return ref, a.failed
 	}

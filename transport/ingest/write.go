@@ -419,7 +419,7 @@ func (w *requestWriter) storeHistogram(s *requestSeries, t int64, h *histogram.H
 	if w.isTooFarAhead(s, t) || w.isOtherMachine(s, t) {
 		return nil
 	}
-	err := recseries.Sound(h, fh)
+	err := recseries.CheckSound(h, fh)
 	// A resolution finer than the store's maximum is reduced, not refused.
 	if err == nil && h != nil && histogram.IsExponentialSchemaReserved(h.Schema) && h.Schema > histogram.ExponentialSchemaMax {
 		err = h.ReduceResolution(histogram.ExponentialSchemaMax)

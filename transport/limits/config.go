@@ -124,8 +124,8 @@ func (c *Config) Body() int64 { return limitOr(c.Requests.Body, 16<<20, math.Max
 // Unpacked returns the maximum size of a request in bytes after decompression.
 func (c *Config) Unpacked() int64 { return limitOr(c.Requests.Unpacked, 64<<20, math.MaxInt64-1) }
 
-// Of returns the query limits for users with the given role.
-func (c *Config) Of(role string) Query {
+// QueryLimits returns the query limits for users with the given role.
+func (c *Config) QueryLimits(role string) Query {
 	q, ok := c.Queries[role]
 	if !ok {
 		q = c.Queries["*"]

@@ -32,10 +32,10 @@ queries: {user: {time: 30s, samples: 1000, at_once: 2}}
 	if c.Body() != 1000 || c.Unpacked() != 64<<20 || c.Senders.SamplesPerSecond != 2.5 || c.Sites["lab"].Series != 5 {
 		t.Errorf("%+v", c)
 	}
-	if q := c.Of("user"); q != (Query{30 * time.Second, 1000, 2}) {
+	if q := c.QueryLimits("user"); q != (Query{30 * time.Second, 1000, 2}) {
 		t.Errorf("user: %+v", q)
 	}
-	if q := c.Of("admin"); q != (Query{2 * time.Minute, 20_000_000, 8}) {
+	if q := c.QueryLimits("admin"); q != (Query{2 * time.Minute, 20_000_000, 8}) {
 		t.Errorf("admin: %+v", q)
 	}
 	for text, want := range map[string]string{

@@ -152,9 +152,9 @@ func memoryError(ctx context.Context) error {
 	return ErrMemory
 }
 
-// Receive adds n, which may be negative, to the number of bytes in received bodies that are not processed yet. It
+// AddReceived adds n, which may be negative, to the number of bytes in received bodies that are not processed yet. It
 // returns the new number.
-func (m *Memory) Receive(n int64) int64 { return m.received.Add(n) }
+func (m *Memory) AddReceived(n int64) int64 { return m.received.Add(n) }
 
 // ProgramMemory returns the number of bytes of memory that this program may use. It is the soft limit (GOMEMLIMIT), or
 // else the memory of the machine, or 0 if neither is known.

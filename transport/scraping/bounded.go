@@ -83,7 +83,7 @@ func (c *limitedAppender) Append(ref storage.SeriesRef, ls labels.Labels, start,
 	case c.slow != nil:
 		return 0, c.slow
 	default:
-		err := series.Sound(h, fh)
+		err := series.CheckSound(h, fh)
 		if err == nil {
 			err = c.request.Labels(ls)
 		}
