@@ -13,6 +13,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -56,6 +57,8 @@ type Viewer struct {
 	Role Role
 	// Name is the login name; empty for the public.
 	Name string
+	// Login is the Unix user of an admin without a login name, for the audit log and for texts. It gives no rights.
+	Login string
 	// Owners are the owners (users, namespaces) of the viewer's own work. If empty, the only one is
 	// the Unix user of the viewer's name.
 	Owners []string
@@ -142,6 +145,9 @@ func (v Viewer) All() bool { return v.Role >= Support }
 
 // Changes reports whether the viewer may change data that other users see.
 func (v Viewer) Changes() bool { return v.Role >= Admin }
+
+// Called returns the name of the viewer for people: the login name, or the Unix user of an admin without one.
+func (v Viewer) Called() string { return cmp.Or(v.Name, v.Login) }
 
 // Own lists the owners of the viewer's own work.
 func (v Viewer) Own() []string {

@@ -20,7 +20,7 @@ type Entry struct {
 	Action string    `json:"action"` // workload, workloads, query, login, ...
 	Object string    `json:"object"` // the id, the filter or the query
 	Owner  string    `json:"owner"`  // owner of the work; empty if there are several
-	Source string    `json:"source"` // address of the sender
+	Source string    `json:"source"` // address of the sender, or socket
 }
 
 // auditRetention is the retention of entries.
@@ -34,7 +34,7 @@ func (us *Users) Audit(ctx context.Context, v access.Viewer, action, object, own
 	}
 	return us.execDeferred(ctx,
 		`INSERT INTO audit (at_ms, viewer, role, action, object, owner, source) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		us.clock().UnixMilli(), us.storableText(v.Name), v.Role.String(), action, us.storableText(object), us.storableText(owner),
+		us.clock().UnixMilli(), us.storableText(v.Called()), v.Role.String(), action, us.storableText(object), us.storableText(owner),
 		us.storableText(source))
 }
 
@@ -60,6 +60,9 @@ func (us *Users) Entries(ctx context.Context, owner, viewer string, since time.T
 			return nil, err
 		}
 		e.Time = time.UnixMilli(at).UTC()
+		if e.Source == "@" { // the address of a client of a Unix socket
+			e.Source = "socket"
+		}
 		out = append(out, e)
 	}
 	return out, rows.Err()
@@ -137,7 +140,7 @@ const maxRecorded = 10_000
 // recorded within ten minutes. Errors are logged and refuse no request.
 func (a *Authenticator) AuditLook(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
-	if !a.isFirstAccess(v.Name+"\x00"+action+"\x00"+object, a.Users.clock()) {
+	if !a.isFirstAccess(v.Called()+"\x00"+action+"\x00"+object, a.Users.clock()) {
 		return
 	}
 	if err := a.Users.Audit(context.WithoutCancel(r.Context()), v, action, object, owner, a.senderAddress(r)); err != nil {

@@ -100,7 +100,7 @@ func (a *Authenticator) socketViewer(ctx context.Context, p peer.Peer) (access.V
 	case p.Foreign:
 		return access.Viewer{Role: access.Public}, nil
 	case p.UID == 0 || int(p.UID) == os.Geteuid():
-		return access.Viewer{Role: access.Admin}, nil
+		return access.Viewer{Role: access.Admin, Login: p.Name}, nil
 	}
 	users, err := a.Users.List(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *Authenticator) localViewer(r *http.Request) access.Viewer {
 	case !ok || p.Foreign || isForwarded(r):
 		return access.Viewer{Role: access.Public}
 	case len(a.Proxies) == 0 && (p.UID == 0 || int(p.UID) == os.Geteuid()):
-		return access.Viewer{Role: access.Admin}
+		return access.Viewer{Role: access.Admin, Login: p.Name}
 	}
 	return unixUser(p)
 }

@@ -166,7 +166,7 @@ func TestEndedSessionAfterKill(t *testing.T) {
 	}
 }
 
-// killedCopy copies a directory in use: what is on the disk now is what a kill leaves.
+// killedCopy copies a directory in use. A kill leaves the present content of the disk.
 func killedCopy(t *testing.T, dir string) string {
 	t.Helper()
 	killed := t.TempDir()

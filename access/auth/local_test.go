@@ -89,11 +89,11 @@ func TestWhoAsksOnTheSocket(t *testing.T) {
 		by    bool // it came through the socket
 		auth  string
 		role  access.Role
-		as    string
+		as    string // name, or the Unix user of an admin without a name, in brackets
 		fails bool
 	}{
-		{"root", peer.Peer{UID: 0, Name: "root"}, true, "", access.Admin, "", false},
-		{"the user of the server", peer.Peer{UID: uint32(os.Geteuid()), Name: "reckon"}, true, "", access.Admin, "", false},
+		{"root", peer.Peer{UID: 0, Name: "root"}, true, "", access.Admin, "(root)", false},
+		{"the user of the server", peer.Peer{UID: uint32(os.Geteuid()), Name: "reckon"}, true, "", access.Admin, "(reckon)", false},
 		{"another user", peer.Peer{UID: 4711, Name: "alice"}, true, "", access.User, "alice", false},
 		{"a user with a role here", peer.Peer{UID: 4712, Name: "bob"}, true, "", access.Support, "bob", false},
 		{"root of a container", peer.Peer{Foreign: true}, true, "", access.Public, "", false},
@@ -107,7 +107,11 @@ func TestWhoAsksOnTheSocket(t *testing.T) {
 			r.Header.Set("Authorization", c.auth)
 		}
 		v, err := a.Viewer(r)
-		if v.Role != c.role || v.Name != c.as || (err != nil) != c.fails {
+		as := v.Name
+		if v.Login != "" {
+			as += "(" + v.Called() + ")"
+		}
+		if v.Role != c.role || as != c.as || (err != nil) != c.fails {
 			t.Errorf("%s: %+v, %v", c.name, v, err)
 		}
 	}

@@ -126,7 +126,7 @@ func (a *Authenticator) serveViewer(w http.ResponseWriter, r *http.Request) {
 		own = []string{}
 	}
 	// an error means that the client went away
-	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own})
+	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "login": v.Login, "role": v.Role.String(), "owners": own})
 }
 
 func (a *Authenticator) recordAudit(ctx context.Context, v access.Viewer, action string, r *http.Request) {

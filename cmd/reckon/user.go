@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -401,8 +402,10 @@ func newAudit(g *globals) *cobra.Command {
 		Short: "Show who looked at other people's work, and who signed in",
 		Long: `Show who looked at other people's work, and who signed in. Recorded are queries about
 others by people and programs with a role that sees all; the same query within ten
-minutes is recorded once. Without --since it covers a week. Entries are kept for
-400 days.`,
+minutes is recorded once. The table has one row for what one viewer asked of one
+owner within a minute, and cuts long queries; JSON and CSV have all in full. FROM is
+an address, or socket for the server's Unix socket. Without --since it covers a week.
+Entries are kept for 400 days.`,
 		Example: `  reckon audit --owner alice --since 30d
   reckon audit --viewer sue --format csv`,
 		Args: cobra.NoArgs,
@@ -448,9 +451,27 @@ func printAudit(g *globals, entries []auth.Entry, format string) error {
 		fmt.Fprintln(g.stdout, "Nobody looked at the work of others in that time.")
 		return nil
 	}
-	t := term.TableOf("TIME|WHO:s8|ROLE:o2|DID|WHAT:s16w|OF:s6|FROM:o1")
+	t := term.TableOf("TIME|WHO:s8|ROLE:o2|DID|WHAT:s16|OF:s6|FROM:o1")
+	// The requests of one page view differ in their object only: they are one row.
+	var order []auth.Entry
+	more := map[auth.Entry]int{}
+	object := map[auth.Entry]string{}
 	for _, e := range entries {
-		t.Add(term.Clock(e.Time, g.now()), e.Viewer, e.Role, e.Action, e.Object, e.Owner, e.Source)
+		of := e
+		of.Object, of.Time = "", e.Time.Truncate(time.Minute)
+		if _, ok := object[of]; !ok {
+			order, object[of] = append(order, of), e.Object
+		} else {
+			more[of]++
+		}
 	}
-	return t.Print(g.screen())
+	screen := g.screen()
+	for _, e := range order {
+		what := term.Cut(object[e], 72, screen.ASCII)
+		if n := more[e]; n > 0 {
+			what = fmt.Sprintf("%d, such as %s", n+1, what)
+		}
+		t.Add(term.Clock(e.Time, g.now()), cmp.Or(e.Viewer, "without login"), e.Role, e.Action, what, e.Owner, e.Source)
+	}
+	return t.Print(screen)
 }

@@ -78,7 +78,7 @@ func (s *server) serveReceivers(w http.ResponseWriter, r *http.Request, q *query
 		return q.err
 	}
 	if r.Method == http.MethodPost {
-		if err := s.Alerts.Receive(add, remove, access.From(r.Context()).Name); err != nil {
+		if err := s.Alerts.Receive(add, remove, access.From(r.Context()).Called()); err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,9 @@ func (s *server) serveReceivers(w http.ResponseWriter, r *http.Request, q *query
 var errNoAlerts = newError(http.StatusNotFound, "ask a server that was started with rules", "this server sends no alerts")
 
 func (s *server) startAlertTest(w http.ResponseWriter, r *http.Request, _ *query) error {
-	return s.writeAlertTest(w, func(a Alerts) (client.AlertTest, error) { return a.Test(r.Context(), access.From(r.Context()).Name) })
+	return s.writeAlertTest(w, func(a Alerts) (client.AlertTest, error) {
+		return a.Test(r.Context(), access.From(r.Context()).Called())
+	})
 }
 
 func (s *server) serveAlertTest(w http.ResponseWriter, r *http.Request, _ *query) error {

@@ -227,7 +227,7 @@ func (s *server) serveAcknowledge(w http.ResponseWriter, r *http.Request, q *que
 	if err := s.requireFindings(); err != nil {
 		return err
 	}
-	by := access.From(r.Context()).Name
+	by := access.From(r.Context()).Called()
 	by = cmp.Or(by, "admin")
 	f, err := s.Findings.Acknowledge(r.Context(), r.PathValue("id"), by)
 	if err != nil {

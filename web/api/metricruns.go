@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -175,10 +176,7 @@ func (s *server) storeMetricRun(w http.ResponseWriter, r *http.Request, _ *query
 }
 
 func viewerName(v access.Viewer) string {
-	if v.Name == "" {
-		return "a viewer of role " + v.Role.String()
-	}
-	return v.Name
+	return cmp.Or(v.Called(), "a viewer of role "+v.Role.String())
 }
 
 func (s *server) serveRunComparison(w http.ResponseWriter, r *http.Request, q *query) error {

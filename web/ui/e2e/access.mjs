@@ -110,6 +110,10 @@ await visit("a user of a machine", {}, async (page) => {
     assert.equal(await page.getByText("Simulated site").count(), 0, "this machine is real");
     if (path === "/workloads")
       assert.match(text, /Nothing of yours has been measured. You see the work of alice/);
+    if (path === "/") {
+      assert.match(text, /Alerts are shown to administrators and support only/);
+      assert.doesNotMatch(text, /no alert is firing/); // it was not told
+    }
     for (const button of ["Acknowledge", "Mute…", "What if…"])
       assert.equal(
         await page.getByRole("button", { name: button }).count(),

@@ -438,6 +438,7 @@ export interface MoveList {
 export interface Me {
   name: string;
   role: string;
+  /** The Unix user of an administrator who did not sign in. */ login?: string;
   owners: string[];
 }
 /** One series of a Prometheus answer. */

@@ -60,15 +60,15 @@ export function About() {
               {m && (
                 <li>
                   You view this as{" "}
-                  {m.name ? (
+                  {m.name || m.login ? (
                     <b>
-                      <bdi>{clean(m.name)}</bdi>
+                      <bdi>{clean(m.name || m.login!)}</bdi>
                     </b>
                   ) : (
                     "an unnamed user"
                   )}
                   , role {m.role}
-                  {m.owners?.length > 0 && (
+                  {m.role === "user" && m.owners?.length > 0 && (
                     <>, and see in full the work of {m.owners.map(clean).join(", ")}</>
                   )}
                 </li>

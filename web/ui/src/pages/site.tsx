@@ -205,7 +205,14 @@ function Known({ nodes }: { nodes: Node[] }) {
           <Section title="Needs you" aside={<a href="/findings">all findings</a>}>
             <Needs
               of={todo}
-              waits={!found.data && !found.error && has("findings") && ready}
+              waits={
+                ready &&
+                ((!found.data && !found.error && has("findings")) ||
+                  (mayAlerts() && !fires.data && !fires.error))
+              }
+              alerts={
+                !has("alerts") ? "none" : !mayAlerts() ? "hidden" : fires.data ? "seen" : "failed"
+              }
               looked={!has("findings") || !!found.data?.looked}
             />
           </Section>
@@ -357,13 +364,13 @@ function before_(
   );
 }
 
+const mayAlerts = () =>
+  has("alerts") &&
+  introduced.value &&
+  (!has("auth") || ["admin", "support"].includes(me.value?.role ?? ""));
 /** Alerts of rules, for those who may see all. */
 export function useAlerts() {
-  const may =
-    has("alerts") &&
-    introduced.value &&
-    (!has("auth") || ["admin", "support"].includes(me.value?.role ?? ""));
-  return useAsk<Alert[]>(may ? "alerts" : null, true, (_p, s) =>
+  return useAsk<Alert[]>(mayAlerts() ? "alerts" : null, true, (_p, s) =>
     ask<{ data: { alerts: Alert[] } }>("/api/v1/alerts", s).then((d) => d.data.alerts),
   );
 }

@@ -9,7 +9,24 @@ import type { WorkloadList } from "../../lib/types";
 import { human } from "../../lib/units";
 
 const few = 6;
-export function Needs({ of, waits, looked }: { of: Todo[]; waits: boolean; looked: boolean }) {
+const nothing = {
+  seen: "Nothing: no alert is firing and every node reports.",
+  hidden: "Every node reports. Alerts are shown to administrators and support only.",
+  failed: "Every node reports. Whether an alert is firing could not be read.",
+  none: "Nothing: every node reports.",
+};
+export function Needs({
+  of,
+  waits,
+  looked,
+  alerts,
+}: {
+  of: Todo[];
+  waits: boolean;
+  looked: boolean;
+  /** Whether the alerts were looked at: not every viewer may see them, and not every server has any. */
+  alerts: keyof typeof nothing;
+}) {
   const list = of.slice(0, few),
     ids = [...new Set(list.flatMap((t) => t.workloads.slice(0, 1)))];
   const named = useAsk<WorkloadList>(
@@ -34,7 +51,7 @@ export function Needs({ of, waits, looked }: { of: Todo[]; waits: boolean; looke
         </p>
       ) : of.length === 0 ? (
         <Empty>
-          Nothing: no alert is firing and every node reports.{" "}
+          {nothing[alerts]}{" "}
           {looked
             ? "There are no findings."
             : "Findings are not checked yet: the first check runs a few minutes after the server starts."}
