@@ -43,6 +43,9 @@ func (b *Jobs) recommend(ctx context.Context, d *wire.WorkloadDetail) (*wire.Adv
 	}
 	own.Idle = own.Idle || efficiency.Rested(efficiency.Usage{Run: own.Run, WallSeconds: own.Seconds, GPUs: own.GPUs,
 		RestSeconds: d.RestSeconds})
+	if kind.Group() && own.Seconds < rightsize.Settled {
+		return nil, nil
+	}
 	runs := []rightsize.Run{own}
 	for i := range rows {
 		r := toAPI(&rows[i])
@@ -97,6 +100,8 @@ func (b *Jobs) noAdviceReason(d *wire.WorkloadDetail) *wire.Verdict {
 		key = "lost"
 	case b.awaitsReport(d):
 		key = "unheard"
+	case kind.Group() && ranSeconds(&d.Workload) < rightsize.Settled:
+		key = "short"
 	}
 	s := sentences.Sentence("advice.none."+key, words)
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}

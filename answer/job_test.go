@@ -168,17 +168,19 @@ func TestAdviceWaitsForAccounting(t *testing.T) {
 	for why, c := range map[string]struct {
 		kind, state          string
 		running, end, silent bool
+		wall                 float64
 	}{
 		"a session requests nothing, so there is no advice":                           {kind: "session", running: true},
 		"no advice yet: a job that waits gets it from the first run of its name":      {kind: "slurm", state: "pending"},
 		"no advice yet: a service gets it after two days of exact figures":            {kind: "unit", running: true},
 		"no advice yet: it comes when a run has ended":                                {kind: "group", running: true},
 		"no advice: whether and when it ended is unknown":                             {kind: "slurm", silent: true},
-		"no advice: cores need an exactly measured run of 30 s or more, memory an ex": {kind: "group", end: true},
+		"no advice: cores need an exactly measured run of 30 s or more, memory an ex": {kind: "group", end: true, wall: 30},
+		"no advice: it ran for less than 30 s":                                        {kind: "group", end: true},
 	} {
 		x := w
 		x.Kind, x.ID, x.State, x.Running, x.Lost, x.End = c.kind, c.kind+"/2", c.state, c.running, c.silent, nil
-		x.WallSeconds, x.MemoryPeakBytes, x.MemoryNeededPeakBytes = 0, nil, nil
+		x.WallSeconds, x.MemoryPeakBytes, x.MemoryNeededPeakBytes = c.wall, nil, nil
 		if c.end {
 			x.End = &w.Start
 		}

@@ -237,7 +237,15 @@ func TestJudge(t *testing.T) {
 		"waits, at least": {batch(4, 0.1, 1, func(u *Usage) {
 			u.CPUWaitSeconds, u.Exactness = at(900), figure.Degrees{"cpu_wait_seconds": figure.AtLeast}
 		}),
-			"info cores: it used 0.1 of the 4 cores it was allocated on average (2.5 %) while its threads waited for cores at times; how long is not known exactly"},
+			"warning cpu_wait: its threads were ready to run but waited for a core for at least 15 min (at least 71 % of the time they wanted to run): more threads than cores, or others on the node\n" +
+				"info cores: it used 0.1 of the 4 cores it was allocated on average (2.5 %) while its threads waited for cores; how many it would have used without waiting is not known"},
+		"waits, at least, beside others": {bare(func(u *Usage) {
+			u.CPUSeconds, u.CPUWaitSeconds, u.Exactness = at(7), at(16), figure.Degrees{"cpu_wait_seconds": figure.AtLeast}
+			u.Neighbours = []Neighbour{{"bob", 1.9}}
+		}), "warning cpu_wait: its threads were ready to run but waited for a core for at least 16 s (at least 70 % of the time they wanted to run): more threads than cores, or others on the node, above all bob (1.9 cores on average)"},
+		"waits, estimated": {bare(func(u *Usage) {
+			u.CPUSeconds, u.CPUWaitSeconds, u.Exactness = at(7), at(16), figure.Degrees{"cpu_wait_seconds": figure.Estimated}
+		}), ""},
 		"storage, CPU at least": {bare(func(u *Usage) {
 			u.CPUSeconds, u.IOWaitSeconds, u.Exactness = at(1), at(100), figure.Degrees{"cpu_seconds": figure.AtLeast}
 		}), ""},

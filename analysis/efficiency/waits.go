@@ -2,6 +2,7 @@ package efficiency
 
 import (
 	"reckon/figure"
+	"reckon/figure/format"
 	"reckon/internal/phrase"
 )
 
@@ -10,10 +11,12 @@ func (j *judge) reportWaits() {
 	u := &j.u
 	cpu, ok := figure.Known(u.CPUSeconds)
 	if wait, has := figure.Known(u.CPUWaitSeconds); ok && has && cpu+wait > 0 && u.Exactness["cpu_seconds"] == figure.Exact &&
-		u.Exactness["cpu_wait_seconds"] == figure.Exact {
+		u.Exactness["cpu_wait_seconds"] <= figure.AtLeast {
+		least := format.Qualifier(u.Exactness["cpu_wait_seconds"])
 		if share := wait / (cpu + wait); share >= waiting && wait >= worth {
 			j.addVerdict("cpu_wait", Warning, share, "ratio", j.waitKey(cpu),
-				phrase.Words{"wait": phrase.Time(wait), "share": phrase.Percent(share), "who": j.neighbourNames()})
+				phrase.Words{"wait": phrase.Join(least, phrase.Time(wait)), "share": phrase.Join(least, phrase.Percent(share)),
+					"who": j.neighbourNames()})
 		}
 	}
 	if t, has := figure.Known(u.ThrottledSeconds); has && t >= 1 && t/u.WallSeconds >= throttled {
@@ -24,7 +27,11 @@ func (j *judge) reportWaits() {
 // waitKey returns the text key for what threads waited for; cpu is the CPU time in seconds. A workload with idle cores, or with no more
 // threads than cores, waited for other workloads. A workload that used all its cores waited for its own threads.
 func (j *judge) waitKey(cpu float64) string {
-	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, j.u.CoresWantedP95, cpu, j.u.WallSeconds)
+	wanted := j.u.CoresWantedP95
+	if j.u.Exactness["cpu_wait_seconds"] != figure.Exact {
+		wanted = nil // it may have been more
+	}
+	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, wanted, cpu, j.u.WallSeconds)
 	given, ok := figure.Known(j.u.Cores)
 	threads, counted := figure.Known(j.u.MostThreads)
 	switch {

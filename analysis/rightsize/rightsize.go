@@ -13,6 +13,7 @@
 package rightsize
 
 import (
+	"cmp"
 	_ "embed"
 	"math"
 
@@ -61,10 +62,12 @@ const (
 	raised       = 1.5  // times the memory or time of a killed run
 	enlarged     = 1.25 // times the memory of a run slowed down by lack of memory
 	timeMargin   = 1.25
-	settled      = 30.0 // seconds
 	steady       = 1.1  // times its mean use: a run with its p95 within that did not vary
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
+
+// Settled is the shortest run in seconds that shows a need of cores or GPUs, and of which a command gets advice.
+const Settled = 30.0
 
 // Recommend returns the recommended request for the next run. runs are past runs, the latest first; the advice is about
 // that one. Runs with another number of nodes than the latest do not count. Cores are rounded up to whole cores, or to
@@ -138,18 +141,17 @@ func (a *Advice) recommendMemory(runs []Run) {
 	}
 	switch {
 	case floor > 0 && floor*raised > max(peak*memoryMargin, slow*enlarged):
-		v := roundMemory(floor * raised)
+		v, step := roundMemory(floor * raised)
 		a.Memory = &v
-		a.addReason("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[killed].markOtherRun(killed, phrase.Bytes(floor)),
-			"run": nameRun(runs, killed)})
+		a.addReason("memory.killed", phrase.Words{"memory": phrase.Bytes(v), "step": phrase.Bytes(step),
+			"had": runs[killed].markOtherRun(killed, phrase.Bytes(floor)), "run": nameRun(runs, killed)})
 	case slow > 0 && slow*enlarged > peak*memoryMargin:
-		v := roundMemory(slow * enlarged)
+		v, step := roundMemory(slow * enlarged)
 		a.Memory = &v
-		a.addReason("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "had": runs[squeezed].markOtherRun(squeezed,
-			phrase.Bytes(slow)),
-			"run": nameRun(runs, squeezed)})
+		a.addReason("memory.squeezed", phrase.Words{"memory": phrase.Bytes(v), "step": phrase.Bytes(step),
+			"had": runs[squeezed].markOtherRun(squeezed, phrase.Bytes(slow)), "run": nameRun(runs, squeezed)})
 	case whole && bound <= peak*memoryMargin:
-		v := roundMemory(peak * memoryMargin)
+		v, step := roundMemory(peak * memoryMargin)
 		a.Memory = &v
 		key := "memory.needed"
 		switch {
@@ -158,8 +160,12 @@ func (a *Advice) recommendMemory(runs []Run) {
 		case apart:
 			key = "memory.most"
 		}
-		a.addReason(sentenceKey(key, n), phrase.Words{"memory": phrase.Bytes(v), "runs": runsText(n),
+		a.addReason(sentenceKey(key, n), phrase.Words{"memory": phrase.Bytes(v), "step": phrase.Bytes(step), "runs": runsText(n),
 			"peak": runs[largest].markOtherRun(largest, phrase.Bytes(peak))})
+	case n > 0 && !whole:
+		a.addReason("memory.none.cut", nil)
+	default:
+		a.addReason("memory.none.inexact", nil)
 	}
 }
 
@@ -169,27 +175,37 @@ func (a *Advice) recommendCores(runs []Run, fraction bool) {
 		unit = 0.1
 	}
 	most, n, had, whole, waited := 0.0, 0, 0.0, false, ""
+	lack := "" // why the latest of those that show no need do not
 	for _, r := range runs {
 		v, ok := figure.Known(r.CoresP95)
 		used := v
 		given, _ := figure.Known(r.Cores)
-		if !ok || r.CPUInexact || r.Seconds < settled {
+		if !ok || r.CPUInexact || r.Seconds < Settled {
+			if ok && !r.CPUInexact {
+				lack = cmp.Or(lack, "cores.none.short")
+			}
+			lack = cmp.Or(lack, "cores.none.inexact")
 			continue
 		}
 		if r.Waited && !(given > 0 && v >= 0.9*given) {
 			if v, ok = r.wantedCores(v); !ok {
+				lack = cmp.Or(lack, "cores.none.waited")
 				continue
 			}
 		}
 		if v >= most {
 			most, had, waited = v, given, ""
-			if v > used {
+			switch {
+			case v > used && r.Exactness["cpu_wait_seconds"] != figure.Exact:
+				waited = ".bound"
+			case v > used:
 				waited = ".waited"
 			}
 		}
 		n, whole = n+1, whole || !r.Cut
 	}
 	if !whole {
+		a.addReason(cmp.Or(lack, "cores.none.cut"), phrase.Words{"short": phrase.Time(Settled)})
 		return
 	}
 	v := max(unit, math.Round(math.Ceil((most-unit/20)/unit)*unit*10)/10)
@@ -215,7 +231,7 @@ func (a *Advice) recommendGPUs(runs []Run) {
 	for _, r := range runs {
 		used, ok := figure.Known(r.GPUSeconds)
 		given, asked := figure.Known(r.GPUs)
-		if ok && asked && given > 0 && !r.GPUInexact && r.Seconds >= settled {
+		if ok && asked && given > 0 && !r.GPUInexact && r.Seconds >= Settled {
 			most, had, whole = max(most, used/r.Seconds), max(had, given), whole || !r.Cut
 		}
 	}
@@ -238,15 +254,17 @@ func (a *Advice) recommendGPUs(runs []Run) {
 	a.GPUs = &v
 }
 
-// wantedCores returns an upper bound of the cores that a run would have used without waiting. It is p95, the 95th percentile of cores in
-// use, plus the wait. ok is false if the wait is known only over the whole time of a run with varying use.
+// wantedCores returns an upper bound of the cores that a run would have used without waiting; a lower bound if its wait is one. It is
+// p95, the 95th percentile of cores in use, plus the wait. ok is false if the wait is known only over the whole time of a run with
+// varying use.
 func (r *Run) wantedCores(p95 float64) (float64, bool) {
 	cpu, ok := figure.Known(r.CPUSeconds)
-	wait, exact := figure.Known(r.CPUWaitSeconds)
-	if !ok || !exact || r.Exactness["cpu_wait_seconds"] != figure.Exact {
+	wait, known := figure.Known(r.CPUWaitSeconds)
+	v, ticks := figure.Known(r.CoresWantedP95)
+	e := r.Exactness["cpu_wait_seconds"]
+	if !ok || !known || e != figure.Exact && !(ticks && e == figure.AtLeast) {
 		return 0, false
 	}
-	v, ticks := figure.Known(r.CoresWantedP95)
 	if v /= steady; !ticks { // its buckets are a tenth wide, and ticks are a little longer than a second at times
 		if p95 > steady*cpu/r.Seconds {
 			return 0, false
@@ -294,44 +312,44 @@ func (a *Advice) recommendTime(runs []Run) {
 	}
 	switch {
 	case floor > 0 && floor*raised > longest*timeMargin:
-		v := roundTime(floor * raised)
+		v, step := roundTime(floor * raised)
 		a.Seconds = &v
-		a.addReason("time.limit", phrase.Words{"time": phrase.Time(v), "had": runs[limited].markOtherRun(limited, phrase.Time(floor)),
-			"run": nameRun(runs, limited)})
+		a.addReason("time.limit", phrase.Words{"time": phrase.Time(v), "step": phrase.Time(step),
+			"had": runs[limited].markOtherRun(limited, phrase.Time(floor)), "run": nameRun(runs, limited)})
 	case n > 0 && going > longest:
-		v := roundTime(going * timeMargin)
+		v, step := roundTime(going * timeMargin)
 		a.Seconds = &v
-		a.addReason("time.going", phrase.Words{"time": phrase.Time(v), "took": runs[over].markOtherRun(over, phrase.Time(going)),
-			"run": nameRun(runs, over)})
+		a.addReason("time.going", phrase.Words{"time": phrase.Time(v), "step": phrase.Time(step),
+			"took": runs[over].markOtherRun(over, phrase.Time(going)), "run": nameRun(runs, over)})
 	case n > 0:
-		v := roundTime(longest * timeMargin)
+		v, step := roundTime(longest * timeMargin)
 		a.Seconds = &v
-		a.addReason(sentenceKey("time.longest", n), phrase.Words{"time": phrase.Time(v), "runs": runsText(n),
+		a.addReason(sentenceKey("time.longest", n), phrase.Words{"time": phrase.Time(v), "step": phrase.Time(step), "runs": runsText(n),
 			"longest": runs[slowest].markOtherRun(slowest, phrase.Time(longest))})
 	}
 }
 
 // roundMemory rounds up to customary sizes: multiples of 64 MiB below 1 GiB, of 256 MiB below 16
-// GiB, else of 1 GiB.
-func roundMemory(bytes float64) float64 {
-	unit := float64(1 << 30)
+// GiB, else of 1 GiB. It returns the unit, too.
+func roundMemory(bytes float64) (rounded, unit float64) {
+	unit = 1 << 30
 	switch {
 	case bytes <= 1<<30:
 		unit = 64 << 20
 	case bytes <= 16<<30:
 		unit = 256 << 20
 	}
-	return math.Ceil(bytes/unit-1e-9) * unit
+	return math.Ceil(bytes/unit-1e-9) * unit, unit
 }
 
-// roundTime rounds up to 1 min below 1 h, to 15 min below 1 day, otherwise to 1 h.
-func roundTime(seconds float64) float64 {
-	unit := 3600.0
+// roundTime rounds up to 1 min below 1 h, to 15 min below 1 day, otherwise to 1 h. It returns the unit, too.
+func roundTime(seconds float64) (rounded, unit float64) {
+	unit = 3600
 	switch {
 	case seconds <= 3600:
 		unit = 60
 	case seconds <= 86400:
 		unit = 900
 	}
-	return math.Ceil(seconds/unit-1e-9) * unit
+	return math.Ceil(seconds/unit-1e-9) * unit, unit
 }

@@ -46,7 +46,7 @@ func TestFor(t *testing.T) {
 		"other sizes apart": {[]Run{good, with(func(r *Run) { r.Nodes, r.MemoryNeededPeakBytes = 4, at(100*gib) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"killed": {[]Run{with(func(r *Run) {
 			r.OutOfMemory, r.Done, r.MemoryNeededPeakBytes, r.Memory = true, false, at(8*gib), at(8*gib)
-		})}, 8, 12 * gib, -1, -1, 1, "at least half as much again, and the actual need is unknown"},
+		})}, 8, 12 * gib, -1, -1, 1, "half as much again, rounded up to a multiple of 256 MiB; how much it needs is unknown"},
 		"killed, then well": {[]Run{good, with(func(r *Run) {
 			r.OutOfMemory, r.Done, r.MemoryNeededPeakBytes, r.Memory = true, false, at(4*gib), at(4*gib)
 		})}, 8, 12 * gib, 4500, -1, 2, "of 2 runs"},
@@ -73,14 +73,18 @@ func TestFor(t *testing.T) {
 		"waited, at least": {[]Run{with(func(r *Run) {
 			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95 = true, at(3600*0.15), at(3600*0.85), at(0.16)
 			r.Exactness = figure.Degrees{"cpu_wait_seconds": figure.AtLeast}
-		})}, -1, 12 * gib, 4500, -1, 1, ""},
+		})}, -1, 12 * gib, 4500, -1, 1, "cores: no advice, as its threads waited for cores, and how many they wanted at a time is not known"},
+		"waited, at least, by ticks": {[]Run{with(func(r *Run) {
+			r.Waited, r.CPUSeconds, r.CPUWaitSeconds, r.CoresP95, r.CoresWantedP95 = true, at(3600*0.15), at(3600*0.85), at(0.5), at(1.98)
+			r.Exactness = figure.Degrees{"cpu_wait_seconds": figure.AtLeast}
+		})}, 2, 12 * gib, 4500, -1, 1, "cores 2: for 95 % of the time it wanted at least 1.8, what it waited for others included"},
 		"uses all":               {[]Run{with(func(r *Run) { r.Cores = at(8) })}, 8, 12 * gib, 4500, -1, 1, "reckon scale"},
 		"waited for cores":       {[]Run{with(func(r *Run) { r.Waited = true })}, -1, 12 * gib, 4500, -1, 1, ""},
 		"waited, used all":       {[]Run{with(func(r *Run) { r.Waited, r.Cores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"no need is known":       {[]Run{with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryPeakBytes = nil, at(10*gib) })}, 8, 12 * gib, 4500, -1, 1, "its peak was 10 GiB, and a fifth above it"},
 		"of two runs":            {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes = at(5 * gib) })}, 8, 12 * gib, 4500, -1, 2, "the most that one of 2 runs needed was 10 GiB"},
-		"an estimate":            {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, ""},
-		"a lower bound":          {[]Run{with(func(r *Run) { r.CPUInexact = true })}, -1, 12 * gib, 4500, -1, 1, ""},
+		"an estimate":            {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, "memory: no advice, as its peak was not measured exactly"},
+		"a lower bound":          {[]Run{with(func(r *Run) { r.CPUInexact = true })}, -1, 12 * gib, 4500, -1, 1, "cores: no advice, as their use was not measured exactly"},
 		"GPU, a bound":           {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds, r.GPUInexact = at(2), at(36), true })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"GPU never used":         {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(1), at(0) })}, 8, 12 * gib, 4500, 0, 1, "the 1 GPU it had was never used; if it needs it after all"},
 		"two GPUs, 15 %":         {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(540) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.15 were busy on average"},
@@ -89,11 +93,11 @@ func TestFor(t *testing.T) {
 		"used less":              {[]Run{with(func(r *Run) { r.Cores, r.CoresP95 = at(10), at(8.9) })}, 9, 12 * gib, 4500, -1, 1, "no more than 8.9"},
 		"idle gpu":               {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(36) })}, 8, 12 * gib, 4500, 0, 1, "the 2 GPUs it had were busy 0.5 % of the time; if it needs them after all, find out why they are idle"},
 		"one of two gpus":        {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(2), at(3000) })}, 8, 12 * gib, 4500, 1, 1, "of the 2 GPUs it had, 0.83 were busy"},
-		"too short":              {[]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(1), MemoryPeakBytes: at(100 << 20)}}, Seconds: 3, Nodes: 1, Done: true}}, -1, 128 << 20, 60, -1, 1, ""},
+		"too short":              {[]Run{{Run: figure.Run{Row: figure.Row{CoresP95: at(1), MemoryPeakBytes: at(100 << 20)}}, Seconds: 3, Nodes: 1, Done: true}}, -1, 128 << 20, 60, -1, 1, "a fifth above it, rounded up to a multiple of 64 MiB\ncores: no advice, as it ran for less than 30 s\ntime 1 min: it took 3 s, and a quarter above it, rounded up to a multiple of 1 min"},
 		"an estimate above":      {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12.1*gib), true })}, 8, -1, 4500, -1, 2, ""},
 		"an estimate of as much": {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12*gib), true })}, 8, 12 * gib, 4500, -1, 2, ""},
 		"cut short":              {[]Run{good, with(func(r *Run) { r.Cut, r.Done, r.MemoryNeededPeakBytes, r.CoresP95 = true, false, at(15*gib), at(7) })}, 8, 18 * gib, 4500, -1, 2, ""},
-		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, ""},
+		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, "memory: no advice, as no run came to its end\ncores: no advice, as no run came to its end"},
 		"failed":                 {[]Run{{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(1)}}, Seconds: 60, Nodes: 1}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
 		a := Recommend(c.runs, false)

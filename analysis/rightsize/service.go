@@ -223,7 +223,8 @@ func roundService(bytes float64) float64 {
 	if bytes <= 1<<30 {
 		return math.Ceil(bytes/(1<<20)-1e-9) * (1 << 20)
 	}
-	return roundMemory(bytes)
+	rounded, _ := roundMemory(bytes)
+	return rounded
 }
 
 // roundCores rounds up to hundredths below one core, to twentieths below ten, otherwise to halves.

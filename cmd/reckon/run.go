@@ -140,7 +140,8 @@ func runProgram(g *globals, cmd *cobra.Command, o runOptions, args []string) err
 	return nil
 }
 
-// nextRequest returns the recommended request for the next run of a command, by the rule for jobs. It is nil without exact figures.
+// nextRequest returns the recommended request for the next run of a command, by the rule for jobs. It is nil for a command
+// that was short, failed or left processes behind.
 func nextRequest(r *run.Report) *client.Advice {
 	of := rightsize.Run{Seconds: r.WallSeconds, Nodes: 1, Done: r.ExitCode == 0, Cut: r.ExitCode != 0,
 		MemoryInexact: r.MemoryAtMost || r.MemoryAtLeast}
@@ -150,7 +151,7 @@ func nextRequest(r *run.Report) *client.Advice {
 		of.MemoryNeededPeakBytes = new(float64(*r.MemoryPeakBytes))
 	}
 	a := rightsize.Recommend([]rightsize.Run{of}, false)
-	if a == nil || a.Cores == nil || a.Memory == nil || of.Cut || len(r.Survivors) > 0 {
+	if a == nil || of.Cut || of.Seconds < rightsize.Settled || len(r.Survivors) > 0 {
 		return nil
 	}
 	out := &client.Advice{Runs: 1, Paste: a.Slurm(1, a.Memory, 0)}
