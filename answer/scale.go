@@ -84,9 +84,6 @@ func (s *Scale) addProfiles(ctx context.Context, out *wire.Scale, use *scaling.U
 		if len(w.Nodes) > 1 {
 			use.GivenBy = "of its nodes"
 		}
-		if len(out.Resources) > 0 {
-			out.Resources[0].Held = cores
-		}
 	}
 	strain, err := s.Views.Strain(ctx, whole)
 	if err != nil {

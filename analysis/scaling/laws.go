@@ -148,9 +148,9 @@ func (c *comparison) fitLaws() (r Result) {
 
 // reportTooFew reports that runs at one size, or none, cannot show how the work scales.
 func (c *comparison) reportTooFew() {
-	what := texts.Sentence("runs.none", nil)
+	seen, words := "runs.none", phrase.Words(nil)
 	if len(c.sizes) == 1 {
-		what = texts.Sentence("runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": withNoun(c.sizes[0], string(c.unit))})
+		seen, words = "runs.one-size", phrase.Words{"runs": plural(len(c.runs)), "size": withNoun(c.sizes[0], string(c.unit))}
 	} else if c.u.Waits {
 		c.addVerdict("runs", "info", 0, "count", "runs.none", nil)
 		return
@@ -166,8 +166,15 @@ func (c *comparison) reportTooFew() {
 	if one < 1 {
 		one, two = 2*try, 4*try
 	}
+	if most, ok := figure.Known(c.u.Given); ok && c.u.GivenBy != "" && c.unit == Cores && two > most { // of its node
+		one, two = math.Floor(most/2), most
+	}
+	if one < 1 {
+		c.addVerdict("runs", "info", float64(len(c.sizes)), "count", seen, words)
+		return
+	}
 	c.addVerdict("runs", "info", float64(len(c.sizes)), "count", "runs.try",
-		phrase.Words{"seen": what, "one": withNoun(one, string(c.unit)), "two": withNoun(two, string(c.unit))})
+		phrase.Words{"seen": texts.Sentence(seen, words), "one": withNoun(one, string(c.unit)), "two": withNoun(two, string(c.unit))})
 }
 
 // unsupportedClaim returns a size at which the law claims more speed-up than the number of busy cores shows, the claim, and that number.

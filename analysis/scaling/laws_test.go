@@ -138,3 +138,15 @@ func TestBetter(t *testing.T) {
 		}
 	}
 }
+
+// TestTryOnNode: without an allocation, the sizes to try are those of the node.
+func TestTryOnNode(t *testing.T) {
+	for cores, want := range map[float64]string{
+		2: "with 1 core and with 2 cores", 8: "with 1 core and with 4 cores", 1: "one size (2 cores): its scaling is unknown",
+	} {
+		got := text(Compare(Use{WallSeconds: 60, Given: &cores, GivenBy: "of its node"}, []Run{{Size: 2, Seconds: 60}}, Cores).Verdicts)
+		if !strings.Contains(got, want) || cores == 1 && strings.Contains(got, "run the same work") {
+			t.Errorf("%g cores: %s", cores, got)
+		}
+	}
+}
