@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -79,6 +80,9 @@ func (r *release) addFile(t *tar.Writer, name, file string) error {
 	raw, err := os.ReadFile(file)
 	if err != nil {
 		return err
+	}
+	if name == "reckon/Chart.yaml" { // it names the images of this release
+		raw = regexp.MustCompile(`(?m)^appVersion: .*`).ReplaceAll(raw, fmt.Appendf(nil, "appVersion: %q", imageTag(r.version)))
 	}
 	mode := int64(0o644)
 	if slices.Contains(commands, filepath.Base(name)) {

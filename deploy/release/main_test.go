@@ -36,13 +36,13 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestChart: the packed chart has the files that its links lead to.
+// TestChart: the packed chart has the files that its links lead to, and names the images of the release.
 func TestChart(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := release{root: root, out: t.TempDir(), time: time.Unix(1e9, 0)}
+	r := release{root: root, out: t.TempDir(), time: time.Unix(1e9, 0), version: "0.1.0+20260102.030405.gabc"}
 	if err := r.packChart(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,10 @@ func TestChart(t *testing.T) {
 			t.Errorf("%s is no plain file", h.Name)
 		}
 		have[h.Name] = h.Size
+		if text, err := io.ReadAll(in); err != nil || h.Name == "reckon/Chart.yaml" &&
+			!strings.Contains(string(text), "\nappVersion: \"0.1.0-20260102.030405.gabc\"\n") {
+			t.Errorf("%v\n%s", err, text)
+		}
 	}
 	for _, name := range []string{"reckon/Chart.yaml", "reckon/values.yaml", "reckon/values.schema.json", "reckon/templates/server.yaml",
 		"reckon/templates/tests/alerts.yaml", "reckon/files/dashboards/reckon-site.json"} {
