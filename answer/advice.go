@@ -22,7 +22,7 @@ const maxAdviceRuns = 20
 // request, or without a recommendation.
 func (b *Jobs) recommend(ctx context.Context, d *wire.WorkloadDetail) (*wire.Advice, error) {
 	kind := workload.Kind(d.Kind)
-	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.awaitsReport(d) || kind.Group() && d.Running {
+	if !kind.Requests() || d.State == "pending" || d.Lost && !kind.Service() || b.awaitsReport(d) || isUnadvisedGroup(d) {
 		return nil, nil
 	}
 	if kind.Service() {
@@ -43,9 +43,6 @@ func (b *Jobs) recommend(ctx context.Context, d *wire.WorkloadDetail) (*wire.Adv
 	}
 	own.Idle = own.Idle || efficiency.Rested(efficiency.Usage{Run: own.Run, WallSeconds: own.Seconds, GPUs: own.GPUs,
 		RestSeconds: d.RestSeconds})
-	if kind.Group() && own.Seconds < rightsize.Settled {
-		return nil, nil
-	}
 	runs := []rightsize.Run{own}
 	for i := range rows {
 		r := toAPI(&rows[i])
@@ -100,11 +97,16 @@ func (b *Jobs) noAdviceReason(d *wire.WorkloadDetail) *wire.Verdict {
 		key = "lost"
 	case b.awaitsReport(d):
 		key = "unheard"
-	case kind.Group() && ranSeconds(&d.Workload) < rightsize.Settled:
+	case isUnadvisedGroup(d):
 		key = "short"
 	}
 	s := sentences.Sentence("advice.none."+key, words)
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
+}
+
+// isUnadvisedGroup reports whether d is a process group that runs, or ran too briefly to be advised.
+func isUnadvisedGroup(d *wire.WorkloadDetail) bool {
+	return workload.Kind(d.Kind).Group() && (d.Running || ranSeconds(&d.Workload) < rightsize.Settled)
 }
 
 // awaitsReport reports whether a job has just ended and its batch system has not reported the end yet. The report brings

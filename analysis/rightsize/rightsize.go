@@ -66,7 +66,7 @@ const (
 	busyGPU      = 0.15 // of a GPU: below that it is not worth one
 )
 
-// Settled is the shortest run in seconds that shows a need of cores or GPUs, and of which a command gets advice.
+// Settled is the shortest run in seconds that shows a need of cores or GPUs. Shorter commands get no advice.
 const Settled = 30.0
 
 // Recommend returns the recommended request for the next run. runs are past runs, the latest first; the advice is about
@@ -108,9 +108,8 @@ func sentenceKey(key string, runs int) string {
 }
 
 func (a *Advice) recommendMemory(runs []Run) {
-	peak, n, cached, whole, apart := 0.0, 0, false, false, false
-	bound := 0.0            // of runs with no exactly known need
-	floor, slow := 0.0, 0.0 // amount that was not enough, and amount that was barely enough
+	peak, bound, n, cached, whole, apart := 0.0, 0.0, 0, false, false, false // bound is of inexact runs
+	floor, slow := 0.0, 0.0                                                  // what was not enough, and what was barely enough
 	var killed, squeezed, largest int
 	for i, r := range runs {
 		need, ok := figure.Known(r.NeededMost())
@@ -162,10 +161,8 @@ func (a *Advice) recommendMemory(runs []Run) {
 		}
 		a.addReason(sentenceKey(key, n), phrase.Words{"memory": phrase.Bytes(v), "step": phrase.Bytes(step), "runs": runsText(n),
 			"peak": runs[largest].markOtherRun(largest, phrase.Bytes(peak))})
-	case n > 0 && !whole:
-		a.addReason("memory.none.cut", nil)
 	default:
-		a.addReason("memory.none.inexact", nil)
+		a.addReason("memory.none", nil)
 	}
 }
 
@@ -175,7 +172,7 @@ func (a *Advice) recommendCores(runs []Run, fraction bool) {
 		unit = 0.1
 	}
 	most, n, had, whole, waited := 0.0, 0, 0.0, false, ""
-	lack := "" // why the latest of those that show no need do not
+	lack := "" // reason for no advice, by the latest run without a known need
 	for _, r := range runs {
 		v, ok := figure.Known(r.CoresP95)
 		used := v

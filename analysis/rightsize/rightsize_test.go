@@ -83,7 +83,7 @@ func TestFor(t *testing.T) {
 		"waited, used all":       {[]Run{with(func(r *Run) { r.Waited, r.Cores = true, at(8) })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"no need is known":       {[]Run{with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryPeakBytes = nil, at(10*gib) })}, 8, 12 * gib, 4500, -1, 1, "its peak was 10 GiB, and a fifth above it"},
 		"of two runs":            {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes = at(5 * gib) })}, 8, 12 * gib, 4500, -1, 2, "the most that one of 2 runs needed was 10 GiB"},
-		"an estimate":            {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, "memory: no advice, as its peak was not measured exactly"},
+		"an estimate":            {[]Run{with(func(r *Run) { r.MemoryInexact = true })}, 8, -1, 4500, -1, 1, "memory: no advice, as no run that came to its end has an exactly measured peak"},
 		"a lower bound":          {[]Run{with(func(r *Run) { r.CPUInexact = true })}, -1, 12 * gib, 4500, -1, 1, "cores: no advice, as their use was not measured exactly"},
 		"GPU, a bound":           {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds, r.GPUInexact = at(2), at(36), true })}, 8, 12 * gib, 4500, -1, 1, ""},
 		"GPU never used":         {[]Run{with(func(r *Run) { r.GPUs, r.GPUSeconds = at(1), at(0) })}, 8, 12 * gib, 4500, 0, 1, "the 1 GPU it had was never used; if it needs it after all"},
@@ -97,7 +97,7 @@ func TestFor(t *testing.T) {
 		"an estimate above":      {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12.1*gib), true })}, 8, -1, 4500, -1, 2, ""},
 		"an estimate of as much": {[]Run{good, with(func(r *Run) { r.MemoryNeededPeakBytes, r.MemoryInexact = at(12*gib), true })}, 8, 12 * gib, 4500, -1, 2, ""},
 		"cut short":              {[]Run{good, with(func(r *Run) { r.Cut, r.Done, r.MemoryNeededPeakBytes, r.CoresP95 = true, false, at(15*gib), at(7) })}, 8, 18 * gib, 4500, -1, 2, ""},
-		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, "memory: no advice, as no run came to its end\ncores: no advice, as no run came to its end"},
+		"only cut short":         {[]Run{with(func(r *Run) { r.Cut = true })}, -1, -1, 4500, -1, 1, "memory: no advice, as no run that came to its end has an exactly measured peak\ncores: no advice, as no run came to its end"},
 		"failed":                 {[]Run{{Run: figure.Run{Row: figure.Row{MemoryPeakBytes: at(1)}}, Seconds: 60, Nodes: 1}}, -1, 64 << 20, -1, -1, 1, ""},
 	} {
 		a := Recommend(c.runs, false)

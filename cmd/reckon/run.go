@@ -140,8 +140,8 @@ func runProgram(g *globals, cmd *cobra.Command, o runOptions, args []string) err
 	return nil
 }
 
-// nextRequest returns the recommended request for the next run of a command, by the rule for jobs. It is nil for a command
-// that was short, failed or left processes behind.
+// nextRequest returns the recommended request for the next run of a command, by the rule for jobs. It is nil for short and failed
+// commands, and if processes of it remain.
 func nextRequest(r *run.Report) *client.Advice {
 	of := rightsize.Run{Seconds: r.WallSeconds, Nodes: 1, Done: r.ExitCode == 0, Cut: r.ExitCode != 0,
 		MemoryInexact: r.MemoryAtMost || r.MemoryAtLeast}

@@ -34,8 +34,8 @@ func TestRunEndsWithRequest(t *testing.T) {
 		}
 	}
 	for why, edit := range map[string]func(*run.Report){
-		"memory: no advice, as its peak was not measured exactly": func(r *run.Report) { r.MemoryAtMost = true },
-		"cores: no advice, as its threads waited for cores":       func(r *run.Report) { r.CPUWaitSeconds, r.Cores.P95 = new(60.0), 2 },
+		"memory: no advice, as no run that came to its end has an exactly measured peak": func(r *run.Report) { r.MemoryAtMost = true },
+		"cores: no advice, as its threads waited for cores":                              func(r *run.Report) { r.CPUWaitSeconds, r.Cores.P95 = new(60.0), 2 },
 	} {
 		if got := of(edit); !strings.Contains(got, why) || !strings.Contains(got, "#SBATCH --time") {
 			t.Errorf("%s\nlacks %s", got, why)
