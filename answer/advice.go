@@ -104,7 +104,7 @@ func (b *Jobs) noAdviceReason(d *wire.WorkloadDetail) *wire.Verdict {
 	return &wire.Verdict{Kind: "advice", Severity: "info", Text: s.String(), Sentence: sentenceOf(s, &d.Workload)}
 }
 
-// isUnadvisedGroup reports whether d is a process group that runs, or ran too briefly to be advised.
+// isUnadvisedGroup reports whether d is a process group without advice: it runs, or ran too briefly.
 func isUnadvisedGroup(d *wire.WorkloadDetail) bool {
 	return workload.Kind(d.Kind).Group() && (d.Running || ranSeconds(&d.Workload) < rightsize.Settled)
 }

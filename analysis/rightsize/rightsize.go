@@ -109,7 +109,7 @@ func sentenceKey(key string, runs int) string {
 
 func (a *Advice) recommendMemory(runs []Run) {
 	peak, bound, n, cached, whole, apart := 0.0, 0.0, 0, false, false, false // bound is of inexact runs
-	floor, slow := 0.0, 0.0                                                  // what was not enough, and what was barely enough
+	floor, slow := 0.0, 0.0                                                  // insufficient amount, and barely sufficient one
 	var killed, squeezed, largest int
 	for i, r := range runs {
 		need, ok := figure.Known(r.NeededMost())
