@@ -139,7 +139,7 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// TestTryOnNode: without an allocation, the sizes to try are those of the node.
+// TestTryOnNode: without an allocation, the cores of the node limit the sizes to try.
 func TestTryOnNode(t *testing.T) {
 	for cores, want := range map[float64]string{
 		2: "with 1 core and with 2 cores", 8: "with 1 core and with 4 cores", 1: "one size (2 cores): its scaling is unknown",
