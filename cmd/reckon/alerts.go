@@ -188,7 +188,7 @@ func printAlertTest(g *globals, test *client.AlertTest, wait time.Duration) erro
 		return err
 	}
 	if missing > 0 || len(test.Deliveries) == 0 {
-		return fmt.Errorf("the test did not arrive at %d of %d places; look at the receivers in the configuration of the Alertmanager",
+		return fmt.Errorf("the test did not arrive at %d of %d places; check the receivers on the page Alerts or in the Alertmanager",
 			missing, len(test.Deliveries))
 	}
 	return nil

@@ -68,7 +68,7 @@ type AlertSent struct {
 type AlertReceiver struct {
 	ID          string    `json:"id"`          // Id of the receiver.
 	Kind        string    `json:"kind"`        // slack, teams, email or webhook.
-	Where       string    `json:"where"`       // Host of its address, or mail addresses; never the whole address.
+	Where       string    `json:"where"`       // Host and port of its address, or mail addresses; numbered if shared.
 	By          string    `json:"by"`          // User who added it.
 	Since       time.Time `json:"since"`       // Time at which it was added.
 	Integration string    `json:"integration"` // Name in the deliveries of a test.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -77,7 +78,7 @@ func (c *contactList) readConfig() (*amconfig.Config, error) {
 
 // contactsConfig returns the configuration of deploy/alerts with the contacts in list as the receivers of operators.
 func contactsConfig(list []Contact) (*amconfig.Config, error) {
-	doc, operators := map[string]any{}, map[string]any{"name": "operators"}
+	doc, operators := map[string]any{}, map[string]any{"name": contactsName}
 	if err := yaml.Unmarshal(alerts.Alertmanager(), &doc); err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func contactsConfig(list []Contact) (*amconfig.Config, error) {
 	delete(doc, "global")
 	if route, ok := doc["route"].(map[string]any); ok { // a test arrives at once
 		routes, _ := route["routes"].([]any)
-		route["routes"] = append([]any{map[string]any{"matchers": []string{"alertname=" + testName}, "receiver": "operators",
+		route["routes"] = append([]any{map[string]any{"matchers": []string{"alertname=" + testName}, "receiver": contactsName,
 			"group_by": []string{testLabel}, "group_wait": "1s"}}, routes...)
 	}
 	doc["receivers"] = []any{operators, map[string]any{"name": "nobody"}, map[string]any{"name": "owner"}, map[string]any{"name": "digest"}}
@@ -154,9 +155,31 @@ func (c *Contact) check(loopback bool) error {
 			return fmt.Errorf("%s is an address of this machine or its link; the setting alert-loopback allows such", u.Hostname())
 		}
 	}
-	c.Where = u.Hostname()
+	c.Where = strings.TrimSpace(u.Host + " " + c.Channel)
 	return nil
 }
+
+// receivers returns the contacts for the page and the command line. Of several with the same address, the second and
+// further ones are numbered.
+func (c *contactList) receivers() []wire.AlertReceiver {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, kinds, same := []wire.AlertReceiver{}, map[string]int{}, map[string]int{}
+	for i := range c.list {
+		r := c.list[i].AlertReceiver
+		r.Integration = contactKinds[r.Kind] + "[" + strconv.Itoa(kinds[r.Kind]) + "]"
+		kinds[r.Kind]++
+		key := r.Kind + " " + r.Where
+		if same[key]++; same[key] > 1 {
+			r.Where += fmt.Sprintf(" (%d)", same[key])
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// contactsName is the receiver of the configuration that holds all contacts.
+const contactsName = "operators"
 
 // Receivers lists the receivers, and the location of their configuration.
 func (s *Service) Receivers() wire.AlertReceivers {
@@ -169,16 +192,10 @@ func (s *Service) Receivers() wire.AlertReceivers {
 	}
 	people := map[string][]string{} // by receiver of the configuration
 	if s.contacts != nil {
-		s.contacts.mu.Lock()
-		seen := map[string]int{}
-		for i := range s.contacts.list {
-			r := s.contacts.list[i].AlertReceiver
-			r.Integration = contactKinds[r.Kind] + "[" + strconv.Itoa(seen[r.Kind]) + "]"
-			seen[r.Kind]++
-			out.Receivers = append(out.Receivers, r)
-			people["operators"] = append(people["operators"], r.Where)
+		out.Receivers = s.contacts.receivers()
+		for _, r := range out.Receivers {
+			people[contactsName] = append(people[contactsName], r.Where)
 		}
-		s.contacts.mu.Unlock()
 	} else if s.inside != nil {
 		s.inside.mu.RLock()
 		for name, list := range s.inside.counts {

@@ -8,12 +8,43 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"reckon/figure/wire"
 )
+
+// TestContactsOfOneHost: receivers of one host have different names, on the page and in the deliveries of a test.
+func TestContactsOfOneHost(t *testing.T) {
+	hook, other := newHook(t), newHook(t)
+	s, _ := newBench(t).start(Options{Loopback: true})
+	for _, url := range []string{hook.URL + "/a", hook.URL + "/b", other.URL} {
+		if err := s.SetContact(&Contact{AlertReceiver: wire.AlertReceiver{Kind: "webhook"}, URL: url}, "", "alice"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host := strings.TrimPrefix(hook.URL, "http://")
+	want := []string{host, host + " (2)", strings.TrimPrefix(other.URL, "http://")}
+	for i, r := range s.Receivers().Receivers {
+		if r.Where != want[i] {
+			t.Errorf("receiver %d is %q, want %q", i, r.Where, want[i])
+		}
+	}
+	list, _ := s.Arrived(t.Context(), s.Test(time.Now(), "root"))
+	var got []string
+	for _, d := range list {
+		got = append(got, d.Receiver)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("a test goes to %q, want %q", got, want)
+	}
+}
 
 // TestContacts: receivers that were set up on the page hear tests, alerts and their ends, also after a restart, until they are removed.
 // Their addresses stay in a file that only its user reads.
@@ -141,7 +172,7 @@ func TestContactsHearOwnRules(t *testing.T) {
 	if err := s.SetContact(&c, "", "alice"); err != nil {
 		t.Fatal(err)
 	}
-	if got := sent(); got["LoadHigh"] != "127.0.0.1" || got["AgentSilent"] != "" {
+	if got := sent(); got["LoadHigh"] != strings.TrimPrefix(hook.URL, "http://") || got["AgentSilent"] != "" {
 		t.Errorf("with a receiver: %v", got)
 	}
 	hook.wait(t, "firing LoadHigh")

@@ -120,5 +120,14 @@ func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
 	for _, k := range s.sinks {
 		out = append(out, k.check(ctx, id)...)
 	}
+	if s.contacts != nil { // all are integrations of one receiver
+		for _, r := range s.contacts.receivers() {
+			for i := range out {
+				if out[i].Receiver == contactsName && out[i].Integration == r.Integration {
+					out[i].Receiver = r.Where
+				}
+			}
+		}
+	}
 	return out, true
 }

@@ -33,7 +33,7 @@ func clientTexts() map[string]string {
 		"AlertReceiver.integration":               "Name in the deliveries of a test.",
 		"AlertReceiver.kind":                      "slack, teams, email or webhook.",
 		"AlertReceiver.since":                     "Time at which it was added.",
-		"AlertReceiver.where":                     "Host of its address, or mail addresses; never the whole address.",
+		"AlertReceiver.where":                     "Host and port of its address, or mail addresses; numbered if shared.",
 		"AlertReceivers":                          "Lists the receivers of alerts.",
 		"AlertReceivers.from":                     "page: set up there; file: by the setting alertmanager-config; elsewhere: by another Alertmanager.",
 		"AlertReceivers.receivers":                "From the page Alerts.",
