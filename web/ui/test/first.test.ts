@@ -6,7 +6,7 @@ import { cell, csv } from "../src/lib/csv";
 import { alike, describe as described, titleOf } from "../src/lib/names";
 import { groupsOf } from "../src/lib/findings";
 import { rangeOf, seconds, shifted } from "../src/lib/span";
-import { readable, todos, type Alert, byGravity, causes, fired } from "../src/lib/todo";
+import { readable, todos, type Alert, byGravity, causes, fired, refined } from "../src/lib/todo";
 import type { Finding, Node } from "../src/lib/types";
 
 const of = (p: Record<string, string>) => (k: string) => p[k] ?? "";
@@ -254,6 +254,15 @@ describe("alerts that fired", () => {
       [2700, 3300, true],
       [600, 1200, false],
     ]));
+  test("from the minute it began to the minute it ended, where these are known", () => {
+    // It fired from 2142 to 2187, between the steps at 1800 and 2400.
+    const rows = fired([series(labels, 2400)], [], 600, 3300);
+    expect(rows).toMatchObject([{ from: 1800, to: 2400 }]);
+    expect(refined(rows, [series(labels, 2160)], [series(labels, 900, 2280)], 600)).toMatchObject([
+      { from: 2100, to: 2220 },
+    ]);
+    expect(refined(rows, [series({ ...labels, node: "n2" }, 2160)], [], 600)).toEqual(rows);
+  });
   test("another node that ended is not the one that fires", () =>
     expect(
       fired(

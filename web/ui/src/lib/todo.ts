@@ -94,6 +94,32 @@ export function fired(steps: PromSeries[], alerts: Alert[], step: number, now: n
   }
   return rows.sort((a, b) => b.from - a.from);
 }
+/** Of these seconds at most the beginning and end of an alert are known, where few fired. */
+export const minute = 60;
+/** When an alert fired, minute by minute: it began where it had not fired in the minute before, and ended where it does not in the next. */
+export const firing = (edge: "begin" | "end") => {
+  const f = `last_over_time(ALERTS{alertstate="firing"}[${2 * minute}s]`;
+  return `${f}) unless ${f} offset ${edge === "end" ? "-" : ""}${minute}s)`;
+};
+/** The rows, of those that are over each from its minute to its minute where these are known. */
+export function refined(rows: Fired[], begins: PromSeries[], ends: PromSeries[], step: number) {
+  const times = (l: PromSeries[], r: Fired) =>
+    l
+      .filter((s) => Object.entries(r.labels).every(([k, v]) => s.metric[k] === v))
+      .flatMap((s) => s.values ?? [])
+      .map(([t]) => t);
+  return rows.map((r) => {
+    if (r.now) return r;
+    const begin = times(begins, r).find((t) => t > r.from && t <= r.from + step + minute),
+      // Its last sample is between one and two minutes before the last step that has it.
+      end = times(ends, r).findLast((t) => t > r.to - step && t <= r.to + 2 * minute);
+    return {
+      ...r,
+      from: begin === undefined ? r.from : begin - minute,
+      to: end === undefined ? r.to : end - minute,
+    };
+  });
+}
 const lost = (f: Finding, unit: string) =>
   f.evidence.filter((e) => e.wasted && e.unit === unit).reduce((a, e) => a + e.value, 0);
 /** For the order alone: a GPU counts as 16 cores. */

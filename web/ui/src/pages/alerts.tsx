@@ -17,7 +17,7 @@ import {
 } from "../lib/parts";
 import { meaning } from "../lib/meaning";
 import { has, me, workloadLink } from "../lib/state";
-import { causes, fired, readable, type Alert } from "../lib/todo";
+import { causes, fired, readable, type Alert, firing, minute, refined } from "../lib/todo";
 import { duration } from "../lib/units";
 import { useAlerts } from "./site";
 
@@ -647,7 +647,8 @@ function Make({ a, close }: { a: Alert; close: () => void }) {
   );
 }
 
-const step = 600;
+const step = 600,
+  fewSeries = 100; // of more the beginnings and ends are known to a step
 /** What fired in the last week, also between two steps, from the series that the rules write; and what fires now. */
 function History({ alerts }: { alerts: Alert[] }) {
   const to = useMemo(() => Math.ceil(Date.now() / 1000 / step) * step, []),
@@ -660,10 +661,21 @@ function History({ alerts }: { alerts: Alert[] }) {
         s,
       ),
     );
-  const rows = useMemo(
-    () => fired(a.data ?? [], alerts, step, Date.now() / 1000),
-    [a.data, alerts],
+  const edges = useAsk(
+    a.data && a.data.length > 0 && a.data.length <= fewSeries
+      ? `ends of alerts before ${to}`
+      : null,
+    false,
+    (_p, s) =>
+      Promise.all(
+        (["begin", "end"] as const).map((e) => promRange(firing(e), to - 7 * 86400, to, minute, s)),
+      ),
   );
+  const rows = useMemo(() => {
+    const l = fired(a.data ?? [], alerts, step, Date.now() / 1000),
+      [begins, ends] = edges.data ?? [[], []];
+    return refined(l, begins, ends, step);
+  }, [a.data, alerts, edges.data]);
   return (
     <Section title="The last seven days">
       <div class="keep" style="min-height:6rem">
