@@ -106,7 +106,8 @@ func (v Viewer) Among(owners []string) []string {
 
 // Unknown returns the refusal for a viewer that sees nothing.
 func (v Viewer) Unknown() error {
-	return Refuse(ErrUnauthenticated, "sign in, or send a token", fmt.Errorf("a viewer of role %s sees nothing", v.Role))
+	return Refuse(ErrUnauthenticated, "sign in, or send the token of a user: an agent's token cannot read",
+		errors.New("only users can see this"))
 }
 
 // rejectHiddenOwners rejects filters that would reveal an owner's name to a viewer who may not see names.

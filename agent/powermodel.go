@@ -83,9 +83,8 @@ func openPowerModel(root, file string) (*powerModel, error) {
 // noModelError returns the reason why no power is modelled, and the remedy.
 func noModelError(here powermodel.Machine, err error) error {
 	if here.Virtual != "" {
-		return sensor.Unavailable("a virtual machine ("+here.Virtual+"): only its host can meter what it draws",
-			"run the agent on the host with the setting guest-energy and share that folder with this machine, or give a model of it "+
-				"with the setting power-model", nil)
+		return sensor.Unavailable("a virtual machine ("+here.Virtual+") has no meter of its own",
+			"see the guide energy: the host can share its meter by the setting guest-energy, or power-model names a model", nil)
 	}
 	return sensor.Unavailable("no power model for this kind of machine",
 		"fit one with `reckon power fit` on a machine of the kind that has a meter, or write one with `reckon power builtin`, and give "+

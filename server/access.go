@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -91,9 +92,9 @@ func (s *Server) openAccess(ctx context.Context) error {
 	}
 	if !s.authn.Local && !admin && basic == 0 && s.authn.OIDC == nil && s.authn.Cluster == nil && !c.Insecure {
 		return fmt.Errorf(
-			"others reach the address %s, and nobody needs a password: make an administrator with `reckon user add NAME --role admin "+
+			"other machines can reach %s without a password: make an administrator with `reckon user add NAME --role admin "+
 				"--data %s`, or let everybody who reaches it see and change everything with --insecure",
-			s.ln.Addr(), s.config.Data)
+			cmp.Or(s.config.Listen, s.ln.Addr().String()), s.config.Data)
 	}
 	if !s.authn.Local && !s.tls && !c.Insecure && len(c.Proxies) == 0 && s.config.member == nil {
 		s.log.Warn(

@@ -163,7 +163,7 @@ func assessMemory(r *Report) Verdict {
 	case r.MemoryUnseen:
 		v.Text = text + ": it may be more, because some processes ended too soon to be measured."
 	case r.MemoryAtLeast:
-		v.Text = text + ": it may be more, for shared memory that no process maps grew on the machine, and nothing here shows its owner."
+		v.Text = text + ": it may be more, as shared memory without a known owner grew on the machine."
 	default:
 		v.Text = text + ": fine."
 	}

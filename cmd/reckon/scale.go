@@ -84,7 +84,7 @@ func printScale(s term.Screen, scale client.Scale, now time.Time) error {
 		return err
 	}
 	if scale.LeftOut > 0 {
-		p.printf("\n%d more of this name did not end well, are too short, or waited for cores", scale.LeftOut)
+		p.printf("\n%d more of this name do not count: they failed, were too short, or waited for cores", scale.LeftOut)
 	}
 	_, err := fmt.Fprint(s, p.b.String())
 	return err

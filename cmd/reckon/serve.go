@@ -33,7 +33,7 @@ other sender, with native histograms and late samples. Metrics of OpenTelemetry 
 /api/v1/otlp/v1/metrics or /v1/metrics; their sums and histograms must be cumulative.
 With the setting scrape-config it scrapes exporters itself, like Prometheus.`,
 		Example: `  reckon serve --listen 0.0.0.0:9870 --data /var/lib/reckon
-  reckon-agent --push http://SERVER:9870        # on each node`,
+  reckon-agent --push http://SERVER:9870 --push-token-file FILE    # on each node`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), g, o) },
 	}

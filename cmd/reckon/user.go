@@ -68,7 +68,7 @@ func newUser(g *globals) *cobra.Command {
   user     own work in full, that of others only as totals without names
 
 The commands work on the directory of the server, whether it runs or not. As soon as
-there is a user, everybody must sign in.`,
+there is a user, everybody must sign in, except users of this machine by its socket.`,
 		Example: `  reckon user add root --role admin --data /var/lib/reckon
   reckon user add alice --data /var/lib/reckon
   reckon user add carol --owner shop --owner carol`,

@@ -44,9 +44,8 @@ func (r *release) writeArchive(ctx context.Context, arch string) error {
 				return err
 			}
 		}
-		for _, pattern := range []string{"deploy/alerts/*.yml", "deploy/dashboards/*.json", "deploy/dashboards/*.yaml", "deploy/systemd/*",
-			"doc/*.md",
-			"doc/guides/*.md"} {
+		for _, pattern := range []string{"[ACS]*.md", "deploy/alerts/*.yml", "deploy/dashboards/*.json", "deploy/dashboards/*.yaml",
+			"deploy/systemd/*", "doc/*.md", "doc/decisions/*.md", "doc/guides/*.md", "doc/images/*"} {
 			list, err := filepath.Glob(filepath.Join(r.root, pattern))
 			if err != nil {
 				return err

@@ -3,7 +3,7 @@
 #
 #   install.sh ADDRESS [--to DIR] [--key 'ssh-ed25519 AAAA...'] [--version VERSION] [--downgrade]
 #
-# ADDRESS is where the files of the release are, such as https://example.org/reckon/0.1.0. Sums are always checked; with --key, or
+# ADDRESS is where the files of the release are, such as https://example.org/reckon/0.1.0, or a folder with them. Sums are always checked; with --key, or
 # RECKON_SIGNING_KEY, the signature of the sums as well (ssh-keygen of OpenSSH 8.1 or newer). An older version than the installed one is
 # refused, unless --downgrade is given. Nothing is changed where a check fails.
 set -eu
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$address" ] || fail "give the address of a release; try --help"
-command -v curl >/dev/null || command -v wget >/dev/null || fail "install curl or wget first: one of them downloads the release"
+[ -d "$address" ] || command -v curl >/dev/null || command -v wget >/dev/null || fail "install curl or wget first: one of them downloads the release"
 case $(uname -s)/$(uname -m) in
   Linux/x86_64) arch=amd64 ;;
   Linux/aarch64 | Linux/arm64) arch=arm64 ;;
@@ -30,8 +30,9 @@ case $(uname -s)/$(uname -m) in
 esac
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-get() { # get FILE: downloads it, false where it is not there
-  if command -v curl >/dev/null; then curl -fsSL --retry 3 -o "$dir/$1" "$address/$1"
+get() { # get FILE: downloads it, or copies it from a folder; false where it is not there
+  if [ -d "$address" ]; then cp "$address/$1" "$dir/$1"
+  elif command -v curl >/dev/null; then curl -fsSL --retry 3 -o "$dir/$1" "$address/$1"
   else wget -q -O "$dir/$1" "$address/$1"; fi
 }
 get SHA256SUMS || fail "cannot read $address/SHA256SUMS"
@@ -61,4 +62,5 @@ for program in reckon reckon-agent; do
   install -m 755 "$dir/$name/$program" "$to/.$program.new"
   mv "$to/.$program.new" "$to/$program" # at once: what runs goes on
 done
+[ "$to" = /usr/bin ] || [ ! -e /usr/bin/reckon ] || echo "install.sh: a package has /usr/bin/reckon too: remove it or $to/reckon, as only one is found" >&2
 echo "reckon $new is in $to. 'reckon up' measures this machine; nothing was started."

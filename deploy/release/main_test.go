@@ -188,6 +188,10 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: %v, installed %q, want %q\n%s", c.name, err, installed(), c.version, out)
 		}
 	}
+	downloaded := dist(t, "1.11.0", "")
+	if out, err := exec.Command("./install.sh", downloaded.out, "--to", to).CombinedOutput(); err != nil || installed() != "1.11.0" {
+		t.Errorf("from a folder: %v, installed %q\n%s", err, installed(), out)
+	}
 }
 
 // tools is a folder with some programs of this machine alone.

@@ -148,7 +148,7 @@ func (s *server) resolveID(ctx context.Context, text string) (string, error) {
 		case len(near) > 0:
 			hint = "did you mean " + strings.Join(near, ", ") + "?"
 		case isDigits(text):
-			hint = "a number is that of a batch job; `reckon jobs --command NAME` finds the process of a program"
+			hint = "a bare number is the id of a batch job; `reckon jobs --command NAME` finds what ran a program"
 		}
 		return "", newError(http.StatusNotFound, hint, "no workload %q", text)
 	case 1:

@@ -78,7 +78,7 @@ func withoutRemedy(o Options, err error) error {
 	if found, failed := hasRemoteMount(table); found || failed != nil {
 		return err
 	}
-	return sensor.Unavailable("no file system across the network is mounted, and calls on one would not be counted", "", err)
+	return sensor.Unavailable("calls on network file systems are not counted (none is mounted)", "", err)
 }
 
 func load(o Options) (*Source, error) {

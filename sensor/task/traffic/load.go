@@ -156,7 +156,7 @@ func loadPrograms(o Options, method attachMethod, connections bool, cache *btf.C
 			what := name
 			if name == trafficProgSpliced {
 				k.unspliced = true
-				what = "bytes that a program splices out of a socket; a kernel that allows fexit programs counts them"
+				what = "bytes spliced out of sockets, as the kernel refuses fexit programs"
 			}
 			k.missing = append(k.missing, fmt.Errorf("%s: %w", what, bpf.Cause(err)))
 		}
