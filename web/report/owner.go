@@ -14,6 +14,7 @@ import (
 	"reckon/figure"
 	"reckon/figure/format"
 	"reckon/web/client"
+	"reckon/workload"
 )
 
 // WriteOwner writes the report on one owner as an HTML page.
@@ -46,7 +47,9 @@ func Subject(r *client.OwnerReport) string {
 	return asciiDashes(text)
 }
 
-func displayName(w client.Workload) string { return cmp.Or(w.Name, w.Command, w.ID) }
+func displayName(w client.Workload) string {
+	return cmp.Or(workload.Kind(w.Kind).Title(), w.Name, w.Command, w.ID)
+}
 
 func ruleTitle(rule string) string { return strings.ReplaceAll(rule, "-", " ") }
 
@@ -102,9 +105,13 @@ func Text(r *client.OwnerReport) string {
 			return
 		}
 		line("\n%s (%d)", title, total)
+		wide := 22 // columns of the ids, so that what follows stays in line
+		for i := range list {
+			wide = max(wide, min(utf8.RuneCountInString(withoutControl(list[i].ID)), 40))
+		}
 		for i := range list {
 			w := &list[i]
-			line("  %-20s %-22s %s", truncate(displayName(*w), 20), withoutControl(w.ID), tail(w))
+			line("  %-20s %-*s %s", truncate(displayName(*w), 20), wide, withoutControl(w.ID), tail(w))
 		}
 		if more := total - len(list); more > 0 {
 			line("  and %d more", more)
