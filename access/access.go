@@ -131,12 +131,12 @@ func Allow(ctx context.Context) (func(site, node string) bool, error) {
 	return v.MayWrite, nil
 }
 
-// Sends reports whether the viewer may send any samples at all.
-func (v Viewer) Sends() bool { return v.Writes != nil || v.Changes() }
+// MaySend reports whether the viewer may send any samples at all.
+func (v Viewer) MaySend() bool { return v.Writes != nil || v.Changes() }
 
-// KeepsRuns reports whether the viewer may store and delete MetricSet runs of a namespace. A user may do so only in a
+// MayKeepRuns reports whether the viewer may store and delete MetricSet runs of a namespace. A user may do so only in a
 // namespace that the user owns.
-func (v Viewer) KeepsRuns(namespace string) bool {
+func (v Viewer) MayKeepRuns(namespace string) bool {
 	return v.Changes() || v.Runs || v.Role == User && v.Sees(namespace)
 }
 

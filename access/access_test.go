@@ -110,7 +110,7 @@ func TestMayWrite(t *testing.T) {
 			t.Errorf("%+v may write %s/%s: %v", c.v.Writes, c.site, c.node, got)
 		}
 	}
-	if v := agent("lab"); v.All() || v.Sees("alice") || !v.Sends() || (access.Viewer{Role: access.Support}).Sends() {
+	if v := agent("lab"); v.All() || v.Sees("alice") || !v.MaySend() || (access.Viewer{Role: access.Support}).MaySend() {
 		t.Error("an agent may send and see nothing")
 	}
 }

@@ -50,7 +50,7 @@ func (a *Authorized) Workloads(ctx context.Context, f wire.Filter) (wire.Workloa
 	case v.All():
 		return a.backend.Workloads(ctx, f)
 	case v.Role == User:
-		f.Owners = v.Among(f.Owners)
+		f.Owners = v.OwnAmong(f.Owners)
 		if len(f.Owners) == 0 {
 			return wire.WorkloadList{}, nil
 		}
@@ -96,8 +96,8 @@ func (a *Authorized) Nodes(ctx context.Context) (wire.NodeList, error) {
 	return list, err
 }
 
-// Among returns the viewer's own owners among the given ones, or all of the viewer's if none are given.
-func (v Viewer) Among(owners []string) []string {
+// OwnAmong returns the viewer's own owners among the given ones, or all of the viewer's if none are given.
+func (v Viewer) OwnAmong(owners []string) []string {
 	if len(owners) == 0 {
 		return v.Own()
 	}

@@ -33,7 +33,7 @@ func (a AuthorizedUsage) Usage(ctx context.Context, q wire.UsageQuery) (wire.Usa
 	case v.All():
 		return a.backend.Usage(ctx, q)
 	case v.Role == User && names:
-		if q.Owners = v.Among(q.Owners); len(q.Owners) == 0 {
+		if q.Owners = v.OwnAmong(q.Owners); len(q.Owners) == 0 {
 			return wire.UsageList{Since: q.Since, Until: q.Until, Span: q.Span, By: q.By}, nil
 		}
 		return a.backend.Usage(ctx, q)

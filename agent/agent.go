@@ -372,8 +372,8 @@ func (a *Agent) Reading() string {
 	return s + ", no exit records"
 }
 
-// SeesEnds reports whether the ends of processes are recorded.
-func (a *Agent) SeesEnds() bool { return a.tasks.Exits() != "" }
+// ReadsExits reports whether the ends of processes are recorded.
+func (a *Agent) ReadsExits() bool { return a.tasks.Exits() != "" }
 
 // SeesOthersIO reports whether the I/O of processes of other users can be read.
 func (a *Agent) SeesOthersIO() bool {

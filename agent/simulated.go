@@ -28,7 +28,7 @@ type podLister interface{ Pods() kubernetes.Pods }
 type tallyMachine interface{ Tallies() []sensor.Tally }
 
 // OpenMachine returns an agent that reads m and the given sensors instead of this machine. It uses the time of m, which
-// the caller advances. Call [Agent.Step] to take a reading and [Agent.Take] to export. Figures of this process are
+// the caller advances. Call [Agent.Step] to take a reading and [Agent.TakeExport] to export. Figures of this process are
 // omitted, so that the same readings give the same exports.
 func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) {
 	if err := c.defaults(); err != nil {
@@ -64,8 +64,8 @@ func OpenMachine(c Config, m Machine, sensors ...sensor.Sensor) (*Agent, error) 
 // Step performs a reading.
 func (a *Agent) Step() error { return a.tick() }
 
-// Take returns an export of the readings. The batch is valid until the next Take.
-func (a *Agent) Take() *metric.Batch {
+// TakeExport returns an export of the readings. The batch is valid until the next Take.
+func (a *Agent) TakeExport() *metric.Batch {
 	a.export(a.now())
 	return &a.batch
 }

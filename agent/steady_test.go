@@ -42,7 +42,7 @@ func TestSteadyBoot(t *testing.T) {
 			if err := a.Step(); err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range a.Take().Samples {
+			for _, s := range a.TakeExport().Samples {
 				if s.Series.Desc.Name == "node_boot_time_seconds" {
 					if got := math.Abs(s.Value-float64(first)) < 1; got != c.want {
 						t.Errorf("booted at %g, first seen as %d", s.Value, first)

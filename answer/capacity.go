@@ -20,7 +20,7 @@ type NodeHistory struct {
 	Rollups NodeUse
 	Waits   store.Waits
 	Views   interface {
-		HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]query.NodeHeld, error)
+		AllocationByNode(ctx context.Context, from time.Time, step time.Duration, steps int) ([]query.NodeAllocation, error)
 	}
 	Bounds *Bounds // nil withholds nothing
 	Clock  func() time.Time
@@ -117,11 +117,11 @@ func (p *NodeHistory) readDays(ctx context.Context, now time.Time, nodes []wire.
 		}
 		return known, nil
 	}
-	held, err := p.Views.HeldByBatch(ctx, day, stepLength, daySteps)
+	held, err := p.Views.AllocationByNode(ctx, day, stepLength, daySteps)
 	if err != nil {
 		return nil, err
 	}
-	steps := map[nodeName][]query.Held{}
+	steps := map[nodeName][]query.AllocationStep{}
 	for i := range held {
 		steps[nodeName{held[i].Site, held[i].Node}] = held[i].Steps
 	}
@@ -134,7 +134,7 @@ func (p *NodeHistory) readDays(ctx context.Context, now time.Time, nodes []wire.
 }
 
 // findSteps finds the steps of a node that the batch system may name with or without its domain.
-func findSteps(steps map[nodeName][]query.Held, n *wire.Node) []query.Held {
+func findSteps(steps map[nodeName][]query.AllocationStep, n *wire.Node) []query.AllocationStep {
 	if s, ok := steps[nodeName{n.Site, n.Node}]; ok || n.Batch == nil {
 		return s
 	}
@@ -172,7 +172,7 @@ type freeCapacityAt struct {
 // freeCapacity returns the free capacity of a node in each step of the day. For a node of a batch system, that is the
 // unallocated capacity. It does not include allocated but unused capacity, because jobs cannot use it. For other nodes,
 // it is the unused capacity.
-func freeCapacity(n *wire.Node, o *nodeDays, held []query.Held, day time.Duration) []freeCapacityAt {
+func freeCapacity(n *wire.Node, o *nodeDays, held []query.AllocationStep, day time.Duration) []freeCapacityAt {
 	out := make([]freeCapacityAt, daySteps)
 	for i := range out {
 		r := &out[i]

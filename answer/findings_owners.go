@@ -24,7 +24,7 @@ func byOwner(list []wire.Finding) []wire.FindingOwner {
 		}
 		o := &out[n]
 		o.Findings++
-		if misuse.Graver(f.Severity, o.Severity) {
+		if misuse.MoreSevere(f.Severity, o.Severity) {
 			o.Severity = f.Severity
 		}
 		if !slices.Contains(o.Rules, f.Rule) {

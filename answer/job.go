@@ -93,7 +93,7 @@ func (b *Jobs) Workloads(ctx context.Context, f wire.Filter) (wire.WorkloadList,
 		return wire.WorkloadList{}, err
 	}
 	list := wire.WorkloadList{Workloads: make([]wire.Workload, len(rows)), Total: total,
-		Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, noEnd))}
+		Missing: b.Outage.Missing(ctx, f.Since, cmp.Or(f.Until, farFuture))}
 	for i := range rows {
 		list.Workloads[i] = toAPI(&rows[i])
 		b.Rates.setWorkloadCost(&list.Workloads[i])
@@ -134,7 +134,7 @@ func (b *Jobs) Workload(ctx context.Context, w wire.Workload, r wire.Range) (wir
 	if err := b.Outage.addMissing(&d.Missing, "remarks on it", err); err != nil {
 		return wire.WorkloadDetail{}, err
 	}
-	b.Outage.addTo(ctx, &d, whole.From, whole.To)
+	b.Outage.addToDetail(ctx, &d, whole.From, whole.To)
 	return d, nil
 }
 

@@ -38,8 +38,8 @@ func (o *Outage) lagReason() error {
 	return o.Behind()
 }
 
-// noEnd is the end of a time range without an end.
-var noEnd = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+// farFuture is the end of a time range without an end.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Missing lists what is missing from a catalogue answer about a time range. Pass two zero times for an answer that does
 // not depend on lost samples.
@@ -82,8 +82,8 @@ func (o *Outage) addMissing(list *[]string, what string, err error) error {
 	return nil
 }
 
-// addTo adds the missing parts to an answer, once.
-func (o *Outage) addTo(ctx context.Context, d *wire.WorkloadDetail, from, to time.Time) {
+// addToDetail adds the missing parts to an answer, once.
+func (o *Outage) addToDetail(ctx context.Context, d *wire.WorkloadDetail, from, to time.Time) {
 	if o != nil && len(d.Missing) == 0 {
 		d.Missing = o.Missing(ctx, from, to)
 	}

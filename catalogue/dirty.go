@@ -50,9 +50,9 @@ func (b *Builder) rollUp(ctx context.Context, now time.Time, dirty store.DirtyHo
 	return b.markClean(ctx, now, dirty, func(h store.DirtyHour) bool { return !h.Imported })
 }
 
-// Want requests current usage. The next round computes the current hour if that takes less than a twentieth of the
+// RequestRun requests current usage. The next round computes the current hour if that takes less than a twentieth of the
 // time. On a busy machine, a round takes much longer than its CPU time.
-func (b *Builder) Want() { b.wanted.Store(true) }
+func (b *Builder) RequestRun() { b.wanted.Store(true) }
 
 // markClean forgets dirty hours that were made again in full.
 func (b *Builder) markClean(ctx context.Context, now time.Time, dirty store.DirtyHours, made func(store.DirtyHour) bool) error {

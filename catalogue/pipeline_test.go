@@ -192,7 +192,7 @@ func TestPeakOfSequentialSteps(t *testing.T) {
 					t.Fatal(err)
 				}
 				if second%15 == 0 {
-					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.TakeExport()); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -241,7 +241,7 @@ func TestNeedOfASpike(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second%15 == 0 {
-				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.TakeExport()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -288,7 +288,7 @@ func TestGroupOfTwoUsers(t *testing.T) {
 					t.Fatal(err)
 				}
 				if second%15 == 0 {
-					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+					if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.TakeExport()); err != nil {
 						t.Fatal(err)
 					}
 					if !fill {
@@ -358,7 +358,7 @@ func TestGroupThatChangesUser(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second%15 == 0 {
-				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.Take()); err != nil {
+				if err := x.s.Append(t.Context(), map[string]string{"site": "s", "node": "n1"}, a.TakeExport()); err != nil {
 					t.Fatal(err)
 				}
 			}

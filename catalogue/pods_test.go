@@ -47,7 +47,7 @@ func (p *podSite) run(seconds int) {
 			p.t.Fatal(err)
 		}
 		if p.second%p.export == 0 {
-			if err := p.x.s.Append(p.t.Context(), map[string]string{"site": "s", "node": "n1"}, p.a.Take()); err != nil {
+			if err := p.x.s.Append(p.t.Context(), map[string]string{"site": "s", "node": "n1"}, p.a.TakeExport()); err != nil {
 				p.t.Fatal(err)
 			}
 		}

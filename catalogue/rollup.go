@@ -170,7 +170,7 @@ const groupsInPart = 10_000
 // partLength returns the length in milliseconds of the parts that a time range is read in.
 func (r *roller) partLength(ctx context.Context, from, to int64) (int64, error) {
 	facts, ok := r.cat.(interface {
-		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
+		Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.EndedGroups, error)
 	})
 	if !ok {
 		return to - from, nil

@@ -48,13 +48,13 @@ func TestHourUnderWay(t *testing.T) {
 			advance(t, b)
 			countedTo(t, b, before)
 			b.roll.soon = x.now.Add(time.Millisecond)
-			b.Want()
+			b.RequestRun()
 			advance(t, b)
 			countedTo(t, b, before) // it was made a moment ago
 			b.roll.next, b.roll.soon = x.now.Add(time.Minute), x.now
 			advance(t, b)
 			countedTo(t, b, before) // nobody wants to know
-			b.Want()
+			b.RequestRun()
 			advance(t, b)
 			countedTo(t, b, x.now)
 		}

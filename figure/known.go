@@ -10,10 +10,10 @@ func Known(v *float64) (float64, bool) {
 	return *v, true
 }
 
-// WaitedFor returns what used the processors that a run's threads waited for. "others" means that the run had no more
+// WaitCause returns what used the processors that a run's threads waited for. "others" means that the run had no more
 // threads than cores, or that its use plus wait (wanted, for 95 % of the time) fitted the cores. "own" means that it
 // used all its cores. In all other cases it returns "either". cpu and wall are seconds.
-func WaitedFor(cores, threads, wanted *float64, cpu, wall float64) string {
+func WaitCause(cores, threads, wanted *float64, cpu, wall float64) string {
 	given, ok := Known(cores)
 	most, counted := Known(threads)
 	want, ran := Known(wanted)

@@ -135,22 +135,22 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*bat
 	return found, err
 }
 
-// Held is the maximum allocated to jobs on a node during one step.
-type Held struct {
+// AllocationStep is the maximum allocated to jobs on a node during one step.
+type AllocationStep struct {
 	Cores, MemoryBytes, GPUs *float64 // nil when not known
 	Open                     bool     // the node accepted jobs during the whole step
 }
 
-// NodeHeld holds the steps of one node.
-type NodeHeld struct {
+// NodeAllocation holds the steps of one node.
+type NodeAllocation struct {
 	Site, Node string
-	Steps      []Held
+	Steps      []AllocationStep
 }
 
-// HeldByBatch returns the allocation of each node of a batch system in each step after from: the maximum that jobs held
+// AllocationByNode returns the allocation of each node of a batch system in each step after from: the maximum that jobs held
 // during the step. A node without a report in a step does not count as open in that step.
-func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeHeld, error) {
-	found := map[nodeKey]*NodeHeld{}
+func (v *Views) AllocationByNode(ctx context.Context, from time.Time, step time.Duration, steps int) ([]NodeAllocation, error) {
+	found := map[nodeKey]*NodeAllocation{}
 	begin, length := from.UnixMilli(), step.Milliseconds()
 	closed := map[nodeKey][]bool{}
 	var n series.Labels
@@ -163,7 +163,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 			k := nodeKey{n.Site, n.Node}
 			h := found[k]
 			if h == nil {
-				h = &NodeHeld{Site: n.Site, Node: n.Node, Steps: make([]Held, steps)}
+				h = &NodeAllocation{Site: n.Site, Node: n.Node, Steps: make([]AllocationStep, steps)}
 				found[k], closed[k] = h, make([]bool, steps)
 			}
 			for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -200,7 +200,7 @@ func (v *Views) HeldByBatch(ctx context.Context, from time.Time, step time.Durat
 	if err != nil {
 		return nil, err
 	}
-	out := make([]NodeHeld, 0, len(found))
+	out := make([]NodeAllocation, 0, len(found))
 	for k, h := range found {
 		for i := range h.Steps {
 			h.Steps[i].Open = h.Steps[i].Open && !closed[k][i]

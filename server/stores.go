@@ -141,7 +141,7 @@ func (s *Server) notifyStored() {
 // catalogue up to date for some time, so that a repeated request returns newer data.
 func (s *Server) reportViewer(usage bool) {
 	if usage && s.builder != nil {
-		s.builder.Want()
+		s.builder.RequestRun()
 	}
 	select {
 	case s.asked <- struct{}{}:

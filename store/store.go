@@ -130,8 +130,8 @@ type Catalogue interface {
 	Close() error
 }
 
-// Passed are process groups of an owner on the same nodes, summed up.
-type Passed struct {
+// EndedGroups are process groups of an owner on the same nodes, summed up.
+type EndedGroups struct {
 	Site, Owner string
 	Nodes       []string
 	Count       int
@@ -140,8 +140,8 @@ type Passed struct {
 	First, Last time.Time // the first start and the last end
 }
 
-// Least is the minimum age or use of a listed process group.
-type Least struct {
+// GroupMinimum is the minimum age or use of a listed process group.
+type GroupMinimum struct {
 	// Ran is for how long it ran until it ended or, if it runs, until now.
 	Ran time.Duration
 	// CPUSeconds and MemoryPeakBytes are alternative minimums; a workload that used a GPU needs
@@ -168,13 +168,13 @@ type Facts interface {
 	// Lasting returns the workloads that existed in [since, until), latest start first; a zero
 	// until is open. It includes only process groups that reach the minimum in groups, because a
 	// machine that builds programs has thousands of others an hour.
-	Lasting(ctx context.Context, since, until, now time.Time, groups Least) ([]Workload, error)
+	Lasting(ctx context.Context, since, until, now time.Time, groups GroupMinimum) ([]Workload, error)
 	// EachRun calls next for the selected runs in no order. Only these fields are set: site, kind, name, owner, account, partition,
 	// command, state, QOS, nodes, times, exactness and the figures of the query. The run and its references are reused after next
 	// returns. A million runs take some tenths of a second. next must not use the store.
 	EachRun(ctx context.Context, q RunQuery, next func(*Workload)) error
 	// Passed sums up the process groups that existed between two times and ended in less than group, by site, owner and nodes.
-	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]Passed, error)
+	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]EndedGroups, error)
 
 	// Forget removes the rows of single runs.
 	Forget(ctx context.Context, runs []Run) error

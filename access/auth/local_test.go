@@ -44,7 +44,7 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 		}
 		r := httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)
 		v, err := a.Viewer(r)
-		if err != nil || v.Role != c.role || v.Name != c.owner || v.Sends() != c.sends || v.Figures != (c.role == access.User) {
+		if err != nil || v.Role != c.role || v.Name != c.owner || v.MaySend() != c.sends || v.Figures != (c.role == access.User) {
 			t.Errorf("%s: %+v, %v", c.name, v, err)
 		}
 		if c.trust {
@@ -53,12 +53,12 @@ func TestWhoAsksOnThisMachine(t *testing.T) {
 		for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Via", "X-Real-IP"} {
 			r := httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)
 			r.Header.Set(header, "127.0.0.1")
-			if v, err := a.Viewer(r); err != nil || v.Role != access.Public || v.Sends() || v.Figures || v.Name != "" {
+			if v, err := a.Viewer(r); err != nil || v.Role != access.Public || v.MaySend() || v.Figures || v.Name != "" {
 				t.Errorf("%s behind a proxy that writes %s: %+v, %v", c.name, header, v, err)
 			}
 		}
 		a.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // it may write no header
-		if v, err := a.Viewer(httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)); err != nil || v.Role > access.User || v.Sends() {
+		if v, err := a.Viewer(httptest.NewRequest("GET", "http://127.0.0.1:9870/", nil)); err != nil || v.Role > access.User || v.MaySend() {
 			t.Errorf("%s where a proxy is named: %+v, %v", c.name, v, err)
 		}
 	}
@@ -143,13 +143,13 @@ func TestGuideOnWhoMaySend(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Error(err)
-		case v.Figures && !v.Sends():
+		case v.Figures && !v.MaySend():
 			return "own figures"
-		case v.Sends() && v.MayWrite("elsewhere", "n2"):
+		case v.MaySend() && v.MayWrite("elsewhere", "n2"):
 			return "everything, for any node"
-		case v.Sends() && v.MayWrite("lab", "n1"):
+		case v.MaySend() && v.MayWrite("lab", "n1"):
 			return "everything of its site and nodes"
-		case !v.Sends():
+		case !v.MaySend():
 			return "nothing"
 		}
 		return "something else"

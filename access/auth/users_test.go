@@ -173,7 +173,7 @@ func TestTokens(t *testing.T) {
 	if err != nil || v.Role != access.Nobody || !v.MayWrite("lab", "n7") || v.MayWrite("lab", "gpu1") || v.MayWrite("", "n7") {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if v, err := k.CheckToken(ctx, grafana); err != nil || !v.All() || v.Sends() {
+	if v, err := k.CheckToken(ctx, grafana); err != nil || !v.All() || v.MaySend() {
 		t.Errorf("%+v, %v", v, err)
 	}
 	nameless, err := k.AddToken(ctx, auth.Token{Kind: auth.Person, Role: access.Support, Note: "dashboards"})

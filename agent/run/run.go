@@ -112,7 +112,7 @@ func (r *runner) start(path string) error {
 	m.tree.byEvents = m.perf != nil
 	m.tree.addProcess(int32(f.pid), m.tree.self)
 	// Until its exec the child had our memory, and the kernel remembers that as its peak.
-	m.floor = m.tree.files.HighWater(int32(os.Getpid()))
+	m.floor = m.tree.files.PeakResident(int32(os.Getpid()))
 	if perfErr != nil && m.exits == nil {
 		r.addNote("short processes cannot be distinguished by name: %v", perfErr)
 	}

@@ -394,7 +394,7 @@ func (t *tree) isPlausible(ns uint64) bool {
 }
 
 func (t *tree) readWait(p *treeProcess, tid int32) {
-	run, wait, err := t.files.Waited(p.pid, tid)
+	run, wait, err := t.files.SchedTimes(p.pid, tid)
 	if err != nil {
 		return
 	}

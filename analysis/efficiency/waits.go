@@ -31,7 +31,7 @@ func (j *judge) waitKey(cpu float64) string {
 	if j.u.Exactness["cpu_wait_seconds"] != figure.Exact {
 		wanted = nil // it may have been more
 	}
-	who := figure.WaitedFor(j.u.Cores, j.u.MostThreads, wanted, cpu, j.u.WallSeconds)
+	who := figure.WaitCause(j.u.Cores, j.u.MostThreads, wanted, cpu, j.u.WallSeconds)
 	given, ok := figure.Known(j.u.Cores)
 	threads, counted := figure.Known(j.u.MostThreads)
 	switch {

@@ -125,8 +125,8 @@ func (w *Workload) newFinding(rule string, s Severity, part, key string, words p
 	return f
 }
 
-// Passed are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
-type Passed struct {
+// EndedGroups are workloads of an owner without an allocation that ended too soon for any rule about single workloads, summed up.
+type EndedGroups struct {
 	Site, Owner string
 	Nodes       []string
 	Count       int
@@ -137,7 +137,7 @@ type Passed struct {
 
 // Judge applies the rules about single workloads, then those about all workloads of an owner,
 // including passed. policy returns the policy for work on nodes of a partition, which may be empty.
-func Judge(list []Workload, passed []Passed, policy func(partition string, nodes []string) *Policy) []Finding {
+func Judge(list []Workload, passed []EndedGroups, policy func(partition string, nodes []string) *Policy) []Finding {
 	var out []Finding
 	small := map[[2]string]*smallWork{}
 	for i := range list {
@@ -166,8 +166,8 @@ func Judge(list []Workload, passed []Passed, policy func(partition string, nodes
 	return out
 }
 
-// Graver reports whether severity a is higher than b.
-func Graver(a, b string) bool { return severityRank(Severity(a)) < severityRank(Severity(b)) }
+// MoreSevere reports whether severity a is higher than b.
+func MoreSevere(a, b string) bool { return severityRank(Severity(a)) < severityRank(Severity(b)) }
 
 func severityRank(s Severity) int { return slices.Index([]Severity{High, Medium, Low}, s) }
 

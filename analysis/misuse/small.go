@@ -38,7 +38,7 @@ func addSmallWork(all map[[2]string]*smallWork, w *Workload, p *Policy) {
 }
 
 // gatherPassed adds short-lived workloads, all of them short, to their owner's.
-func gatherPassed(all map[[2]string]*smallWork, s *Passed, p *Policy) {
+func gatherPassed(all map[[2]string]*smallWork, s *EndedGroups, p *Policy) {
 	if !p.ManySmallJobs.On || s.Owner == "" || isExempt(p.ManySmallJobs.Exempt, s.Owner) {
 		return
 	}

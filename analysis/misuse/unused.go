@@ -22,7 +22,7 @@ type UnusedOverTimeRule struct {
 	Exempt []string `yaml:"exempt"`
 }
 
-// Resources of a [Holding].
+// Resources of a [AllocationSum].
 const (
 	HeldCores = iota
 	HeldGPUs
@@ -30,9 +30,9 @@ const (
 	resources
 )
 
-// Holding sums an owner's runs of one name in one partition during a period. Held and Unused are the allocated and the
+// AllocationSum sums an owner's runs of one name in one partition during a period. Held and Unused are the allocated and the
 // unused core, GPU and byte seconds. It excludes runs without an exactly known use.
-type Holding struct {
+type AllocationSum struct {
 	Site, Owner, Name, Partition string
 	Runs, Running                int
 	Held, Unused                 [resources]float64
@@ -45,7 +45,7 @@ type Holding struct {
 }
 
 // Add adds the allocations of other runs.
-func (h *Holding) Add(o *Holding) {
+func (h *AllocationSum) Add(o *AllocationSum) {
 	h.Runs, h.Running, h.Whole, h.PerCore = h.Runs+o.Runs, h.Running+o.Running, h.Whole+o.Whole, max(h.PerCore, o.PerCore)
 	for i := range h.Held {
 		h.Held[i], h.Unused[i] = h.Held[i]+o.Held[i], h.Unused[i]+o.Unused[i]
@@ -63,15 +63,15 @@ func resourceUnit(resource int) (unit string, hour float64) {
 	return [...]string{"core-seconds", "gpu-seconds", "byte-seconds"}[resource], [...]float64{3600, 3600, 3600 << 30}[resource]
 }
 
-// leastHours returns the hours of cores, GPUs and GiB from which on they count.
-func (u *UnusedOverTimeRule) leastHours(h *Holding) [resources]float64 {
+// minHours returns the hours of cores, GPUs and GiB from which on they count.
+func (u *UnusedOverTimeRule) minHours(h *AllocationSum) [resources]float64 {
 	return [...]float64{u.CoreHours, u.GPUHours, cmp.Or(u.GiBHours, u.CoreHours*h.PerCore/(1<<30))}
 }
 
 // brokenResources returns the resources with more waste than the rule allows. pace scales the allowed amount, for a period of another
 // length.
-func (u *UnusedOverTimeRule) brokenResources(h *Holding, pace float64) (out []int) {
-	for i, least := range u.leastHours(h) {
+func (u *UnusedOverTimeRule) brokenResources(h *AllocationSum, pace float64) (out []int) {
+	for i, least := range u.minHours(h) {
 		if _, hour := resourceUnit(i); least > 0 && h.Unused[i] >= least*hour*pace && h.Unused[i] >= u.Share*h.Held[i] {
 			out = append(out, i)
 		}
@@ -82,30 +82,30 @@ func (u *UnusedOverTimeRule) brokenResources(h *Holding, pace float64) (out []in
 // Period is a time range and the allocations in it.
 type Period struct {
 	From, To time.Time
-	Holdings []Holding
+	Holdings []AllocationSum
 	// Report: it is the past, which the finding names by its dates.
 	Report bool
 }
 
-// ownerWork is an owner, or one name of an owner, under one policy.
-type ownerWork struct {
+// workKey is an owner, or one name of an owner, under one policy.
+type workKey struct {
 	rule              *UnusedOverTimeRule
 	site, owner, name string
 }
 
 // sumByOwner adds up holdings by owner and by owner and name.
-func sumByOwner(p *Period, policy func(partition string) *Policy) map[ownerWork]*Holding {
-	sums := map[ownerWork]*Holding{}
+func sumByOwner(p *Period, policy func(partition string) *Policy) map[workKey]*AllocationSum {
+	sums := map[workKey]*AllocationSum{}
 	for k := range p.Holdings {
 		h := &p.Holdings[k]
 		rule := &policy(h.Partition).UnusedOverTime
 		if !rule.On || h.Owner == "" || isExempt(rule.Exempt, h.Owner) {
 			continue
 		}
-		of := []ownerWork{{rule, h.Site, h.Owner, ""}, {rule, h.Site, h.Owner, h.Name}}
+		of := []workKey{{rule, h.Site, h.Owner, ""}, {rule, h.Site, h.Owner, h.Name}}
 		for _, u := range slices.Compact(of) {
 			if sums[u] == nil {
-				sums[u] = &Holding{Site: h.Site, Owner: h.Owner, Name: u.name}
+				sums[u] = &AllocationSum{Site: h.Site, Owner: h.Owner, Name: u.name}
 			}
 			one := *h
 			if rule.GiBHours == 0 && h.PerCore == 0 {
@@ -117,22 +117,22 @@ func sumByOwner(p *Period, policy func(partition string) *Policy) map[ownerWork]
 	return sums
 }
 
-// OverTime finds owners who did not use their allocations over the first period. It also judges a longer period if the
+// FindUnusedOverTime finds owners who did not use their allocations over the first period. It also judges a longer period if the
 // first has the same pace. For owners who use enough in total, it finds the names of runs that do not. Owners with
 // running work come first; then the order is by waste.
-func OverTime(periods []Period, policy func(partition string) *Policy) []Finding {
-	sums := make([]map[ownerWork]*Holding, len(periods))
+func FindUnusedOverTime(periods []Period, policy func(partition string) *Policy) []Finding {
+	sums := make([]map[workKey]*AllocationSum, len(periods))
 	for i := range periods {
 		sums[i] = sumByOwner(&periods[i], policy)
 	}
-	found := map[ownerWork]bool{}
+	found := map[workKey]bool{}
 	var list []Finding
-	order := map[string][2]float64{}                                         // whether something runs, and the cost
-	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b ownerWork) int { // owners before names
+	order := map[string][2]float64{}                                       // whether something runs, and the cost
+	keys := slices.SortedFunc(maps.Keys(sums[0]), func(a, b workKey) int { // owners before names
 		return cmp.Or(cmp.Compare(a.site, b.site), cmp.Compare(a.owner, b.owner), cmp.Compare(a.name, b.name))
 	})
 	for _, of := range keys {
-		if found[ownerWork{of.rule, of.site, of.owner, ""}] {
+		if found[workKey{of.rule, of.site, of.owner, ""}] {
 			continue // all work of the owner is found
 		}
 		week := sums[0][of]
@@ -154,7 +154,7 @@ func OverTime(periods []Period, policy func(partition string) *Policy) []Finding
 		var amounts phrase.Text
 		for _, r := range broken {
 			name, hour := resourceUnit(r)
-			least := of.rule.leastHours(h)[r]
+			least := of.rule.minHours(h)[r]
 			f.Severity = highIf(f.Severity, h.Unused[r] >= 10*least*hour)
 			amounts = phrase.Join(amounts, map[bool]string{true: " and "}[len(amounts) > 0], phrase.Count(math.Round(h.Unused[r]/hour)),
 				" of the ",
@@ -226,21 +226,21 @@ const maxNames = 5
 
 // evidenceByName lists the runs by which an owner left most of a resource unused, summed by name, with running ones first. most
 // is the name with the largest unused amount.
-func evidenceByName(sums map[ownerWork]*Holding, of ownerWork, resource int) (out []Evidence, most *Holding) {
-	var list []*Holding
+func evidenceByName(sums map[workKey]*AllocationSum, of workKey, resource int) (out []Evidence, most *AllocationSum) {
+	var list []*AllocationSum
 	for u, h := range sums {
-		if u.name != "" && h.Unused[resource] > 0 && (u == ownerWork{of.rule, of.site, of.owner, u.name}) {
+		if u.name != "" && h.Unused[resource] > 0 && (u == workKey{of.rule, of.site, of.owner, u.name}) {
 			list = append(list, h)
 		}
 	}
-	slices.SortFunc(list, func(a, b *Holding) int {
+	slices.SortFunc(list, func(a, b *AllocationSum) int {
 		return cmp.Or(cmp.Compare(b.Unused[resource], a.Unused[resource]), cmp.Compare(a.Name, b.Name))
 	})
 	if len(list) > 0 {
 		most = list[0]
 	}
 	list = list[:min(len(list), maxNames)]
-	slices.SortStableFunc(list, func(a, b *Holding) int { return min(b.Running, 1) - min(a.Running, 1) })
+	slices.SortStableFunc(list, func(a, b *AllocationSum) int { return min(b.Running, 1) - min(a.Running, 1) })
 	name, _ := resourceUnit(resource)
 	for _, h := range list {
 		out = append(out, Evidence{Text: "runs of " + h.Name, Value: h.Unused[resource], Unit: name})

@@ -147,7 +147,7 @@ func (j *judge) reportCauses(spare bool) {
 	if cpu, ok := figure.Known(u.CPUSeconds); ok {
 		wait, _ := figure.Known(u.WaitSeconds)
 		if s := over(u.WaitSeconds, cpu+wait); s >= 0.1 {
-			because("warning", s, "cause.waits."+figure.WaitedFor(u.Given, u.Threads, u.CoresWantedP95, cpu, u.WallSeconds), nil)
+			because("warning", s, "cause.waits."+figure.WaitCause(u.Given, u.Threads, u.CoresWantedP95, cpu, u.WallSeconds), nil)
 		}
 	}
 	if gpus, ok := figure.Known(u.GPUs); ok && gpus > 0 {

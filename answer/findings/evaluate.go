@@ -42,8 +42,8 @@ type Evaluator struct {
 // Facts is the part of the catalogue that findings read. Passed returns short process groups only as sums, because
 // there may be hundreds of thousands a day.
 type Facts interface {
-	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
-	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error)
+	Lasting(ctx context.Context, since, until, now time.Time, groups store.GroupMinimum) ([]store.Workload, error)
+	Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.EndedGroups, error)
 }
 
 // nodeKey is a node of a site.
@@ -72,7 +72,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, p *Policy, from, to time.Time)
 // judgedRuns are the catalogue rows that policies are applied to.
 type judgedRuns struct {
 	rows   []store.Workload
-	passed []misuse.Passed
+	passed []misuse.EndedGroups
 }
 
 func (e *Evaluator) readRuns(ctx context.Context, from, to time.Time, policies ...*Policy) (w judgedRuns, err error) {
@@ -85,7 +85,7 @@ func (e *Evaluator) readRuns(ctx context.Context, from, to time.Time, policies .
 	if short <= least {
 		ran = max(least, alone)
 	}
-	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: ran}); err != nil {
+	if w.rows, err = e.Facts.Lasting(ctx, from, to, to, store.GroupMinimum{Ran: ran}); err != nil {
 		return w, fmt.Errorf("read the workloads: %w", err)
 	}
 	passed, err := e.Facts.Passed(ctx, from, to, least)
@@ -93,7 +93,7 @@ func (e *Evaluator) readRuns(ctx context.Context, from, to time.Time, policies .
 		return w, fmt.Errorf("read the workloads: %w", err)
 	}
 	for _, p := range passed {
-		w.passed = append(w.passed, misuse.Passed(p))
+		w.passed = append(w.passed, misuse.EndedGroups(p))
 	}
 	return w, nil
 }

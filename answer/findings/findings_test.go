@@ -187,7 +187,7 @@ func TestLook(t *testing.T) {
 	}
 	looked := *now
 	*now = now.Add(30 * time.Second)
-	rows, err := k.Evaluator.Facts.Lasting(t.Context(), time.Time{}, time.Time{}, *now, store.Least{})
+	rows, err := k.Evaluator.Facts.Lasting(t.Context(), time.Time{}, time.Time{}, *now, store.GroupMinimum{})
 	if err != nil {
 		t.Fatal(err)
 	}

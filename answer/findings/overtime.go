@@ -33,7 +33,7 @@ var allocatedFigures = []string{"cpu_seconds", "gpu_seconds", "allocated_cores",
 // holdings sums allocated and unused amounts of runs in periods with a common end.
 type holdings struct {
 	periods  []misuse.Period
-	sums     []map[holdingKey]*misuse.Holding
+	sums     []map[holdingKey]*misuse.AllocationSum
 	pools    map[[2]string]*partitionPool // by site and partition
 	nodes    map[nodeKey]*nodeDays
 	imported bool    // of the time in which nodes were not measured, else of that in which they were
@@ -167,7 +167,7 @@ func (e *Evaluator) Imported(ctx context.Context, p *Policy, from, to time.Time)
 func (e *Evaluator) findUnused(h *holdings, policies []*Policy) [][]misuse.Finding {
 	out := make([][]misuse.Finding, len(policies))
 	for i, p := range policies {
-		out[i] = misuse.OverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
+		out[i] = misuse.FindUnusedOverTime(h.periods, func(partition string) *misuse.Policy { return p.For(partition, nil) })
 		for k := range out[i] {
 			e.addCost(&out[i][k], h.watts)
 		}
@@ -206,7 +206,7 @@ func (e *Evaluator) sumHoldings(ctx context.Context, periods []misuse.Period, im
 		return nil, err
 	}
 	for range periods {
-		h.sums = append(h.sums, map[holdingKey]*misuse.Holding{})
+		h.sums = append(h.sums, map[holdingKey]*misuse.AllocationSum{})
 	}
 	runs := store.RunQuery{Filter: store.Filter{Since: longest.From, Until: longest.To}, Figures: allocatedFigures, Held: true}
 	for _, next := range []func(*store.Workload){h.countNodes, h.addRun} {
@@ -314,7 +314,7 @@ func (h *holdings) addRun(w *store.Workload) {
 		if seconds <= 0 || wall <= 0 {
 			continue
 		}
-		one := misuse.Holding{Site: w.Site, Owner: w.Owner, Name: w.Name, Partition: w.Partition, Runs: 1, First: from, Last: to}
+		one := misuse.AllocationSum{Site: w.Site, Owner: w.Owner, Name: w.Name, Partition: w.Partition, Runs: 1, First: from, Last: to}
 		if w.End.IsZero() && h.periods[i].To.Sub(w.Seen) < 2*gap {
 			one.Running = 1
 		}
@@ -331,7 +331,7 @@ func (h *holdings) addRun(w *store.Workload) {
 }
 
 // measureRun sets the allocated and unused amounts of a run over seconds, a share of its time. It returns false if nothing is known.
-func (h *holdings) measureRun(w *store.Workload, one *misuse.Holding, seconds, share float64) (known bool) {
+func (h *holdings) measureRun(w *store.Workload, one *misuse.AllocationSum, seconds, share float64) (known bool) {
 	if w.SuspendedSeconds != nil {
 		seconds = max(seconds-*w.SuspendedSeconds*share, 0)
 	}
@@ -416,7 +416,7 @@ func (e *Evaluator) mergeSingles(single, over []misuse.Finding, list []misuse.Wo
 			continue
 		}
 		gone[ID(&f)] = true
-		if misuse.Graver(string(f.Severity), string(over[i].Severity)) {
+		if misuse.MoreSevere(string(f.Severity), string(over[i].Severity)) {
 			over[i].Severity = f.Severity
 		}
 		if taken[i]++; taken[i] <= maxSingles {

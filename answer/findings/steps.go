@@ -82,7 +82,7 @@ func sumsToScore(f *store.Finding, steps []Step) bool {
 }
 
 func (e *Evaluator) scoreSteps(ctx context.Context, p *Policy, from, to time.Time, site, owner, part string) ([]Step, error) {
-	rows, err := e.Facts.Lasting(ctx, from, to, to, store.Least{Ran: time.Minute}) // of allocations
+	rows, err := e.Facts.Lasting(ctx, from, to, to, store.GroupMinimum{Ran: time.Minute}) // of allocations
 	if err != nil {
 		return nil, fmt.Errorf("read the workloads: %w", err)
 	}

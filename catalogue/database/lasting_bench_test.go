@@ -31,7 +31,7 @@ func BenchmarkLasting(b *testing.B) {
 		ask  func() (int, error)
 	}{
 		{"Lasting", func() (int, error) {
-			rows, err := c.Lasting(b.Context(), since, until, until, store.Least{Ran: time.Minute})
+			rows, err := c.Lasting(b.Context(), since, until, until, store.GroupMinimum{Ran: time.Minute})
 			return len(rows), err
 		}},
 		{"Passed", func() (int, error) {

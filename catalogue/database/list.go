@@ -107,7 +107,7 @@ func (c *Catalogue) listFromRows(ctx context.Context, filter store.Filter, order
 }
 
 // Lasting implements [store.Facts].
-func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error) {
+func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, groups store.GroupMinimum) ([]store.Workload, error) {
 	w := &conditions{d: c.d}
 	w.selectInterval(since, until)
 	group := "kind <> " + w.placeholder(string(workload.Group)) + " OR start_ms <= " + w.placeholder(now.Add(-groups.Ran).UnixMilli()) +
@@ -133,7 +133,7 @@ func (c *Catalogue) Lasting(ctx context.Context, since, until, now time.Time, gr
 }
 
 // Passed implements [store.Facts].
-func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.Passed, error) {
+func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group time.Duration) ([]store.EndedGroups, error) {
 	w := &conditions{d: c.d}
 	w.selectInterval(since, until)
 	w.addCondition("kind = " + w.placeholder(string(workload.Group)) + " AND until_ms < " + w.placeholder(until.Add(group).UnixMilli()) +
@@ -146,9 +146,9 @@ func (c *Catalogue) Passed(ctx context.Context, since, until time.Time, group ti
 		return nil, fmt.Errorf("sum up process groups: %w", c.translateError(ctx, err))
 	}
 	defer rows.Close()
-	var out []store.Passed
+	var out []store.EndedGroups
 	for rows.Next() {
-		var p store.Passed
+		var p store.EndedGroups
 		var nodes string
 		var wall float64
 		var first, last int64

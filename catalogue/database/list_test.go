@@ -78,7 +78,7 @@ func TestLasting(t *testing.T) {
 		{0, 59 * time.Second, "unit/a unit/b"}, {0, time.Minute, "group/n1/2-2 group/n1/3-3 group/n1/4-4 unit/a unit/b"},
 		{time.Minute, time.Hour, "group/n1/2-2 group/n1/3-3 group/n1/4-4 unit/b"}, {61 * time.Second, time.Hour, "group/n1/3-3 group/n1/4-4 unit/b"},
 	} {
-		got, err := c.Lasting(t.Context(), at.Add(x.since), time.Time{}, at.Add(x.now), store.Least{Ran: time.Minute})
+		got, err := c.Lasting(t.Context(), at.Add(x.since), time.Time{}, at.Add(x.now), store.GroupMinimum{Ran: time.Minute})
 		var ids []string
 		for _, w := range got {
 			ids = append(ids, w.ID)

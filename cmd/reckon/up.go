@@ -122,7 +122,7 @@ func printStart(g *globals, s *server.Server) {
 	if noted(task.OtherUsers) {
 		fmt.Fprintln(g.stdout, "It sees no processes of other users, as /proc hides them: what they use counts as other.")
 	} else {
-		fmt.Fprintln(g.stdout, describeView(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().SeesEnds(), noted(task.PIDNamespace)))
+		fmt.Fprintln(g.stdout, describeView(os.Geteuid() == 0, s.Agent().SeesOthersIO(), s.Agent().ReadsExits(), noted(task.PIDNamespace)))
 	}
 	printSensorNotes(g.stdout, s.Notes())
 }

@@ -26,7 +26,7 @@ import (
 // Workloads is the part of the catalogue that the feed reads.
 type Workloads interface {
 	// Lasting is as in [store.Facts].
-	Lasting(ctx context.Context, since, until, now time.Time, groups store.Least) ([]store.Workload, error)
+	Lasting(ctx context.Context, since, until, now time.Time, groups store.GroupMinimum) ([]store.Workload, error)
 }
 
 // Nodes is the source of nodes.
@@ -257,7 +257,7 @@ func (f *Feed) putAll(ctx context.Context, list []graph.Change) (changed int, er
 const minRunTime = time.Minute
 
 // minActivity is the least activity of a process group that is described, because idle work gives nothing to search for.
-var minActivity = store.Least{Ran: minRunTime, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
+var minActivity = store.GroupMinimum{Ran: minRunTime, CPUSeconds: 1, MemoryPeakBytes: 64 << 20}
 
 // isShortLived reports whether a workload is an unnamed process group that was never seen running for a minute. Such groups
 // get no subgraph yet, because a machine that compiles programs has thousands of them per hour, with 80 quads each. A

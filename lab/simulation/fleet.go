@@ -253,7 +253,7 @@ func (f *Fleet) exportNode(ctx context.Context, m *nodeAgent, s Stretch, out Sin
 			break
 		}
 	}
-	b := m.agent.Take()
+	b := m.agent.TakeExport()
 	f.samples.Add(int64(len(b.Samples)))
 	f.batches.Add(1)
 	if err := out.Put(ctx, m.label, b); err != nil {

@@ -40,7 +40,7 @@ func testPassed(t *testing.T, c store.Facts) {
 	requireNoError(t, c.Upsert(t.Context(), rows))
 	got, err := c.Passed(t.Context(), at, at.Add(time.Hour), time.Minute)
 	requireNoError(t, err)
-	want := []store.Passed{
+	want := []store.EndedGroups{
 		{Site: "lab", Owner: "alice", Nodes: []string{"n1"}, Count: 3, CPUSeconds: 1, WallSeconds: 74, First: at,
 			Last: at.Add(79 * time.Second)},
 		{Site: "lab", Owner: "alice", Nodes: []string{"n2"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at,
@@ -48,10 +48,10 @@ func testPassed(t *testing.T, c store.Facts) {
 		{Site: "lab", Owner: "bob", Nodes: []string{"n1"}, Count: 1, CPUSeconds: 0.5, WallSeconds: 20, First: at.Add(-20 * time.Second),
 			Last: at},
 	}
-	if !slices.EqualFunc(got, want, func(a, b store.Passed) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
+	if !slices.EqualFunc(got, want, func(a, b store.EndedGroups) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	lasting, err := c.Lasting(t.Context(), at, at.Add(time.Hour), at.Add(time.Hour), store.Least{Ran: time.Minute})
+	lasting, err := c.Lasting(t.Context(), at, at.Add(time.Hour), at.Add(time.Hour), store.GroupMinimum{Ran: time.Minute})
 	requireNoError(t, err)
 	var ids []string
 	for _, w := range lasting {
@@ -82,12 +82,12 @@ func testLeast(t *testing.T, c store.Facts) {
 	add("unit", &little, &small, nil)
 	requireNoError(t, c.Upsert(t.Context(), rows))
 	for _, x := range []struct {
-		least store.Least
+		least store.GroupMinimum
 		want  string
 	}{
-		{store.Least{Ran: time.Minute}, "unit/6 group/5 group/4 group/3 group/2 group/1 group/0"},
-		{store.Least{Ran: time.Minute, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6 group/5 group/4 group/3 group/2 group/1"},
-		{store.Least{Ran: 2 * time.Hour, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6"},
+		{store.GroupMinimum{Ran: time.Minute}, "unit/6 group/5 group/4 group/3 group/2 group/1 group/0"},
+		{store.GroupMinimum{Ran: time.Minute, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6 group/5 group/4 group/3 group/2 group/1"},
+		{store.GroupMinimum{Ran: 2 * time.Hour, CPUSeconds: 1, MemoryPeakBytes: 64}, "unit/6"},
 	} {
 		got, err := c.Lasting(t.Context(), at, time.Time{}, at.Add(time.Hour), x.least)
 		requireNoError(t, err)

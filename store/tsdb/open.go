@@ -24,11 +24,11 @@ func (s *Store) openDB(crashed bool) error {
 	begin := time.Now()
 	s.generation.Add(1)
 	ooo := crashed && hasContents(filepath.Join(s.opts.Dir, "wbl"))
-	db, err := s.openWithoutChunks(ooo)
+	db, err := s.openDroppingChunks(ooo)
 	if err == nil && s.logWasRepaired() {
 		s.log.Warn("the write-ahead log ended in the middle of a record, as after a crash; it was cut there", "dir", s.opts.Dir)
 		if err = db.Close(); err == nil {
-			db, err = s.openWithoutChunks(ooo) // the first opening wrote chunks, and read no sample out of order
+			db, err = s.openDroppingChunks(ooo) // the first opening wrote chunks, and read no sample out of order
 		}
 	}
 	for _, names := range [][]string{{"chunks_head"}, {"chunks_head", "wal", "wbl"}} {
@@ -38,7 +38,7 @@ func (s *Store) openDB(crashed bool) error {
 		if aside := s.setHeadAside(err, names...); aside != nil {
 			return fmt.Errorf("%w (and could not set %s aside: %w)", err, strings.Join(names, ", "), aside)
 		}
-		db, err = s.openOnce()
+		db, err = s.openPrometheusDB()
 	}
 	if err != nil {
 		if isDiskFull(err) {
@@ -58,17 +58,17 @@ func (s *Store) openDB(crashed bool) error {
 	return nil
 }
 
-// openWithoutChunks opens the database. If drop is set, it first removes the chunk files, which cannot be trusted then.
-func (s *Store) openWithoutChunks(drop bool) (*promtsdb.DB, error) {
+// openDroppingChunks opens the database. If drop is set, it first removes the chunk files, which cannot be trusted then.
+func (s *Store) openDroppingChunks(drop bool) (*promtsdb.DB, error) {
 	if drop {
 		if err := os.RemoveAll(filepath.Join(s.opts.Dir, "chunks_head")); err != nil {
 			return nil, err
 		}
 	}
-	return s.openOnce()
+	return s.openPrometheusDB()
 }
 
-func (s *Store) openOnce() (*promtsdb.DB, error) {
+func (s *Store) openPrometheusDB() (*promtsdb.DB, error) {
 	s.wal, s.own = promtsdb.NewDBStats(), prometheus.NewRegistry()
 	return promtsdb.Open(s.opts.Dir, slog.New(noiseFilter{s.log.Handler(), s.lost}), s.own, s.dbOptions(), s.wal)
 }

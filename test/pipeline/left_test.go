@@ -92,7 +92,7 @@ func ranJob(t *testing.T, passes, over int, lives []jobLife, job scheduler.Job, 
 	if err := a.Step(); err != nil { // a replay ends now
 		t.Fatal(err)
 	}
-	b := a.Take()
+	b := a.TakeExport()
 	begin = b.Time.Truncate(time.Second)
 	s := pipeline.Empty(t, begin)
 	job.ID, job.Number, job.User, job.Name, job.Partition, job.State, job.Submit, job.Start = "7", 7, "alice", "train", "all", "running", begin, begin.Add(2*time.Second)
@@ -105,7 +105,7 @@ func ranJob(t *testing.T, passes, over int, lives []jobLife, job scheduler.Job, 
 		if k%5 != 4 {
 			continue
 		}
-		b = a.Take()
+		b = a.TakeExport()
 		if s.Now = b.Time; k > over-1 {
 			job.State, job.Ended, job.End, job.Exit = "completed", true, begin.Add(time.Duration(over)*time.Second), new(int)
 			accounted(&job)

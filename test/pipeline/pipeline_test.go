@@ -124,7 +124,7 @@ func Replay(tb testing.TB, path string, passes, every int) *Site {
 		if i%every != every-1 && i != passes-1 {
 			continue
 		}
-		b := a.Take()
+		b := a.TakeExport()
 		s.Now = b.Time
 		must(tb, s.Series.Append(tb.Context(), map[string]string{"site": Name, "node": a.Node()}, b))
 	}

@@ -290,7 +290,7 @@ func (f *feed) step(ctx context.Context, at time.Time) {
 			check(f.t, err)
 		}
 		check(f.t, m.agent.Step())
-		if b := m.agent.Take(); at.Before(f.gap[0]) || !at.Before(f.gap[1]) {
+		if b := m.agent.TakeExport(); at.Before(f.gap[0]) || !at.Before(f.gap[1]) {
 			check(f.t, f.sink.Put(ctx, m.spec.name, b))
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // requireSender admits only viewers who may send samples.
 func requireSender(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if v := access.From(r.Context()); !v.Sends() && !v.Figures {
+		if v := access.From(r.Context()); !v.MaySend() && !v.Figures {
 			reason := access.ErrForbidden
 			if v.Role == access.Nobody {
 				reason = access.ErrUnauthenticated

@@ -131,7 +131,7 @@ func (s *server) serveFindings(w http.ResponseWriter, r *http.Request, q *query)
 	v := access.From(r.Context())
 	list := client.FindingList{}
 	if !v.All() {
-		if f.Owners = v.Among(f.Owners); len(f.Owners) == 0 {
+		if f.Owners = v.OwnAmong(f.Owners); len(f.Owners) == 0 {
 			f.Owners = nil
 			list.Findings, list.Owners = []client.Finding{}, []client.FindingOwner{}
 			writeJSON(w, http.StatusOK, list)

@@ -95,7 +95,7 @@ func (s *server) serveMetricRuns(w http.ResponseWriter, r *http.Request, q *quer
 		return noMetricRunsError()
 	}
 	if v := access.From(r.Context()); !v.All() && !v.Runs {
-		if f.Namespaces = v.Among(f.Namespaces); len(f.Namespaces) == 0 {
+		if f.Namespaces = v.OwnAmong(f.Namespaces); len(f.Namespaces) == 0 {
 			writeJSON(w, http.StatusOK, client.MetricRunList{Runs: []client.MetricRun{}})
 			return nil
 		}
@@ -149,7 +149,7 @@ func (s *server) storeMetricRun(w http.ResponseWriter, r *http.Request, _ *query
 	switch {
 	case s.MetricRuns == nil:
 		return noMetricRunsError()
-	case !v.KeepsRuns(namespace):
+	case !v.MayKeepRuns(namespace):
 		return newError(http.StatusForbidden, "name the service account of the operator under runs, or ask an administrator",
 			"%s may not keep runs of the namespace %s", viewerName(v), namespace)
 	}

@@ -110,7 +110,7 @@ func (s *server) writeStatements(w http.ResponseWriter, r *http.Request, quads [
 
 func (s *server) applyUpdate(r *http.Request, text string) error {
 	v := access.From(r.Context())
-	if !v.Sends() {
+	if !v.MaySend() {
 		return newProblem(http.StatusForbidden, "ask an administrator", "a viewer of role %s may not change the graph", v.Role)
 	}
 	u, err := sparql.ParseUpdate(text)

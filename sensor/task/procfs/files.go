@@ -121,8 +121,8 @@ func parseTraffic(b []byte) (t Traffic, err error) {
 	return t, nil
 }
 
-// Waited returns the time in nanoseconds that a thread was on a processor, and the time that it waited for one.
-func (f *Files) Waited(pid, tid int32) (run, wait uint64, err error) {
+// SchedTimes returns the time in nanoseconds that a thread was on a processor, and the time that it waited for one.
+func (f *Files) SchedTimes(pid, tid int32) (run, wait uint64, err error) {
 	b, err := f.readTaskFile(pid, tid, "schedstat")
 	if err != nil {
 		return 0, 0, err
@@ -144,8 +144,8 @@ func (f *Files) SharedMemory(pid int32) (sensor.SharedMemory, error) {
 	return m, nil
 }
 
-// HighWater returns the most memory that a process had resident, bytes; 0 if unknown.
-func (f *Files) HighWater(pid int32) uint64 {
+// PeakResident returns the most memory that a process had resident, bytes; 0 if unknown.
+func (f *Files) PeakResident(pid int32) uint64 {
 	b, err := f.readFile(pid, "status")
 	if err != nil {
 		return 0

@@ -52,13 +52,13 @@ func TestFiles(t *testing.T) {
 	if got, err := f.Traffic(42); err != nil || got != (Traffic{6976, 12, 8192, 4096}) {
 		t.Errorf("traffic %+v, %v", got, err)
 	}
-	if run, wait, err := f.Waited(42, 42); err != nil || run != 1190569 || wait != 26768663 {
+	if run, wait, err := f.SchedTimes(42, 42); err != nil || run != 1190569 || wait != 26768663 {
 		t.Errorf("waited %d, %d, %v", run, wait, err)
 	}
 	if m, err := f.SharedMemory(42); err != nil || m.Proportional != 291<<10 || m.Resident != 1836<<10 {
 		t.Errorf("shared memory %+v, %v", m, err)
 	}
-	if v := f.HighWater(42); v != 1724<<10 || !f.IgnoresChildren(42) {
+	if v := f.PeakResident(42); v != 1724<<10 || !f.IgnoresChildren(42) {
 		t.Errorf("high water %d, ignores its children %v", v, f.IgnoresChildren(42))
 	}
 	if l := f.Children(42, 42, nil); !slices.Equal(l, []int32{43, 44}) {
@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	if l := f.Threads(42, nil); !slices.Equal(l, []int32{42}) {
 		t.Errorf("threads %v", l)
 	}
-	if _, err := f.Times(43); err == nil || f.Children(43, 43, nil) != nil || f.HighWater(43) != 0 || f.IgnoresChildren(43) {
+	if _, err := f.Times(43); err == nil || f.Children(43, 43, nil) != nil || f.PeakResident(43) != 0 || f.IgnoresChildren(43) {
 		t.Errorf("a process that is not there: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // changedRows holds the rows that changed since the feed last read them.
 type changedRows struct{ rows []store.Workload }
 
-func (c *changedRows) Lasting(context.Context, time.Time, time.Time, time.Time, store.Least) ([]store.Workload, error) {
+func (c *changedRows) Lasting(context.Context, time.Time, time.Time, time.Time, store.GroupMinimum) ([]store.Workload, error) {
 	return c.rows, nil
 }
 

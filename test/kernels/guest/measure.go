@@ -88,7 +88,7 @@ func (m *agentMode) measureLoads(layout string, wanted *regexp.Regexp, user *uin
 	if err := awaitExports(1); err != nil { // the first marks the groups that were there before the agent
 		return err
 	}
-	watch := newWatch()
+	watch := newExactnessWatcher()
 	defer watch.stop()
 	busy, tasks, all := processors()
 	defer func() {
@@ -108,7 +108,7 @@ func (m *agentMode) measureLoads(layout string, wanted *regexp.Regexp, user *uin
 }
 
 // measureLoad measures one load.
-func (m *agentMode) measureLoad(l *load, layout string, user uint32, watch *watch) (err error) {
+func (m *agentMode) measureLoad(l *load, layout string, user uint32, watch *exactnessWatcher) (err error) {
 	if l.own {
 		user = nobody
 	}
@@ -157,7 +157,7 @@ func (m *agentMode) measureLoad(l *load, layout string, user uint32, watch *watc
 		}
 		for _, c := range all {
 			printLine("result %s %s %s want=%.6g got=%.6g mark=%s", layout, m.name, c.subject, c.want, c.got,
-				watch.worstMark(c.figure, workload, l.workload != ""))
+				watch.worstExactness(c.figure, workload, l.workload != ""))
 		}
 		return nil
 	})

@@ -10,16 +10,16 @@ import (
 	"reckon/figure"
 )
 
-// watch collects the exactness that the agent reports for its figures.
-type watch struct {
+// exactnessWatcher collects the exactness that the agent reports for its figures.
+type exactnessWatcher struct {
 	over  chan struct{}
 	mu    sync.Mutex
 	worst map[string]figure.Exactness // by figure, kind, source and workload
 	last  samples
 }
 
-func newWatch() *watch {
-	w := &watch{over: make(chan struct{}), worst: map[string]figure.Exactness{}}
+func newExactnessWatcher() *exactnessWatcher {
+	w := &exactnessWatcher{over: make(chan struct{}), worst: map[string]figure.Exactness{}}
 	go func() {
 		for {
 			select {
@@ -35,15 +35,15 @@ func newWatch() *watch {
 	return w
 }
 
-func (w *watch) stop() { close(w.over) }
+func (w *exactnessWatcher) stop() { close(w.over) }
 
-func (w *watch) reset() {
+func (w *exactnessWatcher) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.worst)
 }
 
-func (w *watch) addSamples(all samples) {
+func (w *exactnessWatcher) addSamples(all samples) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = all
@@ -57,7 +57,7 @@ func (w *watch) addSamples(all samples) {
 // awaitMemory waits until the memory of forked processes is stable and the agent has measured it, or has given a bound
 // if measurable is false. That may take long, because the agent limits its rate of such readings and an emulated
 // machine is slow. It stores the kernel's figure of that time in t.
-func (w *watch) awaitMemory(t *kernelFigures, measurable bool) (after samples, err error) {
+func (w *exactnessWatcher) awaitMemory(t *kernelFigures, measurable bool) (after samples, err error) {
 	for late := time.Now().Add(90 * time.Second); ; {
 		before := sessionMemory(t.leader)
 		if err := awaitExports(3); err != nil {
@@ -69,16 +69,16 @@ func (w *watch) awaitMemory(t *kernelFigures, measurable bool) (after samples, e
 			return nil, err
 		}
 		w.addSamples(after)
-		mark := w.worstMark("memory_bytes", groupName(after, t.leader), false)
+		mark := w.worstExactness("memory_bytes", groupName(after, t.leader), false)
 		if steady && (mark == "exact" || mark == "at-most" && !measurable) || time.Now().After(late) {
 			return after, nil
 		}
 	}
 }
 
-// worstMark returns the worst exactness mark of a workload's figure: the mark of the workload's kind during the load, or for
+// worstExactness returns the worst exactness mark of a workload's figure: the mark of the workload's kind during the load, or for
 // memory the current mark. grouped means that the workload has a control group of its own.
-func (w *watch) worstMark(key, id string, grouped bool) string {
+func (w *exactnessWatcher) worstExactness(key, id string, grouped bool) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var worst figure.Exactness
