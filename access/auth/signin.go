@@ -125,8 +125,11 @@ func (a *Authenticator) serveViewer(w http.ResponseWriter, r *http.Request) {
 	if own == nil {
 		own = []string{}
 	}
-	// an error means that the client went away
-	_ = json.NewEncoder(w).Encode(map[string]any{"name": v.Name, "login": v.Login, "role": v.Role.String(), "owners": own})
+	out := map[string]any{"name": v.Name, "role": v.Role.String(), "owners": own}
+	if v.Login != "" {
+		out["login"] = v.Login
+	}
+	_ = json.NewEncoder(w).Encode(out) // an error means that the client went away
 }
 
 func (a *Authenticator) recordAudit(ctx context.Context, v access.Viewer, action string, r *http.Request) {
