@@ -27,6 +27,7 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 	if !f.Muted {
 		q.Muted = new(bool)
 	}
+	looked := c.Keeper.Last() // read before the findings, which an evaluation may store meanwhile
 	rows, total, err := c.Keeper.Store.Findings(ctx, q)
 	if err != nil {
 		return wire.FindingList{}, err
@@ -58,9 +59,8 @@ func (c *Findings) Findings(ctx context.Context, f wire.FindingFilter) (wire.Fin
 		return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(y[1], x[1]), cmp.Compare(y[2], x[2]))
 	})
 	list.Owners = byOwner(all)
-	if at := c.Keeper.Last(); !at.IsZero() {
-		at = at.UTC()
-		list.Looked = &at
+	if !looked.IsZero() {
+		list.Looked = new(looked.UTC())
 	}
 	return list, nil
 }

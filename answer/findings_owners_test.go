@@ -1,10 +1,17 @@
 package answer
 
 import (
+	"context"
+	"errors"
+	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
+	"reckon/answer/findings"
+	"reckon/catalogue/database"
 	"reckon/figure/wire"
+	"reckon/store"
 	"reckon/web/client"
 )
 
@@ -36,5 +43,40 @@ func TestByOwner(t *testing.T) {
 	}
 	if got := byOwner(nil); got == nil || len(got) != 0 {
 		t.Errorf("of nothing: %#v", got)
+	}
+}
+
+// lookingStore evaluates the rules while a list is being read.
+type lookingStore struct {
+	*database.Catalogue
+	keeper *findings.Keeper
+	looked bool
+}
+
+func (s *lookingStore) Findings(ctx context.Context, f store.FindingFilter) ([]store.Finding, int, error) {
+	list, n, err := s.Catalogue.Findings(ctx, f)
+	if !s.looked {
+		s.looked = true
+		err = errors.Join(err, s.keeper.Look(ctx))
+	}
+	return list, n, err
+}
+
+// TestLookWhileListed: a list that was read before the first evaluation ended does not claim to be checked.
+func TestLookWhileListed(t *testing.T) {
+	h := newHistory(t)
+	facts, err := database.Open(filepath.Join(t.TempDir(), "c.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer facts.Close()
+	k := &findings.Keeper{Evaluator: &findings.Evaluator{Series: h.s, Facts: facts}, Clock: func() time.Time { return h.now }}
+	k.Store = &lookingStore{Catalogue: facts, keeper: k}
+	c := &Findings{Keeper: k}
+	if list, err := c.Findings(t.Context(), wire.FindingFilter{}); err != nil || list.Looked != nil {
+		t.Errorf("read before: looked at %v, %v", list.Looked, err)
+	}
+	if list, err := c.Findings(t.Context(), wire.FindingFilter{}); err != nil || list.Looked == nil {
+		t.Errorf("read after: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"reckon/analysis/misuse"
@@ -38,7 +39,7 @@ type Keeper struct {
 	Odd func(context.Context) ([]misuse.Finding, error)
 
 	mu   sync.Mutex // one evaluation at a time
-	last time.Time
+	last atomic.Pointer[time.Time]
 }
 
 // ErrUnknown is wrapped by the error for an unknown finding.
@@ -94,15 +95,16 @@ func (k *Keeper) Look(ctx context.Context) error {
 	if err := k.storeFindings(ctx, found, latest, now); err != nil {
 		return err
 	}
-	k.last = now
+	k.last.Store(&now)
 	return nil
 }
 
 // Last returns when the latest evaluation ended; zero before the first.
 func (k *Keeper) Last() time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.last
+	if at := k.last.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // ID returns the id of a finding. It stays the same while the finding lasts, even if the rule is renamed.
