@@ -37,8 +37,9 @@ func ParseMembers(text string) (id string, only map[string]bool, err error) {
 	return string(workload.JobID(number)), only, nil
 }
 
-// Members summarizes the runs of a job's members on one site, the latest first. A run with another owner or name than
-// the latest one belongs to an earlier job, because job numbers are reused. ok is false if there is no member.
+// Members summarizes the tasks of a job array, or the parts of a heterogeneous job. runs are those of one site, the latest
+// first; only, if not nil, names the members. It skips runs with another owner or name than the latest one, because job
+// numbers are reused. ok is false if no member is left.
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {
 	m = wire.Members{ID: id, Kind: "array", States: []wire.StateCount{}, Verdicts: []wire.Verdict{}, Members: []wire.Workload{}}
 	seen := map[string]bool{}

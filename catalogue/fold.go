@@ -510,8 +510,8 @@ func (a *account) noteProgram(t int64, n *series.Labels) {
 	a.Programs[at] = partProgram{v, t}
 }
 
-// openRuns returns the runs with rows that may change, in a stable order. It omits runs that ended in the last minutes
-// without new samples; there may be a hundred times as many of them.
+// openRuns returns the runs that have new samples or have not ended, in a stable order. All other rows stay as they are,
+// so it skips those runs: on a busy node they are a hundred times as many.
 func (f *fold) openRuns() []*account {
 	var out []*account
 	for _, list := range f.accounts {

@@ -211,8 +211,8 @@ const pointNoise = 0.003
 // errNotRatio is the reason for skipping the curve family.
 var errNotRatio = errors.New("the utilisation feature is not a ratio from 0 to 1")
 
-// fitCurve completes the power curve over one utilisation feature under the prior. If there are many rows, it first
-// takes the means of bins of utilisation.
+// fitCurve fits power as a function of the table's utilisation. Between the measured points the curve follows o.Prior, the
+// curves of known servers. Tables with many rows are first reduced to means over bins of utilisation.
 func fitCurve(t *table, o *Options) (powermodel.Part, error) {
 	if t.base == 0 {
 		return powermodel.Part{}, errNoFeature

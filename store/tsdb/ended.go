@@ -165,10 +165,10 @@ func (s *Store) newestTime() int64 {
 	return math.MaxInt64
 }
 
-// Write writes a block of the head to disk. A block of ended series ends with its newest sample instead of its two
-// hours. Queries for later times, such as those of each round of the catalogue, can then skip the block with its
-// thousands of series. If a series has continued, it stays in memory. After the last block, the database removes the
-// other series from memory; see [Store.pauseQueries].
+// Write writes the samples of b from mint to maxt into a block in the directory dest, and returns the id of the block. If
+// base marks a block of ended series, the block ends with its newest sample instead of at maxt, so that queries for later
+// times skip its thousands of series. A series that has new samples stays in memory. The database removes the others from
+// memory after the last block; see [Store.pauseQueries].
 func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, base *promtsdb.BlockMeta) ([]ulid.ULID, error) {
 	if c.s.hasAbandoned() { // the database would wait for its readers for ever when the block is written
 		return nil, errStuck
