@@ -92,7 +92,7 @@ type trafficNode struct {
 
 // busiestNodes returns the nodes with the most traffic of the workload.
 func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[string]*trafficNode, error) {
-	begin, err := v.startTime(ctx, s)
+	begin, _, err := v.lifetimes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (v *Views) busiestNodes(ctx context.Context, s Selection, g *grid) (map[str
 				nodes[strings.Clone(n.Node)] = m
 			}
 			one := g.newLine()
-			g.spreadIncrease(one, it, begin)
+			g.spreadIncrease(one, it, begin, nil)
 			if n.Metric == figure.CPU {
 				m.cores.addLine(one)
 				return nil
@@ -158,7 +158,7 @@ func (v *Views) readDevices(ctx context.Context, s Selection, g *grid, nodes map
 			return nil
 		}
 		one := g.newLine()
-		g.spreadIncrease(one, it, 0)
+		g.spreadIncrease(one, it, 0, nil)
 		m.links[[2]string{device, map[string]string{received: "receive", sent: "transmit"}[n.Metric]}] = one
 		return nil
 	}, ms...)

@@ -57,7 +57,7 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 				map[string]float64{}}
 		}
 		one := g.newLine()
-		g.addMean(one, it)
+		g.addMean(one, it, nil)
 		groups[at].limits[[2]string{strings.Clone(n.Rest["device"]), strings.Clone(n.Rest["direction"])}] = one
 		return nil
 	})
@@ -85,7 +85,7 @@ func (v *Views) DiskLimit(ctx context.Context, s Selection) (*DiskLimit, error) 
 
 // readLimitedUse adds the traffic and use of control groups with limits.
 func (v *Views) readLimitedUse(ctx context.Context, s Selection, g *grid, groups map[partKey]*limitedGroup) error {
-	begin, err := v.startTime(ctx, s)
+	begin, _, err := v.lifetimes(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (v *Views) readLimitedUse(ctx context.Context, s Selection, g *grid, groups
 				return nil
 			}
 			one := g.newLine()
-			g.spreadIncrease(one, it, begin)
+			g.spreadIncrease(one, it, begin, nil)
 			if n.Metric == figure.CPU {
 				m.cores.addLine(one)
 			} else if to := m.moved[n.Rest["direction"]]; to != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
@@ -75,7 +76,7 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	for i := range curves {
 		metrics[i], by[curves[i].metric] = curves[i].metric, &curves[i]
 	}
-	begin, err := v.startTime(ctx, s)
+	begin, ends, err := v.lifetimes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,9 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 		c := by[n.Metric]
 		one := g.newLine()
 		if c.rate {
-			g.spreadIncrease(one, it, begin)
+			g.spreadIncrease(one, it, begin, ends[partKey{n.Node, n.Part}])
 		} else {
-			g.addMean(one, it)
+			g.addMean(one, it, ends[partKey{n.Node, n.Part}])
 		}
 		for _, name := range []string{c.name[n.Rest[c.label]], c.total} {
 			if name == "" {
@@ -107,16 +108,37 @@ func (v *Views) Profile(ctx context.Context, s Selection, step time.Duration) ([
 	return g.toProfiles(lines), nil
 }
 
-// startTime returns the start time of the workload, Unix ms, or 0 if no series reports it.
-func (v *Views) startTime(ctx context.Context, s Selection) (int64, error) {
-	var start int64
-	err := v.eachSeries(ctx, s, s.From, s.To, []string{figure.StartTime}, func(_ labels.Labels, it chunkenc.Iterator) error {
-		if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
-			start = int64(x * 1000)
+// lifetimes returns the start time of the workload, or 0 if no series reports it, and the end times of its parts, Unix ms.
+func (v *Views) lifetimes(ctx context.Context, s Selection) (start int64, ends map[partKey][]int64, err error) {
+	ends = map[partKey][]int64{}
+	var n series.Labels
+	err = v.eachSeries(ctx, s, s.From, s.To, []string{figure.StartTime, figure.EndTime}, func(l labels.Labels, it chunkenc.Iterator) error {
+		n.Read(l)
+		if n.Metric == figure.StartTime {
+			if _, x, _, ok := series.Last(it); ok && (start == 0 || int64(x*1000) < start) {
+				start = int64(x * 1000)
+			}
+			return nil
 		}
-		return nil
+		k := partKey{strings.Clone(n.Node), strings.Clone(n.Part)}
+		for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
+			if _, x := it.At(); vt == chunkenc.ValFloat && x > 0 && !slices.Contains(ends[k], int64(x*1000)) {
+				ends[k] = append(ends[k], int64(x*1000))
+			}
+		}
+		return it.Err()
 	})
-	return start, err
+	return start, ends, err
+}
+
+// endBetween returns the end time of a part if it ended between its samples at t0 and t. Otherwise it returns t.
+func endBetween(ends []int64, t0, t int64) int64 {
+	for _, end := range ends {
+		if t0 <= end && end < t {
+			return end
+		}
+	}
+	return t
 }
 
 // grid is a sequence of steps of equal length.
@@ -149,9 +171,13 @@ func (l *line) addLine(o *line) {
 	}
 }
 
+// minSpread is the shortest time over which an increase is spread, in ms. The agent charges processes once a second.
+const minSpread = 1000
+
 // spreadIncrease spreads the increase of a counter evenly over the time between its samples, in units per second. A counter
-// that appears soon after begin, the start of the workload, is taken to have been zero at begin.
-func (g *grid) spreadIncrease(l *line, it chunkenc.Iterator, begin int64) {
+// that appears soon after begin, the start of the workload, is taken to have been zero at begin. The last increase of a
+// part is spread up to the end of the part, because the sample follows the end.
+func (g *grid) spreadIncrease(l *line, it chunkenc.Iterator, begin int64, ends []int64) {
 	var t0 int64
 	var v0 float64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
@@ -174,7 +200,7 @@ func (g *grid) spreadIncrease(l *line, it chunkenc.Iterator, begin int64) {
 			if inc < 0 {
 				inc = v
 			}
-			g.distribute(l, t0, t, inc)
+			g.distribute(l, t0, min(t, max(endBetween(ends, t0, t), t0+minSpread)), inc)
 		}
 		t0, v0, begin = t, v, 0
 	}
@@ -195,15 +221,18 @@ func (g *grid) distribute(l *line, t0, t1 int64, amount float64) {
 	}
 }
 
-// addMean computes the mean of the samples within a step.
-func (g *grid) addMean(l *line, it chunkenc.Iterator) {
+// addMean computes the mean of the samples within a step. It skips the sample after the end of a part, which is zero.
+func (g *grid) addMean(l *line, it chunkenc.Iterator, ends []int64) {
+	var t0 int64
 	for vt := it.Next(); vt != chunkenc.ValNone; vt = it.Next() {
 		if vt != chunkenc.ValFloat {
 			continue
 		}
 		t, v := it.At()
+		ended := endBetween(ends, t0, t) < t
+		t0 = t
 		// A step includes its end but not its beginning.
-		if i := (t - g.from - 1) / g.step; t > g.from && i < int64(g.n) && !math.IsNaN(v) {
+		if i := (t - g.from - 1) / g.step; t > g.from && i < int64(g.n) && !math.IsNaN(v) && !ended {
 			l.sum[i] += v
 			l.weight[i]++
 		}

@@ -24,7 +24,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	if err != nil {
 		return nil, err
 	}
-	begin, err := v.startTime(ctx, s)
+	begin, ends, err := v.lifetimes(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (v *Views) CommandProfile(ctx context.Context, s Selection, step time.Durat
 	err = v.eachSeries(ctx, s, s.From.Add(-v.gone), s.To, []string{figure.CommandCPU}, func(l labels.Labels, it chunkenc.Iterator) error {
 		n.Read(l, "command")
 		one := g.newLine()
-		g.spreadIncrease(one, it, begin)
+		g.spreadIncrease(one, it, begin, ends[partKey{n.Node, n.Part}])
 		name := n.Rest["command"]
 		if lines[name] == nil {
 			lines[name] = g.newLine()

@@ -64,6 +64,39 @@ func show(v *float64) string {
 	return fmt.Sprint(*v)
 }
 
+// TestProfileEnd holds that a part of 21 s that is exported every 15 s keeps its rate and its memory up to its end.
+func TestProfileEnd(t *testing.T) {
+	w := newWriter(t)
+	t0 := storetest.Now()
+	id := []string{"workload", "slurm/1", "part", "0"}
+	put := func(sec int, name string, v float64, pairs ...string) {
+		w.put(t0.Add(time.Duration(sec)*time.Second), "n1", name, v, append(id, pairs...)...)
+	}
+	put(15, figure.StartTime, float64(t0.Unix()))
+	put(30, figure.EndTime, float64(t0.Unix()+21))
+	put(15, figure.CPU, 30, "mode", "user")
+	put(30, figure.CPU, 42, "mode", "user")
+	put(15, figure.Memory, 100, "type", "anon")
+	put(30, figure.Memory, 0, "type", "anon")
+	s := Selection{ID: "slurm/1", From: t0, To: t0.Add(31 * time.Second)}
+	lines, err := New(w.s, Options{Gone: time.Minute}).Profile(t.Context(), s, 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range lines {
+		for i, at := range p.Points {
+			switch {
+			case p.Metric == "cores" && i < 7:
+				near(t, fmt.Sprint("cores of step ", i), at.Value, 2)
+			case at.Value != nil && p.Metric == "memory_bytes":
+				near(t, fmt.Sprint("memory of step ", i), at.Value, 100)
+			case at.Value != nil && p.Metric == "cores":
+				t.Errorf("cores after the end: %g in step %d", *at.Value, i)
+			}
+		}
+	}
+}
+
 func TestProfile(t *testing.T) {
 	w := newWriter(t)
 	t0 := storetest.Now()
