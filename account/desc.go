@@ -100,7 +100,7 @@ var (
 
 func chargedLabels(labels ...string) []string { return sensor.Charged(labels...) }
 
-// Descs returns every series that a ledger may export, except those of its tallies, for the metric reference.
+// Descs returns every series that a ledger may export, except the series of its tallies, for the metric reference.
 func Descs() []*metric.Desc {
 	return append(energy.Descs(), cpuSeconds, waitSeconds, throttledSeconds, coresHistogram, coresWanted,
 		memoryBytes, memoryPeak, memoryNeeded, memoryNeededPeak, memoryNeededMost, memoryByteSeconds, swapBytes,

@@ -205,7 +205,7 @@ func TestNoChildSeen(t *testing.T) {
 	}
 }
 
-// TestDoubtsAddUp: what is unclear is held against the whole use of a workload: a little in each export is much in the end.
+// TestDoubtsAddUp: uncertainty is held against the whole use of a workload: a little in each export is much in the end.
 func TestDoubtsAddUp(t *testing.T) {
 	r := newRig(t, Config{Export: 15 * time.Second})
 	k := newKin(10 * second)

@@ -328,7 +328,7 @@ func TestExactnessOfWait(t *testing.T) {
 	}
 }
 
-// worst returns the exactness of a figure of a workload of alice, from what is stated about its kind and of itself.
+// worst returns the exactness of a figure of a workload of alice, from the series of its kind and of itself.
 func (r *rig) worst(name, id string) (worst figure.Exactness) {
 	for k, v := range r.values {
 		if f := strings.Split(k, "|"); f[0] == "reckon_figure_exactness" && f[1] == name && (f[4] == "" || f[4] == id) {

@@ -153,7 +153,7 @@ func TestShortLivedChildOfShortLivedParent(t *testing.T) {
 	r.want("started", r.values["reckon_workload_processes_started_total|group/n1/10|group||alice"], 3)
 }
 
-// A process whose only reading alive fell between its fork and its setsid(2), or its move to a
+// A process that was only read alive between its fork and its setsid(2), or its move to a
 // control group: its use until its end, and its start, belong to its own group.
 func TestEndedElsewhere(t *testing.T) {
 	inCgroup := func(p *sensor.Process, parent *Part, ended bool) Identified {
@@ -290,7 +290,7 @@ func TestShortWorkIsFolded(t *testing.T) {
 	}
 }
 
-// TestTotalOfFoldedWork: what is folded counts once, before and after the export that folds it, and after a restart.
+// TestTotalOfFoldedWork: folded work counts once, before and after the export that folds it, and after a restart.
 func TestTotalOfFoldedWork(t *testing.T) {
 	r := newRig(t, Config{})
 	r.tick(0, nil)

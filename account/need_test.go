@@ -45,7 +45,7 @@ func (n *needRig) turn(exited ...sensor.Process) {
 	}
 }
 
-// ends returns what is exported for the part and for the whole, in MiB: the least and the most that was needed, and the peak.
+// ends returns the exported values for the part and for the whole, in MiB: the least and the most that was needed, and the peak.
 func (n *needRig) ends() (step, job [3]float64) {
 	n.export()
 	for i, name := range []string{"memory_needed_peak_bytes", "memory_needed_most_bytes", "memory_peak_bytes"} {

@@ -169,7 +169,7 @@ func (g *growth) export(r *rig) {
 	}
 }
 
-// TestBooksClose: what is left out of quiet groups is short work, so that workloads, short work and other are what the sources counted,
+// TestBooksClose: figures left out of quiet groups are short work, so that workloads, short work and other are what the sources counted,
 // to the unit, and so is the series of the node: over ends, folding, restarts, and groups that become busy.
 func TestBooksClose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

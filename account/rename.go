@@ -82,7 +82,7 @@ func (r *registry) partAtPlace(place string) *Part {
 	return nil
 }
 
-// isBetterName reports whether the new names should replace those of the part.
+// isBetterName reports whether the new names should replace the names of the part.
 func (p *Part) isBetterName(found *Identified) bool {
 	k := partKey{found.Workload, found.Part, found.Owner}
 	return found.Naming < p.naming || found.Naming == p.naming && k != p.partKey && (p.phase < exported || found.Naming == workload.Named)

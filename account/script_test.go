@@ -9,7 +9,7 @@ import (
 	"reckon/workload"
 )
 
-// stepOf puts processes of group 1 into the batch step of a job, those of group 2 into a step of it.
+// stepOf puts processes of group 1 into the batch step of a job, and processes of group 2 into a step of it.
 func stepOf(p *sensor.Process, _ *Part, _ bool) Identified {
 	part := map[int32]string{1: "batch", 2: "0"}[p.PGID]
 	return Identified{Identity: workload.Identity{Workload: "slurm/7", Part: part, Owner: "alice"}}

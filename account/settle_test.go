@@ -10,7 +10,7 @@ import (
 // TestSlowReadings: where the machine is read some time after its processes, as many want the processors, what they used in between is
 // not charged to other, and then to them as well.
 func TestSlowReadings(t *testing.T) {
-	for _, busy := range []uint64{4, 3} { // processors, of which the processes use 3
+	for _, busy := range []uint64{4, 3} { // processors; the processes use 3
 		r := newRig(t, Config{})
 		live := []sensor.Process{proc(100, 100, 5*second, 0), proc(101, 100, 5*second, 0), proc(102, 100, 5*second, 0)}
 		used := uint64(0)

@@ -16,7 +16,7 @@ import (
 // ([Ledger.AppendSharers], [Ledger.RecordSharing]) within the reader's budget, and the sum is scaled by the
 // result. It is an estimate if some processes are scaled by the result of another one of the same
 // size. If the sharing may not be measured, the sum is an upper bound ("at most"), limited to the
-// machine's memory minus that of other parts, and to the control group of its processes.
+// machine's memory minus the memory of other parts, and to the control group of its processes.
 
 // minSharedBytes is the number of bytes that may be counted more than once without being noticed.
 const minSharedBytes = 16 << 20

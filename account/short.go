@@ -55,7 +55,7 @@ func (r *registry) isShortWork(p *Part) bool {
 }
 
 // countsOnlyEnded reports whether the part counts only work that has ended. It then has no current memory, and its peak is
-// that of the largest process group.
+// the one of the largest process group.
 func (p *Part) countsOnlyEnded() bool { return p.kind.Folded() && p.live == 0 }
 
 // mergeShort moves short work into one account per owner, and the short parts of a running workload into one part.

@@ -131,7 +131,7 @@ func (r *rig) reportedUses(all map[string]*reportedUse) {
 	}
 }
 
-// simulate runs a machine until its programs have ended, and returns what is wrong.
+// simulate runs a machine until its programs have ended, and returns the faults.
 func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (faults []string) {
 	w := newSimulated(seed, log)
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -202,7 +202,7 @@ func simulate(seed uint64, c conditions, sum *marks, log func(string, ...any)) (
 			quiet++
 		}
 	}
-	for range 70 { // what is held back as short work
+	for range 70 { // work held back as short work
 		w.advance(second)
 		tick()
 	}

@@ -78,7 +78,7 @@ func burn(d time.Duration) {
 func TestOwnUse(t *testing.T) {
 	a := open(t, Config{Source: "procfs"})
 	var before, after unix.Rusage
-	// Processes and the machine are read one after the other: what is used meanwhile may be in one and
+	// Processes and the machine are read one after the other: use in between may be in one and
 	// not in the other, of the first reading and of the last.
 	var apart time.Duration
 	tick := func() {
@@ -112,7 +112,7 @@ func TestOwnUse(t *testing.T) {
 	}
 	span := float64(a.total.Boot-boot) * float64(a.total.Cores)
 	got := float64(total(a)-start) + float64(a.total.Idle+a.total.IOWait+a.total.Steal-idle)
-	// Idle, I/O wait and steal are reported in ticks of 10 ms each, and what is stolen from an idle processor is
+	// Idle, I/O wait and steal are reported in ticks of 10 ms each, and time stolen from an idle processor is
 	// idle as well.
 	const ticks = 3 * 10e6
 	stolen := float64(a.total.Steal - steal)
@@ -222,7 +222,7 @@ func TestStateIsTakenUp(t *testing.T) {
 	}
 }
 
-// TestPlainState: the state of a version that did not compress it is taken up, and what is written is smaller than that. By how much
+// TestPlainState: the state of a version that did not compress it is taken up, and the new file is smaller than that. By how much
 // depends on how many processes there are: a quarter with a hundred, half with two.
 func TestPlainState(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")

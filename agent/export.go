@@ -152,7 +152,7 @@ func (a *Agent) addSensor(name string, s sensor.Sensor, err error) {
 	a.sensors = append(a.sensors, u)
 }
 
-// Attach adds a sensor to be read at each export, in addition to those of this machine. It must be
+// Attach adds a sensor to be read at each export, in addition to the sensors of this machine. It must be
 // called before Run. The agent closes the sensor.
 func (a *Agent) Attach(s sensor.Sensor) { a.addSensor(s.Name(), s, nil) }
 

@@ -27,7 +27,7 @@ import (
 //	    file: /run/rig/state.json
 //	    json: chambers.0.pressure
 //
-// The fields are those of textfile.Folder, scrape.Target and custom.Reading. Unknown fields are
+// The fields have the names of textfile.Folder, scrape.Target and custom.Reading. Unknown fields are
 // errors.
 type externalConfig struct {
 	// MaxSeries limits the series added to one workload, 200 by default.

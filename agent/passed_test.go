@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestExportsAreDatedByTheirPass: what is exported is of the time at which the task table was read, however long the rest
+// TestExportsAreDatedByTheirPass: exported values are of the time at which the task table was read, however long the rest
 // took. What cannot be, a pass of another boot or a recording, is dated now.
 func TestExportsAreDatedByTheirPass(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

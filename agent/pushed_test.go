@@ -21,7 +21,7 @@ import (
 	"reckon/workload"
 )
 
-// running serves the socket of an agent whose loop runs until the test ends; exports
+// running serves the socket of an agent that runs until the test ends; exports
 // come by the channel.
 func running(t *testing.T, c Config) (*Agent, *Socket, <-chan map[string]float64) {
 	t.Helper()
@@ -320,7 +320,7 @@ func TestSenderOwner(t *testing.T) {
 }
 
 // What was sent stands as long as its workload, also where who sent it was never seen; it
-// ends with the workload, and what is of short work stays.
+// ends with the workload, and figures of short work stay.
 func TestPushedStands(t *testing.T) {
 	a := open(t, Config{Source: "procfs", Node: "n1"})
 	a.openOwnReaders(0)

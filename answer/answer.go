@@ -4,7 +4,7 @@
 //
 // Answers combine results of packages query and analysis with stored rows. They depend neither on
 // HTTP nor on an implementation of a store: the interfaces to the series and the catalogue are
-// declared next to their users. The types of answers are those of package client. Figures are in SI
+// declared next to their users. The types of answers are in package client. Figures are in SI
 // base units, times in UTC; unknown figures are nil.
 //
 // A question that cannot be answered returns an [Error] with the reason and a remedy. Other errors

@@ -37,7 +37,7 @@ func ParseMembers(text string) (id string, only map[string]bool, err error) {
 	return string(workload.JobID(number)), only, nil
 }
 
-// Members summarizes the tasks of a job array, or the parts of a heterogeneous job. runs are those of one site, the latest
+// Members summarizes the tasks of a job array, or the parts of a heterogeneous job. runs are of one site, the latest
 // first; only, if not nil, names the members. It skips runs with another owner or name than the latest one, because job
 // numbers are reused. ok is false if no member is left.
 func Members(id string, runs []wire.Workload, only map[string]bool) (m wire.Members, ok bool) {

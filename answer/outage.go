@@ -9,7 +9,7 @@ import (
 	"reckon/store"
 )
 
-// Outage describes what is missing from answers while the series are unreadable or the catalogue cannot be updated. A
+// Outage describes the gaps of answers while the series are unreadable or the catalogue cannot be updated. A
 // nil Outage reports nothing.
 type Outage struct {
 	// Store is the store of series; nil if it is never unavailable.
@@ -41,7 +41,7 @@ func (o *Outage) lagReason() error {
 // farFuture is the end of a time range without an end.
 var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Missing lists what is missing from a catalogue answer about a time range. Pass two zero times for an answer that does
+// Missing lists the gaps of a catalogue answer about a time range. Pass two zero times for an answer that does
 // not depend on lost samples.
 func (o *Outage) Missing(ctx context.Context, from, to time.Time) (missing []string) {
 	if o == nil {

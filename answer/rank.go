@@ -49,7 +49,7 @@ type Ranks struct {
 // nodesReading is one reading of the nodes.
 type nodesReading struct {
 	nodes []wire.Node
-	apart map[nodeName]bool // those of them in no partition
+	apart map[nodeName]bool // nodes in no partition
 	upper map[nodeFigure][]store.Forecast
 	odd   map[nodeName]float64 // of nodes with an open anomaly: bytes an hour that their memory rises by, 0 for another one
 	read  time.Time

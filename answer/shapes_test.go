@@ -7,7 +7,7 @@ import (
 	"reckon/answer"
 )
 
-// TestReadShapes: the forms of nodes, memory and times, and what is wrong with a file.
+// TestReadShapes: the forms of nodes, memory and times, and the errors of a file.
 func TestReadShapes(t *testing.T) {
 	list, err := answer.ReadShapes([]byte(`clusters:
   - name: fjord

@@ -126,7 +126,7 @@ func (h *historyPass) closeHours(ctx context.Context, to time.Time, rows int) er
 
 func (r hourRows) mergeRows() hourRows { return hourRows{mergeUse(r.use), sumNodeRows(r.nodes)} }
 
-// moveFrom moves the rows of the times that of selects from another set of rows.
+// moveFrom moves the rows with times selected by of from another set of rows.
 func (r *hourRows) moveFrom(from *hourRows, of func(time.Time) bool) {
 	from.use = slices.DeleteFunc(from.use, func(u store.Use) bool {
 		if of(u.At) {

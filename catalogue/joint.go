@@ -18,7 +18,7 @@ import (
 const (
 	// jointStep is the shortest step over which the cores of several nodes are summed, the export interval.
 	jointStep = 15 * time.Second
-	// jointSteps is the maximum number of steps of one run, jointRuns that of runs read together.
+	// jointSteps is the maximum number of steps of one run, jointRuns the maximum number of runs read together.
 	jointSteps = 4096
 	jointRuns  = 200
 	// firstStretch is the time before the first sample of a counter over which its initial value is spread.

@@ -25,7 +25,7 @@ import (
 	"reckon/web/api"
 )
 
-// tree is a machine whose control groups are files below root: what the agent reads there
+// tree is a machine with control groups as files below root: what the agent reads there
 // passes the sensor, the accounts, the store and the catalogue, as on a node.
 type tree struct {
 	*cgroup.Reader

@@ -12,7 +12,7 @@ import (
 	"reckon/workload/kubernetes"
 )
 
-// podSite is a machine with pods, whose agent writes into a store.
+// podSite is a machine with pods and an agent that writes into a store.
 type podSite struct {
 	*tree
 	x      *site

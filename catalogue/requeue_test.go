@@ -355,7 +355,7 @@ func requeuedInAnyOrder(outer *testing.T, owners bool, late ...int) {
 		slices.SortStableFunc(h.arrivals, func(a, b arrival) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) })
 		for i := range h.arrivals {
 			a := &h.arrivals[i]
-			if c.now.Before(a.at) { // the store has something of every moment: what is late is so beside it
+			if c.now.Before(a.at) { // the store has something of every moment, so late samples come beside it
 				c.now = a.at
 				b := metric.Batch{Time: c.now}
 				b.Add(alive, 1)

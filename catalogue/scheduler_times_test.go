@@ -319,7 +319,7 @@ func TestReportedLate(t *testing.T) {
 	c.at(702, "slurm/3 requeued 5-6-38 12", "slurm/3 completed 40-160-690 6")
 }
 
-// The samples of a batch are found by two queries, and what is reported may be stored between
+// The samples of a batch are found by two queries, and reports may be stored between
 // them: then the first round sees a state of a job without knowing its time.
 func TestReportedBetweenQueries(t *testing.T) {
 	c := newCluster(t)

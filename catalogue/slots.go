@@ -93,7 +93,7 @@ type slotEntry struct {
 // registry finds the slot of a series.
 type registry struct {
 	list     []slotEntry
-	byMetric map[string][]slot // those of label values first
+	byMetric map[string][]slot // slots of label values first
 	except   map[string]figure.Source
 	labels   []string // that decide
 }

@@ -89,7 +89,7 @@ func (a *account) listSteps() []store.Step {
 	return out
 }
 
-// restoreExitCode sets the exit code of the batch script's step to that of the run, if accounting subtracted 128 from it.
+// restoreExitCode sets the exit code of the batch script's step to the run's, if accounting subtracted 128 from it.
 func restoreExitCode(steps []store.Step, code *int) {
 	for i := range steps {
 		if s := &steps[i]; s.ID == "batch" && s.ExitCode != nil && code != nil && *s.ExitCode+128 == *code {

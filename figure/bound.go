@@ -1,6 +1,6 @@
 package figure
 
-// Rules that bound figures. Their values are those of the label rule of reckon_inconsistent_figures_total.
+// Rules that bound figures. Their values are the label rule of reckon_inconsistent_figures_total.
 const (
 	PeakWithinLimit          = "peak_within_limit"
 	PeakWithinMachine        = "peak_within_machine"

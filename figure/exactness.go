@@ -2,7 +2,7 @@ package figure
 
 import "fmt"
 
-// Exactness is the reliability of a figure. Its values are those of the series reckon_figure_exactness.
+// Exactness is the reliability of a figure. The series reckon_figure_exactness has the same values.
 type Exactness uint8
 
 // Degrees of exactness.

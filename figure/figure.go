@@ -2,8 +2,8 @@
 // unit, the series it is computed from, how parts and nodes are aggregated, when a missing series means
 // zero, its upper bounds, its exactness, and its texts.
 //
-// [All] returns the table. [Row], the figures of one run of a workload, [Used], those of an hour,
-// and [Capacity], those of a node in an hour, are generated from it (row.go), as are the
+// [All] returns the table. [Row], the figures of one run of a workload, [Used], the figures of an hour,
+// and [Capacity], the figures of a node in an hour, are generated from it (row.go), as are the
 // types of the pages (vocabulary.ts). Everything else reads the table at run time: the
 // aggregation in the catalogue, columns in both databases and in memory, sort keys, the
 // API's description. A figure with an existing series costs one row here and `go generate ./figure`.

@@ -59,7 +59,7 @@ type Share struct {
 }
 
 // Of reduces a process group of several users to the use of the given owners. It replaces totals by the owners' totals,
-// and means in proportion. Peaks, distributions and current values remain those of the group. It does not change other
+// and means in proportion. Peaks, distributions and current values remain the group's. It does not change other
 // runs, or a run in which the owners have no share.
 func (r *Run) Of(owners []string) {
 	shares := maps.Clone(r.Shares)

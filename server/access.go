@@ -39,7 +39,7 @@ type Access struct {
 	TrustLoopback bool
 	// Socket is the flag of the Unix socket of the API: a path, auto or none (Config.APISocket).
 	Socket string
-	// Origins are the origins of other sites whose pages may show static/widget.js (api.Options).
+	// Origins are the origins of other sites with pages that may show static/widget.js (api.Options).
 	Origins []string
 	// Limits is the file of limits for senders, sites and viewers (limits.Config). Empty means the defaults.
 	Limits string

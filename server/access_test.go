@@ -236,7 +236,7 @@ func TestLoopback(t *testing.T) {
 }
 
 // TestAgentsSpeakForThemselves: a token of an agent sends for its nodes only, and sees
-// nothing; what is refused for that reason the agent keeps.
+// nothing; the agent keeps the samples that were refused for it.
 func TestAgentsSpeakForThemselves(t *testing.T) {
 	dir := t.TempDir()
 	k := users(t, dir)

@@ -31,7 +31,7 @@ func withBlock(t *testing.T, data string) (index string) {
 }
 
 // The index of a block is overwritten while the server has it open: lists go on being answered,
-// and PromQL after a moment, with what is missing.
+// and PromQL after a moment, with the gaps.
 func TestIndexDamagedWhileRunning(t *testing.T) {
 	data := t.TempDir()
 	index := withBlock(t, data)

@@ -27,7 +27,7 @@ import (
 
 // TestRandomDamageOfAServer changes one file of a stopped server at random: of the series, their
 // log, the catalogue, the users, the accounts. It starts, or refuses with the name of the file;
-// what it is asked for is answered, no figure is another one, and what is missing is reported.
+// what it is asked for is answered, no figure is another one, and gaps are reported.
 // `make damage` tries two hundred.
 func TestRandomDamageOfAServer(t *testing.T) { randomDamageOfAServer(t, false) }
 
@@ -38,7 +38,7 @@ func randomDamageOfAServer(t *testing.T, killed bool) {
 	t.Helper()
 	whole := t.TempDir()
 	withBlock(t, whole)
-	for _, gone := range []string{"copy", "series/wal", "series/wbl", "series/chunks_head", "series/logs.json"} { // what is in the block is in no log
+	for _, gone := range []string{"copy", "series/wal", "series/wbl", "series/chunks_head", "series/logs.json"} { // samples of the block are in no log
 		must(t, os.RemoveAll(filepath.Join(whole, gone)))
 	}
 	_, stop := start(t, whole)

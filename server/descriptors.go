@@ -16,7 +16,7 @@ import (
 )
 
 // Numbers of files that a server opens. It opens about 60 at the start, one for each connection, two or three for each
-// block, and those of its agent.
+// block, and its agent's.
 const (
 	leastFiles    = 64
 	usualFiles    = 256

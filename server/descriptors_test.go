@@ -57,7 +57,7 @@ func TestFileLimit(t *testing.T) {
 	}
 }
 
-// An error of the data directory reports what is to be done; one of another file does not name the directory.
+// An error of the data directory reports the remedy; one of another file does not name the directory.
 func TestExplain(t *testing.T) {
 	c := &Config{Data: "data"}
 	for _, tt := range []struct {

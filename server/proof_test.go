@@ -65,7 +65,7 @@ func proveRunning(t *testing.T, s *Server) (hours int) {
 		t.Fatal(err)
 	}
 	hour := begin.Truncate(time.Hour).Add(time.Hour)
-	if _, err := s.builder.Prove(ctx, catalogue.ProofOptions{}); err != nil { // makes what is still to be made
+	if _, err := s.builder.Prove(ctx, catalogue.ProofOptions{}); err != nil { // makes the missing hours
 		t.Fatal(err)
 	}
 	if err := s.catalogue.ReplaceHours(ctx, hour, hour.Add(time.Hour), nil, nil); err != nil {

@@ -190,7 +190,7 @@ func TestFirstIsOfThisRun(t *testing.T) {
 }
 
 // TestHistoryAnswersAtOnce: after a start what the catalogue holds is answered before the
-// first workloads are measured, with a word on what is missing; a new one is not ready.
+// first workloads are measured, with a word on the gaps; a new one is not ready.
 func TestHistoryAnswersAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	ask := func() (client.WorkloadList, error) {

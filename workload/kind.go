@@ -129,7 +129,7 @@ func Probes() []string {
 	return out
 }
 
-// hasTrait reports whether a kind has any of the traits. A kind that is not in the table is that of a Kubernetes controller.
+// hasTrait reports whether a kind has any of the traits. A kind that is not in the table belongs to a Kubernetes controller.
 func (k Kind) hasTrait(t trait) bool {
 	for i := range kindTable {
 		if kindTable[i].kind == k {

@@ -36,7 +36,7 @@ type ClusterConfig struct {
 	Agents []string `yaml:"agents"`
 	Site   string   `yaml:"site"`
 	// AnyNode trusts an agent to report its node name. It is for clusters before Kubernetes 1.30,
-	// whose tokens contain no node name.
+	// that put no node name into tokens.
 	AnyNode bool `yaml:"any_node"`
 	// Describers may write subgraphs of the knowledge graph and change their own: the operator, which describes the cluster.
 	Describers []string `yaml:"describers"`

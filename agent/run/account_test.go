@@ -64,7 +64,7 @@ func TestBreakdownSplitIsNotNegative(t *testing.T) {
 	}
 }
 
-// Where every process has a name what is missing is shared out and marked.
+// Where every process has a name, the missing part is shared out and marked.
 func TestBreakdownSharesOut(t *testing.T) {
 	l, shared := splitByCommand(map[string]*commandTally{"a": {n: 2, cpu: 600e6}, "b": {n: 8, cpu: 200e6}}, nil, 1800e6, 10, true)
 	if len(l) != 2 || l[0].Name != "b" || math.Abs(l[0].CPUSeconds-1) > 1e-9 || math.Abs(l[1].CPUSeconds-0.8) > 1e-9 ||

@@ -44,7 +44,7 @@ const (
 	otherName = "other"
 )
 
-// addProcess charges a process with its own figures, or with those of its exit record if these are better.
+// addProcess charges a process with its own figures, or with the exit record if that is better.
 func (c *commandTally) addProcess(p *treeProcess) {
 	c.n++
 	cpu := p.cpu() - min(p.credited, p.cpu())

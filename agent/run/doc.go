@@ -1,4 +1,4 @@
-// Package run runs one command and reports its use of resources, including that of all its descendants.
+// Package run runs one command and reports the resources that it and all its descendants used.
 //
 // It needs no server and no privilege, and uses the best sources of the machine:
 //

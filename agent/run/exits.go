@@ -5,7 +5,7 @@ import "reckon/sensor"
 // exitDelay is the time in seconds that the meter waits for the exit record of a dead process.
 const exitDelay = 3
 
-// exitFeed selects the exit records of the process tree from those of the machine.
+// exitFeed selects the exit records of the process tree from all of the machine.
 type exitFeed struct {
 	source  sensor.ExitSource
 	pass    sensor.Pass

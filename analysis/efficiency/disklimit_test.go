@@ -7,7 +7,7 @@ import (
 	"reckon/figure"
 )
 
-// TestDiskLimit: the edges of what is stated about a limit on a disk.
+// TestDiskLimit: the edges of sentences about a limit on a disk.
 func TestDiskLimit(t *testing.T) {
 	const limit = "slows it down"
 	job := func(edit ...func(*Usage)) Usage {

@@ -7,7 +7,7 @@ import (
 	"reckon/figure"
 )
 
-// TestNetwork: the edges of what is stated about the network of a job.
+// TestNetwork: the edges of sentences about the network of a job.
 func TestNetwork(t *testing.T) {
 	const (
 		own    = "smaller or compressed data"

@@ -58,7 +58,7 @@ func (t *trial) setBand(h *history, horizon int, r *Result) {
 	}
 	rs.setMean(h, scale, r)
 	// The errors of one forecast are correlated, so the effective sample size is closer to the
-	// number of forecasts. This is a first-order correction like that of Student's distribution.
+	// number of forecasts. This is a first-order correction, as Student's distribution has.
 	few := (bandDrift + bandOneSided*rs.oneSidedness()) * (1 + 1/rs.spans)
 	lo, hi := upperQuantile(down)*few, upperQuantile(up)*few
 	least, most := slices.Min(h.y), slices.Max(h.y)
@@ -147,7 +147,7 @@ func (t *trial) collectResiduals(h *history, r *Result) *residuals {
 // weekProfileShare is the ratio of errors below which the weekly profile is preferred to the daily one.
 const weekProfileShare = 0.7
 
-// leastScale is the smallest assumed ratio of the errors of the forecast to those of the proxy.
+// leastScale is the smallest assumed ratio of the forecast's errors to the proxy's.
 const leastScale = 0.1
 
 // proxyForecast returns the simple forecast with the smallest error at the last origins, and that error. The candidates are the

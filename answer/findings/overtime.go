@@ -56,7 +56,7 @@ type nodeDays struct {
 }
 
 // setLimit determines whether jobs run out of memory before they run out of cores, and sets p.perCore in that case. At
-// least a quarter of the memory must be allocated, and its share must exceed that of the cores by a tenth. A batch
+// least a quarter of the memory must be allocated, and its share must exceed the share of the cores by a tenth. A batch
 // system that allocates more memory than exists does not track memory.
 func (p *partitionPool) setLimit() {
 	var sum nodeDays

@@ -177,7 +177,7 @@ func TestRandomDamageAfterKill(t *testing.T) {
 	}
 }
 
-// Each bit of the content of the file is noticed after a kill, and what is missing of the log but its end.
+// Each bit of the content of the file is noticed after a kill, and so is a missing part of the log, except its end.
 func TestDamageAfterKill(t *testing.T) {
 	whole := killed(t)
 	flip := func(file, what string) func(t *testing.T, dir string) {

@@ -10,7 +10,7 @@ import (
 	"reckon/store"
 )
 
-// A row has about eighty columns, two thirds of which are empty for most workloads: a process group has no GPU, request
+// A row has about eighty columns, and two thirds are empty for most workloads: a process group has no GPU, request
 // or limit. Because SQLite binds a NULL at the same cost as a number, a row is written by a statement with only its own
 // figures. The rows of a machine have few different sets of figures.
 

@@ -54,7 +54,7 @@ func (o *options) agentConfig(log *slog.Logger) agent.Config {
 // spareMemory is the memory that may be idle in the heap, bytes.
 const spareMemory = 4 << 20
 
-// reservedFiles is the number of files needed besides those of sensors, for scrapes, senders and queues.
+// reservedFiles is the number of files needed besides the sensors' files, for scrapes, senders and queues.
 const reservedFiles = 96
 
 func runAgent(ctx context.Context, stderr io.Writer, o *options) error {

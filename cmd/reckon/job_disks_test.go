@@ -6,7 +6,7 @@ import (
 	"reckon/web/client"
 )
 
-// Three disks at most are named, and none for which it hardly waited; what is left is named from a tenth of the whole on.
+// Three disks at most are named, and none for which it hardly waited; the rest is named from a tenth of the whole on.
 func TestDisksText(t *testing.T) {
 	for _, c := range []struct {
 		waits []client.DiskWait

@@ -44,7 +44,7 @@ func TestMemoryTraffic(t *testing.T) {
 	}
 }
 
-// TestProcessorFacts: what is counted of a job, with how exact it is.
+// TestProcessorFacts: the counts of a job, with how exact it is.
 func TestProcessorFacts(t *testing.T) {
 	var w client.Workload
 	facts := func() []string { return append(marked{}.formatProcessor(w), marked{}.formatInterconnect(w)) }

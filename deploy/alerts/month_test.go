@@ -31,7 +31,7 @@ type message struct {
 }
 
 // month is four weeks of a site of 16 nodes: what was planted, with all the alerts that it
-// raises, and what is always there.
+// raises, and the alerts that are always there.
 func month() (alerts []held, planted []time.Duration) {
 	r := rand.New(rand.NewPCG(1, 2))
 	label := func(pairs ...string) model.LabelSet {

@@ -74,7 +74,7 @@ var metricHelp = map[string]string{
 
 var metricName = regexp.MustCompile(`[a-z][a-zA-Z0-9_]*_[a-zA-Z0-9_]+|node_load1`)
 
-// description returns the description of a panel, or else that of the first metric in its queries that has one.
+// description returns the description of a panel, or else the description of the first metric in its queries that has one.
 func (p *Panel) description() string {
 	if p.Help != "" {
 		return p.Help

@@ -108,7 +108,7 @@ func dist(t *testing.T, version, key string) *release {
 	return r
 }
 
-// TestInstall installs from a web server: what is right is installed, and a changed byte, a missing line, another signature and an older
+// TestInstall installs from a web server: a right release is installed, and a changed byte, a missing line, another signature and an older
 // version are refused with nothing changed.
 func TestInstall(t *testing.T) {
 	for _, program := range []string{"ssh-keygen", "curl"} {

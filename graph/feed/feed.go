@@ -184,7 +184,7 @@ func (f *Feed) updateWorkloads(ctx context.Context, now time.Time) (changed int,
 // one of 250. Larger batches would block other writers for too long.
 const batchSize = 250
 
-// writeBatch writes one batch of subgraphs: those of rows with facts that changed since they were last written. It
+// writeBatch writes one batch of subgraphs, for rows with facts that changed since they were last written. It
 // returns the number of changed subgraphs and the rows that are left for the next batch.
 func (f *Feed) writeBatch(ctx context.Context, list []store.Workload, now time.Time) (changed int, rest []store.Workload, err error) {
 	var changes []graph.Change

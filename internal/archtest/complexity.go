@@ -27,7 +27,7 @@ func (f *functionSize) isTooComplex() bool {
 	return f.lines > maxFunctionLines && f.complexity > maxComplexity
 }
 
-// measureFunctions returns the functions of all modules below a directory, except those of generated files and tests.
+// measureFunctions returns the functions of all modules below a directory, except generated files and tests.
 func measureFunctions(root string) (out []functionSize, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := d.Name()

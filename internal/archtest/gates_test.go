@@ -117,7 +117,7 @@ func measureCode(t *testing.T, root string) (measured map[string]int, examples m
 	return measured, examples
 }
 
-// goFiles calls do for each Go file of the repository, without test data and what is built.
+// goFiles calls do for each Go file of the repository, without test data and build outputs.
 func goFiles(t *testing.T, root string, do func(path string) error) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

@@ -228,7 +228,7 @@ func (s *Cache) run(ctx context.Context) {
 	}
 }
 
-// addDevices sets the devices of newly read pods. If the query for devices fails, it uses those of the last successful
+// addDevices sets the devices of newly read pods. If the query for devices fails, it uses the devices of the last successful
 // query, because the devices of a pod do not change.
 func (s *Cache) addDevices(ctx context.Context, pods []*Pod) {
 	var given map[containerName][]Device

@@ -38,7 +38,7 @@ func write(t testing.TB, name, text string) string {
 	return name
 }
 
-// TestAnswers gives what a kubelet may answer, and what is stated about it.
+// TestAnswers gives what a kubelet may answer, and the texts about it.
 func TestAnswers(t *testing.T) {
 	half := one[:len(one)-2] + `,{"metadata":{"name":"b","na`
 	for what, c := range map[string]struct {
@@ -242,7 +242,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestLargeList: 32 MB of pods take the memory of what is kept, and more than can be is refused.
+// TestLargeList: 32 MB of pods take the memory of the pods kept, and more is refused.
 func TestLargeList(t *testing.T) {
 	filler := strings.Repeat("x", 64<<10)
 	list := func(pods int) io.Reader {

@@ -61,7 +61,7 @@ func TestOnlyWhatChangedIsDecoded(t *testing.T) {
 	}
 }
 
-// TestListThatBreaksOff: pods of a list that broke off, and those of the whole one before it, are known in the next.
+// TestListThatBreaksOff: pods of a list that broke off, and of the whole one before it, are known in the next.
 func TestListThatBreaksOff(t *testing.T) {
 	a, b, c := podText(1, "Running"), podText(2, "Running"), podText(3, "Pending")
 	d := new(decoder)

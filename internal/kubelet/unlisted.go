@@ -127,7 +127,7 @@ func (p *Pod) withContainers(folder string, links *logLinks) *Pod {
 // randomSuffix is the number of characters that the API server appends to the name of a pod (k8s.io/apiserver/pkg/storage/names).
 const randomSuffix = 5
 
-// copyOwner sets the owner of an unlisted pod to that of a listed pod with the same owner. It compares the parts of pod
+// copyOwner sets the owner of an unlisted pod to the owner of a listed pod with the same owner. It compares the parts of pod
 // names that come from the owner. For ReplicaSets of one Deployment, these differ only in the hash.
 func (p *Pod) copyOwner(listed []*Pod) {
 	at := len(p.Name) - randomSuffix - 1

@@ -268,7 +268,7 @@ func (c *coder) packReadings(times []int64, at map[int64]*reading) {
 	}
 }
 
-// unpackReadings reads readings and merges them into those of the same node. fresh marks them as new to the series.
+// unpackReadings reads readings and merges them into the readings of the same node. fresh marks them as new to the series.
 func (c *coder) unpackReadings(at map[int64]*reading, fresh bool) error {
 	var t int64
 	for len(c.b) > 0 && c.err == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestOtherBatchSystems: the accounting of PBS, Grid Engine and LSF is recognised by both readers, also compressed, and gives rows and
-// hours; what a format lacks is unknown. The records are those of package batchlog's tests.
+// hours; what a format lacks is unknown. The records are from package batchlog's tests.
 func TestOtherBatchSystems(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, owner, state            string

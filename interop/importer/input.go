@@ -52,7 +52,7 @@ func Unpack(in io.Reader) (io.Reader, error) {
 // ErrDamaged means truncated or corrupt gzip: the data before the damage is used.
 var ErrDamaged = errors.New("the compressed file is truncated or corrupt; the data before that is imported")
 
-// unpacked is a gzip stream that distinguishes its own errors from those of the underlying reader.
+// unpacked is a gzip stream that distinguishes its own errors from the underlying reader's.
 type unpacked struct {
 	in  *bufio.Reader
 	z   *gzip.Reader

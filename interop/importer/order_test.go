@@ -171,7 +171,7 @@ func split(r *rand.Rand, lines []string, n int) []string {
 }
 
 // TestAnyOrder: in whatever order files are imported, in one import or in many, the series and the catalogue
-// equal those of one import in order of time; and importing everything again adds nothing.
+// equal the ones of one import in order of time; and importing everything again adds nothing.
 func TestAnyOrder(t *testing.T) {
 	lines := madeUp(rand.New(rand.NewPCG(1, 2)))
 	once := newLab(t)

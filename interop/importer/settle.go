@@ -9,7 +9,7 @@ import (
 )
 
 // Series follow the journal period by period. The state of a node at the end of a period starts the next one. If readings arrive for a
-// period, its series of that node are rebuilt, and those of later periods as long as the resulting state changes.
+// period, its series of that node are rebuilt, and the series of later periods as long as the resulting state changes.
 
 // nodeCheckpoint is the state of a node at the end of an earlier period.
 type nodeCheckpoint struct {

@@ -189,7 +189,7 @@ func (im *Importer) deleteRebuilt(ctx context.Context, out *sink) (*tsdb.History
 	return kept, nil
 }
 
-// collectZeros collects the zero samples of a time range, except those of rebuilt series.
+// collectZeros collects the zero samples of a time range, except samples of rebuilt series.
 func (im *Importer) collectZeros(ctx context.Context, into *tsdb.History, byText map[string]*tsdb.HistorySeries, out *sink, site string,
 	from,
 	to int64, ms []*labels.Matcher) (err error) {

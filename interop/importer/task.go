@@ -12,7 +12,7 @@ import (
 )
 
 // Nodes, and therefore sonar, identify an array task by its own job number. Accounting maps the
-// number to the task, whose readings are stored under the id that people use.
+// number to the task. Its readings are stored under the id that people use.
 
 // task is a job of accounting with an id that is not its number.
 type task struct {

@@ -14,7 +14,7 @@ type order struct {
 	zone   *time.Location // of its times; nil is the machine's
 }
 
-// fieldOrders returns the known field orders: those of sonar ("sonar slurm", and older releases with the fields of
+// fieldOrders returns the known field orders: the orders of sonar ("sonar slurm", and older releases with the fields of
 // sacct) and of Open XDMoD, which sets TZ=UTC (https://open.xdmod.org, resource manager notes for Slurm; no qos
 // before 10.0).
 func fieldOrders() []order {

@@ -142,7 +142,7 @@ func (b *JobTracker) UpdateAccounting(jobs []Job) {
 }
 
 // earlierPart returns the earlier part of a run if j is its record after a change of allocation. It then sets the submit
-// and start time of j to those of the run. Accounting writes the time of the change as submit time, and that time or
+// and start time of j to the run's. Accounting writes the time of the change as submit time, and that time or
 // the start of the run (observed with 22.05) as start.
 func (b *JobTracker) earlierPart(j *Job) *Job {
 	for k := range b.parts[j.ID] {

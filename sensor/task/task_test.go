@@ -342,7 +342,7 @@ func (f *fake) Drain(p *sensor.Pass) error {
 }
 
 // TestRecordOfAChildThatWasWaitedFor: a process that began while the table was read and that its parent may have waited for
-// before that was read is reported with it: what is reported later would be charged beside the child times.
+// before that was read is reported with it: a later report would be charged beside the child times.
 func TestRecordOfAChildThatWasWaitedFor(t *testing.T) {
 	second := uint64(time.Second)
 	const parent = sensor.FieldParent

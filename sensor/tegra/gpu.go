@@ -9,7 +9,7 @@ import (
 	"reckon/sensor/tegra/tegrastats"
 )
 
-// Device is the name of the integrated GPU, of which a Tegra has one.
+// Device is the name of the integrated GPU. A Tegra has one.
 const Device = "igpu0"
 
 // gpuRails are the rails that feed the GPU. On AGX Orin, such a rail also feeds the fabric of the chip. On Orin NX,

@@ -219,7 +219,7 @@ func parseNumber(b []byte) (v uint64, ok bool) {
 }
 
 // Place returns the packages that a process may run on, as one bit per package. A value of 0 means any or unknown.
-// clock is the mean frequency of these processors relative to that of all processors, or 0 if unknown. ok is false if
+// clock is the mean frequency of these processors relative to the mean of all processors, or 0 if unknown. ok is false if
 // the process has ended.
 func (r *Reader) Place(pid int) (packages uint64, clock float64, ok bool) {
 	var set unix.CPUSet

@@ -84,7 +84,7 @@ func read(t testing.TB, s *Sensor) map[string]float64 {
 	return out
 }
 
-// TestBytes: what two channels count on the processor of a socket is in its bytes, and not in those of the other socket.
+// TestBytes: what two channels count on the processor of a socket is in its bytes, and not in the other socket's.
 func TestBytes(t *testing.T) {
 	s := start(t, tree(t, join(imc("uncore_imc_0"), imc("uncore_imc_1"))))
 	runtime.LockOSThread()

@@ -40,7 +40,7 @@ func call(t *testing.T, h http.Handler, method, path, body string) (int, string)
 	return w.Code, w.Body.String()
 }
 
-// TestAPI holds that alerts and silences of others are taken, and what is wrong is refused.
+// TestAPI holds that alerts and silences of others are taken, and wrong ones refused.
 func TestAPI(t *testing.T) {
 	e, err := openEmbedded(func() (*amconfig.Config, error) { return readConfig(write(t, "am.yml", apiConfig)) }, stateFiles{dir: t.TempDir()}, "http://127.0.0.1:9870", time.Minute, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -43,7 +43,7 @@ func over(a *notifier.Alert) *notifier.Alert {
 }
 
 // A kill between the arrival of a message and its answer: nobody knows what came. What
-// still fires is reported (again), and what is over has its end reported, of rules and findings.
+// still fires is reported (again), and an ended one has its end reported, of rules and findings.
 func TestKillBeforeTheAnswer(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	var mu sync.Mutex
@@ -85,7 +85,7 @@ func TestKillBeforeTheAnswer(t *testing.T) {
 	stop()
 }
 
-// A stop waits for what is on its way, so that it is noted.
+// A stop waits for deliveries on their way, so that it is noted.
 func TestStopWaitsForTheAnswer(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	o := Options{Rules: []string{"none"}, Config: h.config(t)}

@@ -116,7 +116,7 @@ receivers: [{name: hook, webhook_configs: [{url: %q, send_resolved: true}]}]
 `, h.URL))
 }
 
-// posted keeps the bodies of what is posted to it.
+// posted keeps the bodies of requests.
 type posted struct {
 	*httptest.Server
 	mu     sync.Mutex

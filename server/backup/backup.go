@@ -201,7 +201,7 @@ func readManifest(in io.Reader, m *Manifest) error {
 	return nil
 }
 
-// checkSums compares the checksums of an archive with those of the extracted files.
+// checkSums compares the checksums of an archive with the extracted files.
 func checkSums(in io.Reader, computed map[string]string) error {
 	raw, err := io.ReadAll(io.LimitReader(in, 512<<20))
 	if err != nil {

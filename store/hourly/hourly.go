@@ -20,7 +20,7 @@
 // mapped files.
 //
 // A Store is safe for concurrent use. Internal times are milliseconds since the Unix epoch, days
-// and hours those of UTC. The directory belongs to the process that has the store open.
+// and hours are in UTC. The directory belongs to the process that has the store open.
 package hourly
 
 import (

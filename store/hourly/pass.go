@@ -165,7 +165,7 @@ func (s *Store) buildFirstBlock(ctx context.Context, pending []int64) (done []in
 }
 
 // firstBlockRange returns the time range of the block that contains the first of the days, and the existing blocks in
-// that range. Without existing blocks, the range is that of a new block: one day, or several days if they ended long
+// that range. Without existing blocks, the range is a new block's: one day, or several days if they ended long
 // ago.
 func (s *Store) firstBlockRange(days []int64) (within timeRange, existing []*tsdb.Block) {
 	first := timeRange{days[0], days[0] + day}

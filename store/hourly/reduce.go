@@ -19,7 +19,7 @@ const (
 	staleAfter = int64(300_000)
 )
 
-// hourStart returns the beginning of the hour that contains t, and dayStart that of the day, both in UTC.
+// hourStart returns the beginning of the hour that contains t, and dayStart the beginning of the day, both in UTC.
 func hourStart(t int64) int64 { return dirty.Floor(t, hour) }
 func dayStart(t int64) int64  { return dirty.Floor(t, day) }
 

@@ -262,7 +262,7 @@ func (w *serverClient) explainError(err error) error {
 	return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, host, err)
 }
 
-// responseBody is a response body whose read errors are explained.
+// responseBody is a response body that explains its read errors.
 type responseBody struct {
 	io.LimitedReader
 	body   io.Closer

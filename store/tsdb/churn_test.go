@@ -92,7 +92,7 @@ func (c *churn) export(perSecond float64) error {
 	return c.store.Append(context.Background(), external, &c.batch)
 }
 
-// countWarnings counts what is logged as a warning or worse.
+// countWarnings counts log lines of level warning or worse.
 type countWarnings struct {
 	slog.Handler
 	n *atomic.Int64
@@ -185,7 +185,7 @@ func statusKB(name string) (kb float64) {
 	return 0
 }
 
-// BenchmarkChurn plays an hour of groups that come and go: what is written, what of it is
+// BenchmarkChurn plays an hour of groups that come and go: bytes written, how many of them are
 // kept in blocks and in the log, the largest and the mean resident set (anonymous memory),
 // the CPU time, blocks and warnings at the end.
 func BenchmarkChurn(b *testing.B) {

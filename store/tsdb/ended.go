@@ -193,7 +193,7 @@ func (c compactor) Write(dest string, b promtsdb.BlockReader, mint, maxt int64, 
 	return ids, nil
 }
 
-// recentlyEnded reports whether a block holds ended series from a time of which samples are still in the head. More such blocks may come.
+// recentlyEnded reports whether a block holds ended series from a time that the head still covers. More such blocks may come.
 func (s *Store) recentlyEnded(m *promtsdb.BlockMeta) bool {
 	if !m.Compaction.FromStaleSeries() {
 		return false

@@ -62,7 +62,7 @@ func (g *gaps) add(dir string, gap store.Gap) error {
 	return g.save(dir)
 }
 
-// dropRestored drops the gaps that end before a time, and those of files that exist again.
+// dropRestored drops the gaps that end before a time, and gaps of files that exist again.
 func (g *gaps) dropRestored(dir string, before time.Time, isRestored func(file string) bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestLogOfDatabase: what is as it should be is no error of the program.
+// TestLogOfDatabase: normal messages are no errors of the program.
 func TestLogOfDatabase(t *testing.T) {
 	for _, c := range []struct {
 		message string

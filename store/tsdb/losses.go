@@ -33,7 +33,7 @@ type loss struct {
 	from, to int64
 }
 
-// findLosses reads all logs again. since is the end of the time range whose samples are all in blocks.
+// findLosses reads all logs again. since is the end of the time range that blocks hold whole.
 func findLosses(dir string, all []logSegment, noted *notedLogs, since int64, log *slog.Logger) ([]loss, error) {
 	l := &losses{dec: record.NewDecoder(nil, log), known: map[chunks.HeadSeriesRef]bool{}, newest: since, oldestOOO: math.MaxInt64}
 	for i := range all {

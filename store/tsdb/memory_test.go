@@ -159,7 +159,7 @@ func TestStreamIsSelection(t *testing.T) {
 	}
 }
 
-// TestStreamBesideAppends: what is appended meanwhile does not disturb a reader, and each sample is the one of its series.
+// TestStreamBesideAppends: appends do not disturb a reader, and each sample is the one of its series.
 func TestStreamBesideAppends(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	s := open(t, Options{Clock: func() time.Time { return now }})

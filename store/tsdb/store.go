@@ -2,7 +2,7 @@
 // write-ahead log, a head in memory, and blocks on disk that Prometheus, promtool and Thanos read.
 //
 // Samples that [Store.Append] has acknowledged are in the page cache of the kernel. Killing the process loses none of them, and a power
-// cut at most those of the last seconds. Samples of a batch become visible to queries together.
+// cut at most the last seconds. Samples of a batch become visible to queries together.
 //
 // On opening, leftovers of an interrupted compaction are removed and a torn end of the write-ahead log is cut off. A block or a part of
 // the log that fails a checksum, is cut off or is missing is left out and kept in the folder corrupt/. The time range of the missing

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unmapEnded removes the pages of blocks of ended series from the resident memory, and those of all blocks during a bulk import. The
+// unmapEnded removes the pages of blocks of ended series from the resident memory, and the pages of all blocks during a bulk import. The
 // pages stay in the page cache and are mapped again on access. If many series end, there is a new block every few minutes. Such blocks
 // would become resident as a whole, a megabyte per dozen thousand series, because the kernel maps 64 KiB around each touched page.
 //

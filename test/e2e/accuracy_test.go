@@ -143,7 +143,7 @@ func TestAccuracy(t *testing.T) {
 
 // conserved holds the sum of all workloads and other against the machine's busy time.
 func (u *up) conserved(t *testing.T) {
-	// The series hold every export since the start; ten seconds are what is compared.
+	// The series hold every export since the start; the test compares ten seconds.
 	at := func(t float64) (workloads, machine float64) {
 		for _, v := range u.promAt(`sum(last_over_time(reckon_workload_cpu_seconds_total[1h]))`, t) {
 			workloads += v

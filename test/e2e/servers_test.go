@@ -126,7 +126,7 @@ func (s *servers) next(before *member) (*member, time.Duration) {
 	return nil, 0
 }
 
-// hook counts what is sent of each alert.
+// hook counts the notifications of each alert.
 type hook struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -200,7 +200,7 @@ func TestServers(t *testing.T) {
 	door.lead(s.list[0].addr)
 	sender := lateData(t, door, 2*time.Hour)
 	hurt := map[*member]bool{}
-	away := func(m *member) { // whoever is well takes what is sent
+	away := func(m *member) { // whoever is well takes the alerts
 		hurt[m] = true
 		for _, x := range s.list {
 			if !hurt[x] {

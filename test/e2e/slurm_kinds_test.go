@@ -25,10 +25,10 @@ type jobKind struct {
 	script  string
 	options []string
 	user    string                                 // hpcuser if empty
-	act     func(id string)                        // what is done to it once it runs
+	act     func(id string)                        // an action once it runs
 	state   string                                 // of its last run
 	runs    int                                    // 1 if 0
-	says    []string                               // all of them, among what is stated
+	says    []string                               // all of them, among the sentences
 	never   []string                               // none of them
 	must    []string                               // keys of sentences that must be stated
 	before  string                                 // state of the run before the last one
@@ -328,7 +328,7 @@ func (r *kindResult) equal(what string, got *float64, want, within float64) {
 	}
 }
 
-// check holds a job against what is expected of its kind.
+// check holds a job against the expectations of its kind.
 func (r *kindResult) check(t *testing.T, c *cluster, u *up, accounted map[string]accountedJob) {
 	id := "slurm/" + r.raw
 	array := r.kind.array()

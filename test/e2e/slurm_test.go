@@ -17,7 +17,7 @@ import (
 	"reckon/web/client"
 )
 
-// slurmJob is a job that was handed in, and what is expected of it.
+// slurmJob is a job that was handed in, and the expectations.
 type slurmJob struct {
 	what, raw, id string
 	owner, state  string
@@ -191,7 +191,7 @@ func byRest(t *testing.T, c *cluster, jobs []slurmJob) {
 	})
 }
 
-// check holds one job against what is expected, Slurm's times, and its control group.
+// check holds one job against the expectations, Slurm's times, and its control group.
 func (j *slurmJob) check(t *testing.T, c *cluster, rows []client.Workload) {
 	if len(rows) != 1 {
 		t.Fatalf("%s has %d rows: %+v", j.id, len(rows), rows)

@@ -161,7 +161,7 @@ func brief(v any) string {
 	return string(text[:min(len(text), 300)])
 }
 
-// identities are what rows are distinguished by: those of the first list whose first key a row
+// identities distinguish rows: the keys of the first list with a first key that a row
 // has. The lists are of workloads and findings, samples, classes of a histogram, usage,
 // profiles, evidence, commands, and parts.
 var identities = [][]string{

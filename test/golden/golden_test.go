@@ -5,7 +5,7 @@
 // its catalogue in PostgreSQL, a backup, an import that was cut off, and the state of an
 // agent. testdata/answers is what that program answered. The tests open all of it with the
 // program of today, through its commands alone, and compare rows and figures: what was
-// added since is no difference, what is lost or changed is one, unless intended_test.go
+// added since is no difference, a lost or changed figure is one, unless intended_test.go
 // lists it with its reason.
 package golden
 

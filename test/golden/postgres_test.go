@@ -32,7 +32,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := filepath.Join(dir, "site")
-	if err := os.Remove(filepath.Join(data, "catalogue.db")); err != nil { // not what is asked
+	if err := os.Remove(filepath.Join(data, "catalogue.db")); err != nil { // not asked here
 		t.Fatal(err)
 	}
 	s := serve(t, dir, data, "--catalogue", address)

@@ -13,7 +13,8 @@ import (
 // debianKeyring signs the Debian archive.
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// packageArchive is a view of the Debian package archive for one suite and architecture, which may differ from those of this
+// packageArchive is a view of the Debian package archive for one suite and architecture, which may differ from the suite and
+// architecture of this
 // machine. Its state is in a separate directory.
 type packageArchive struct {
 	dir     string

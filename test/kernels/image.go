@@ -52,7 +52,7 @@ func (c *cpio) writeTrailer() error {
 	return c.err
 }
 
-// testPackages are the packages whose tests run on each kernel, with their testdata.
+// testPackages are the packages with tests that run on each kernel, with their testdata.
 var testPackages = []string{
 	"access/peer", "sensor/cgroup", "sensor/netfs", "sensor/task", "sensor/task/bpf", "sensor/task/counters", "sensor/task/disks",
 	"sensor/task/ebpf", "sensor/task/files", "sensor/task/mounts", "sensor/task/procfs", "sensor/task/rdma", "sensor/task/runqueue",

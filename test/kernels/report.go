@@ -132,7 +132,7 @@ func (v loadResult) isExact(mode string) bool {
 // unattributed is the largest share of the processors' time without an owner at which the agent does not mark figures.
 const unattributed = 0.005
 
-// describeProblem returns a description of what is wrong with a figure, or "". nobody is the processor time without a task. The
+// describeProblem returns a description of the fault of a figure, or "". nobody is the processor time without a task. The
 // agent cannot distinguish that time from the time of orphans.
 func (v loadResult) describeProblem(mode string, nobody float64) string {
 	limit := 0.01

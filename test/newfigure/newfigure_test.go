@@ -142,7 +142,7 @@ func copied(t *testing.T) (root, scratch string) {
 	return root, scratch
 }
 
-// clone copies what git knows, and what is new and not ignored.
+// clone copies files that git knows, and new ones that it does not ignore.
 func clone(t *testing.T, from, to string) {
 	t.Helper()
 	for _, name := range known(t, from) {

@@ -45,7 +45,7 @@ const odd = `JobID|JobIDRaw|User|UID|State|ExitCode|Submit|Start|End|AllocCPUS|A
 28.batch|28.batch|||COMPLETED|0:0||2025-03-01T08:00:00|2025-03-01T10:00:00|4|cpu=4,mem=8G,node=1||00:00:00|00:00:00|00:00:00||n1|batch
 `
 
-// TestOddAccounting: what is stated about jobs with odd lives is true, and nothing is advised that their runs do not show.
+// TestOddAccounting: sentences about jobs with odd lives are true, and nothing is advised that their runs do not show.
 func TestOddAccounting(t *testing.T) {
 	s := pipeline.Import(t, odd, time.Date(2025, 3, 20, 12, 0, 0, 0, time.UTC))
 	for name, c := range map[string]struct{ want, deny string }{

@@ -24,7 +24,7 @@ const single = "rules: {unused-over-time: {on: false}}"
 
 // TestBusySite: a day of a busy site of 300 jobs, most of them good and some close to a
 // threshold, with waste planted by a list. Of each rule at least nine tenths of what was planted
-// is found, and at least nine tenths of what is found was planted.
+// is found, and at least nine tenths of the findings were planted.
 func TestBusySite(t *testing.T) {
 	waste, sessions, want := plantedWaste()
 	jobs := goodJobs(300 - len(waste))
@@ -55,7 +55,7 @@ func TestBusySite(t *testing.T) {
 			continue
 		}
 		if rule == misuse.Anomaly && said[rule] == 0 {
-			continue // it needs weeks to know what is usual, and none was planted in this day
+			continue // it needs weeks to know the usual, and none was planted in this day
 		}
 		if (rule == misuse.ManyConnections || rule == misuse.StoragePattern) && said[rule] == 0 {
 			continue // the simulated site has no traffic and no storage patterns; answer/findings tests them on series

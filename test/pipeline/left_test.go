@@ -160,7 +160,7 @@ func verdicts(d client.WorkloadDetail) (text string) {
 	return text
 }
 
-// TestAdvisedLines: what is advised is enough for the same job again, and no more than it had.
+// TestAdvisedLines: the advice is enough for the same job again, and no more than it had.
 func TestAdvisedLines(t *testing.T) {
 	const mib, end = 1 << 20, 41.5
 	held := func(cores, nodes float64, list string, memory float64) scheduler.Job {

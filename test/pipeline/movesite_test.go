@@ -406,7 +406,7 @@ func (p *moveSite) sonar() string {
 	return b.String()
 }
 
-// shapes writes what is known of the partitions, in the form of shapes.yaml.
+// shapes writes the facts of the partitions, in the form of shapes.yaml.
 func (p *moveSite) shapes() string {
 	var b strings.Builder
 	b.WriteString("clusters:\n  - name: " + clusterName + "\n    partitions:\n")
@@ -441,7 +441,7 @@ func (p *moveSite) mute(t testing.TB, s *pipeline.Site) {
 	s.Mute(p.users[i].user, "agreed", s.Now.AddDate(0, 2, 0))
 }
 
-// TestPlantedArrives: what is planted arrives: runs, core-hours, GPU time and waits of each planted user by a reading of their own.
+// TestPlantedArrives: the planted work arrives: runs, core-hours, GPU time and waits of each planted user by a reading of their own.
 func TestPlantedArrives(t *testing.T) {
 	p := newMoveSite(1)
 	must := 0

@@ -62,7 +62,7 @@ func recordedSlurm(t *testing.T) (out []answers) {
 	return out
 }
 
-// replayed is a Slurm that answers what is recorded.
+// replayed is a Slurm that gives recorded answers.
 type replayed struct {
 	*slurmctl.Commands
 	dir                            string

@@ -39,7 +39,7 @@ type sentence struct {
 	names    []string
 }
 
-// choice is a list of words, one of which is shown: [yes|no].
+// choice is a list of words; one is shown: [yes|no].
 var choice = regexp.MustCompile(`\\\[[^\]]*\\\]`)
 
 var placeholder = regexp.MustCompile(`\{[^}]*\}`)
@@ -128,7 +128,7 @@ func parseAmount(text string) (v, rounding float64, err error) {
 	return v, rounding * 1.0001, nil
 }
 
-// holds reports what is wrong with a number that is shown.
+// holds reports the fault of a number that is shown.
 func (q quantity) holds(shown string) error {
 	if q.text != "" {
 		if shown != q.text {

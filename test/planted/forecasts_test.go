@@ -31,7 +31,7 @@ type future struct {
 	command  string
 	of       map[string]func(time.Time) float64
 	capacity map[string]float64
-	// rough is set where jobs come that nobody planned: the mean is that of the days before.
+	// rough is set where jobs come that nobody planned: the mean of the days before is expected.
 	rough bool
 	// climbs is set where a level climbs: it is no mistake to be behind it.
 	climbs string

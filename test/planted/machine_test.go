@@ -242,7 +242,7 @@ func (h plantedHandle) Read(c *sensor.Cgroup) error {
 	return nil
 }
 
-// Pods are those of the machine, as its kubelet lists them.
+// Pods are the pods of the machine, as its kubelet lists them.
 func (m *planted) Pods() kubernetes.Pods { return plantedPods{m} }
 
 type plantedPods struct{ m *planted }

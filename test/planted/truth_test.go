@@ -15,7 +15,7 @@ func over(f func(time.Time) float64, from, until time.Time) float64 {
 	return sum / n
 }
 
-// loadsOf are the loads that a subject of a forecast has: those of a machine, of an owner, of a service, or all.
+// loadsOf are the loads that a subject of a forecast has: the loads of a machine, of an owner, of a service, or all.
 func (p *plan) loadsOf(node, owner, name string) (out []*load) {
 	for _, m := range p.machines {
 		for _, l := range m.loads {
@@ -51,7 +51,7 @@ func bytesOf(list []*load) func(time.Time) float64 {
 	}
 }
 
-// runs reports whether a load runs; batch jobs of days to come do as those of the days before.
+// runs reports whether a load runs; batch jobs of days to come do as the ones before.
 func (l *load) runs(t time.Time) bool {
 	return !t.Before(l.from) && (l.until.IsZero() || t.Before(l.until))
 }
@@ -140,7 +140,7 @@ func (p *plan) quantities() map[string]quantity {
 	}
 	for name, j := range map[string]*plantedJob{"sim": p.last("sim"), "train": p.last("train")} {
 		n := math.Min(runs[name], 20)
-		q[name+".runs"] = from(n-2, n) // those of the gap are not judged
+		q[name+".runs"] = from(n-2, n) // runs in the gap are not judged
 		q[name+".memory"], q[name+".needed"] = near(1.2*j.peak, 0.03), near(j.peak, 0.01)
 		q[name+".mem"], q[name+".cores"] = from(1.2*j.peak/(1<<20), 1.2*j.peak/(1<<20)+1024), near(j.used, 0)
 		length := j.end.Sub(j.start).Seconds()

@@ -16,7 +16,7 @@ import (
 // Go heap. The garbage collector lets the heap grow in proportion to its live data.
 const largeBuffer = 1 << 20
 
-// middleBuffer is the size in bytes from which a request is larger than that of an ordinary sender.
+// middleBuffer is the size in bytes from which a request is larger than an ordinary sender's.
 const middleBuffer = 128 << 10
 
 // buffers is the memory of one request. Slices into it are valid until the end of the request.

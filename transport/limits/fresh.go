@@ -37,7 +37,7 @@ func (l *Limiter) SetNewSeriesLimits(b NewSeriesLimits) { l.begun = &b }
 // derivedPrefixes are name prefixes of series that repeat the content of other series. Such series are refused first.
 var derivedPrefixes = []string{"container_", "kube_", "kepler_", "DCGM_FI_", "tegra_", "reckon_command_"}
 
-// Refusal is the number of new series that were refused for one owner on one node in the last half hour, at most that of one request.
+// Refusal is the number of new series that were refused for one owner on one node in the last half hour, at most the series of one request.
 type Refusal struct {
 	Site, Node, Owner string
 	Series            int
@@ -118,13 +118,13 @@ func (r *Request) AllowNew(ls labels.Labels) error {
 	return nil
 }
 
-// seriesKeys returns the keys under which a new series is counted: that of the node, and that of its owner on the node.
+// seriesKeys returns the keys under which a new series is counted: the node's, and its owner's on the node.
 func (r *Request) seriesKeys(ls labels.Labels, node string) (nodeKey, ownerKey string) {
 	nodeKey = r.name + "\x00" + node
 	return nodeKey, nodeKey + "\x00\x00" + ls.Get("owner")
 }
 
-// newSeriesCount returns the number of series that began recently under a key, including those of this request.
+// newSeriesCount returns the number of series that began recently under a key, including this request.
 func (r *Request) newSeriesCount(key string) int {
 	return r.l.fresh.count(key, r.l.clock()) + r.fresh[key]
 }

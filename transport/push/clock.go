@@ -36,7 +36,7 @@ const (
 	// minBaseChange is the change of the time by Date from which on it counts as another time.
 	minBaseChange = 5 * time.Second
 	// maxResponseTime is the longest response time that is used for a correction of the clock. keptResponses is the number of
-	// last responses of which the fastest is used.
+	// last responses; the fastest is used.
 	maxResponseTime = 2 * time.Second
 	keptResponses   = 8
 	// initialTimeRequests is the number of requests for the receiver's time before the first samples of a boot are sent. More

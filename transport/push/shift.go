@@ -30,7 +30,7 @@ func readClock(request []byte) (boot string, b bootTime) {
 	return boot, b
 }
 
-// timeGauges are name suffixes of metrics whose values are times since the Unix epoch.
+// timeGauges are name suffixes of metrics with times since the Unix epoch.
 var timeGauges = [][]byte{[]byte("_time_seconds"), []byte("_timestamp_seconds")}
 
 // shifter adds a correction to all times in a request.

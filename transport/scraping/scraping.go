@@ -105,7 +105,7 @@ func Open(o Options) (*Service, error) {
 // Jobs returns the number of scrape_configs in the current configuration.
 func (s *Service) Jobs() int { return s.jobs }
 
-// Close releases the resources of a service whose Run was not called.
+// Close releases the resources of a service if Run was not called.
 func (s *Service) Close() { s.stop() }
 
 // Run scrapes until ctx ends.

@@ -1,5 +1,5 @@
 // Package senders tracks which agent sends for which node. A second machine with the same name is refused and reported. It keeps its
-// samples, so that its figures are not added to those of the first machine.
+// samples, so that its figures are not added to the first machine's.
 //
 // A name belongs to the agent that sent for it last. Another one takes its place when the first has been silent for [ReleaseAfter]; or for
 // [TakeoverAfter], if it was started after the last request of the first: that is a reboot, a machine that was set up again, or an agent

@@ -19,7 +19,7 @@ type Claim struct {
 // interval and the longest pause of an agent between two requests (one minute) must be less than [TakeoverAfter].
 const claimRefreshInterval = 20 * time.Second
 
-// Claims returns the senders of this server whose claims are due for renewal.
+// Claims returns the senders of this server with claims due for renewal.
 func (r *Registry) Claims() []Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()

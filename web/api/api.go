@@ -1,6 +1,6 @@
 // Package api serves reckon's HTTP API: workloads, nodes and the live stream under
 // /api/reckon/v1, the OpenAPI 3.1 document that describes them, health, and the
-// landing page. The wire types are those of package client.
+// landing page. The wire types are in package client.
 //
 // Times are RFC 3339 in UTC and figures are in SI base units; unmeasured figures
 // are null or absent. Every response with a status of 400 and above is a client.Error
@@ -94,7 +94,7 @@ type Options struct {
 	// nil is for a server that only its own machine can reach, so that every sender is admin. Handlers find the
 	// viewer in the context (access.From).
 	Viewer func(*http.Request) (access.Viewer, error)
-	// Origins are the origins of other sites whose pages may read workloads with a user's short-lived token.
+	// Origins are the origins of other sites with pages that may read workloads with a user's short-lived token.
 	Origins []string
 	// Within is the time limit for a viewer's request; nil or 0 means none. Streams and imports have no limit.
 	Within func(access.Viewer) time.Duration

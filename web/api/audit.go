@@ -26,7 +26,7 @@ func requireSender(h http.Handler) http.Handler {
 }
 
 // recordAccess records that a viewer who may see everything looked at the work of another user. action and object
-// describe the request, and owner is the other user. It omits requests for own work and those of this process.
+// describe the request, and owner is the other user. It omits requests for own work and requests of this process.
 func (s *server) recordAccess(r *http.Request, action, object, owner string) {
 	v := access.From(r.Context())
 	if s.Audit == nil || !v.All() || v.Called() == "" && r.RemoteAddr == "" || (owner != "" && v.Called() == owner) {

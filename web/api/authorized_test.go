@@ -98,7 +98,7 @@ func TestIdGivenAgain(t *testing.T) {
 	}
 }
 
-// pseudonym is the public form of an id; its random digits may contain those of an id by chance.
+// pseudonym is the public form of an id; its random digits may contain an id's by chance.
 var pseudonym = regexp.MustCompile(`\b([a-z]+)/[0-9a-f]{16}\b`)
 
 func TestPublicSeesNoNames(t *testing.T) {

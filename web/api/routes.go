@@ -145,7 +145,7 @@ func methodNotAllowed(verb string) http.HandlerFunc {
 	}
 }
 
-// parseForm adds form parameters to those of the query.
+// parseForm adds form parameters to the query's.
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 	if err := r.ParseForm(); err != nil {

@@ -100,7 +100,7 @@ func TestAgainstServer(t *testing.T) {
 	}
 }
 
-// TestErrorsSayWhatToDo covers what is commonly found at a wrong address.
+// TestErrorsSayWhatToDo covers common answers of a wrong address.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") }))
 	defer plain.Close()

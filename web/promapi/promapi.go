@@ -215,7 +215,7 @@ func runtimeInfo(o Options, started time.Time) v1.RuntimeInfo {
 	}
 }
 
-// metadataStore returns our descriptions of metrics as those of a scrape target, because Prometheus's handler of
+// metadataStore returns our descriptions of metrics as a scrape target's, because Prometheus's handler of
 // /api/v1/metadata reads them from targets.
 type metadataStore func() map[string]metadata.Metadata
 

@@ -3,7 +3,7 @@
 // follows the light or dark colours of the reader's system and prints in black on
 // white. Every text is escaped (html/template); an unmeasured figure is a dash.
 //
-// Figures are those of client.Report, in SI base units. Functions are pure and safe for
+// Figures are the fields of client.Report, in SI base units. Functions are pure and safe for
 // concurrent use.
 package report
 

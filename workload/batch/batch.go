@@ -109,7 +109,7 @@ func (r *Resolver) Resolve(h *workload.Hint) (workload.Identity, bool) {
 	return workload.Identity{}, false
 }
 
-// findGroup returns the control group of batch system number i among those of a process, with the name of the job.
+// findGroup returns the control group of batch system number i among the groups of a process, with the name of the job.
 func (r *Resolver) findGroup(i int, h *workload.Hint) (name, path string) {
 	if batchSystems[i].group == nil {
 		return "", ""

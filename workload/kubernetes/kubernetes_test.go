@@ -107,7 +107,7 @@ func pods(t testing.TB, text string) list {
 	return l
 }
 
-// podText is a pod as the kubelet of Kubernetes 1.34 writes it, shortened to what is read.
+// podText is a pod as the kubelet of Kubernetes 1.34 writes it, shortened to the fields read.
 func podText(namespace, name, labels, owners, containers, status string) string {
 	return fmt.Sprintf(
 		`{"items":[{"metadata":{"namespace":%q,"name":%q,"uid":%q,"creationTimestamp":"2026-11-22T06:00:03Z","labels":{%s},`+

@@ -18,7 +18,7 @@ import (
 // Pods configures the discovery of pods of this node that request scraping by an annotation. Fields
 // are named as in the configuration.
 //
-// Annotations are those of Prometheus's example configuration (prometheus.io/scrape: "true", with
+// Annotations have the names of Prometheus's example configuration (prometheus.io/scrape: "true", with
 // /port, /path and /scheme) and the short form reckon/metrics: "8080" or "8080/path", separated by
 // commas.
 type Pods struct {
@@ -29,7 +29,7 @@ type Pods struct {
 	// "false".
 	All bool `yaml:"all"`
 	// TokenFile holds the token for the kubelet, by default the pod's service account token; CAFile
-	// the authorities to trust. Insecure accepts any certificate, because those of kubelets are
+	// the authorities to trust. Insecure accepts any certificate, because certificates of kubelets are
 	// mostly self-signed; the token is then sent to any process that listens there.
 	TokenFile string `yaml:"token_file"`
 	CAFile    string `yaml:"ca_file"`

@@ -18,7 +18,7 @@ import (
 )
 
 // indexWriter collects the series of a block, about 50 bytes each, and writes the index of version 2
-// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The index is identical to that of
+// (https://github.com/prometheus/prometheus/blob/main/tsdb/docs/format/index.md). The index is identical to the index of
 // Prometheus's own writer. That writer allocates 24 MB per index, needs all symbols in advance, and reads all series
 // again for each label name.
 type indexWriter struct {

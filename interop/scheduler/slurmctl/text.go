@@ -169,7 +169,7 @@ func readAccountText(r io.Reader, m mark) (jobs []scheduler.Job, got scheduler.R
 	return jobs, got, err
 }
 
-// isOwnStep reports whether the id in front of a step is that of the job.
+// isOwnStep reports whether the id in front of a step is the job's.
 func isOwnStep(j *scheduler.Job, id string) bool {
 	first, _, _ := strings.Cut(id, "_[")
 	return first == j.ID

@@ -342,7 +342,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestNotes: what is printed after the install names the commands, and what an old cluster lacks.
+// TestNotes: the text after the install names the commands, and what an old cluster lacks.
 func TestNotes(t *testing.T) {
 	notes := func(values, version string) string {
 		_, text, err := render(t, values, func(r *Release) { r.Kubernetes = version })

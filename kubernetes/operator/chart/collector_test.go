@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// received is the log that a place got over OTLP: how often each line came, and of which pod.
+// received is the log that a place got over OTLP: how often each line came, and from which pod.
 type received struct {
 	mu    sync.Mutex
 	lines map[string]int
@@ -69,7 +69,7 @@ func (r *received) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// receiverHost is the place where a test server listens: what is sent there is read here, and what is sent to a real Loki is not.
+// receiverHost is the place where a test server listens: it reads what it receives; a real Loki's lines are not read here.
 const receiverHost = "127.0.0.1:"
 
 // receive starts a place of logs and returns its address.
@@ -308,7 +308,7 @@ func TestCollector(t *testing.T) {
 		state := t.TempDir()
 		stop = collect(t, program, logs, state, to)
 		for i := 0; i < total; i += each {
-			if i == total/2 { // it is updated: what is written meanwhile is read by the next
+			if i == total/2 { // it is updated: the next one reads the lines of the meantime
 				stop()
 				stop = collect(t, program, logs, state, to)
 			}

@@ -64,7 +64,7 @@ func TestOperatorGraph(t *testing.T) {
 }
 
 // TestOperatorObjects: the operator is there when it is asked for, with objects that have only fields which
-// Kubernetes has, and the definitions are those of kubernetes/operator/crd.
+// Kubernetes has, and the definitions are the files of kubernetes/operator/crd.
 func TestOperatorObjects(t *testing.T) {
 	without, with := rendered(t, ""), rendered(t, logs)
 	if len(with) != len(without)+7 {

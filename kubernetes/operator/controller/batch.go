@@ -18,7 +18,7 @@ type Pod = metricrun.Pod
 
 // Kept is the stored extent of a pod's samples.
 type Kept struct {
-	// Samples counts those of all probes of the pod, Offset those before Start.
+	// Samples counts the samples of all probes of the pod, Offset the ones before Start.
 	Samples, Offset int64
 	Start, Last     time.Time
 }

@@ -62,7 +62,7 @@ type Source struct {
 	have     uint64
 
 	online  *os.File // the processors that are online
-	text    []byte   // content of online, and that of the previous reading
+	text    []byte   // content of online, and of the previous reading
 	was     []byte
 	stints  *ebpf.Memory // of the programs, by processor
 	size    int64        // of a stint

@@ -143,7 +143,7 @@ func field(t *testing.T, file, name string) float64 {
 // counters report, to 1 %: page faults and processor time, of processes that all ended between two readings. Where switches were missed, a part
 // is nobody's. No run may have more page faults than the group. Processor time of the group leaves out interrupts
 // and what the host of a virtual machine took, so that ours may have as much more; what a host takes without saying so stretches
-// either clock between two readings. One run of ten therefore has to agree, or to lack no more than what is nobody's.
+// either clock between two readings. One run of ten therefore has to agree, or to lack no more than is nobody's.
 func TestAgainstCgroup(t *testing.T) {
 	s := open(t, Options{plan: software()})
 	memory := group(t, "memory.stat", "/sys/fs/cgroup/memory", "/sys/fs/cgroup")

@@ -13,7 +13,7 @@ import (
 
 // stripped is a process without what two sources differ in: how each divided the CPU time when it last ran, the wait of a
 // thread that is moved to another queue while it waits, which is seen when it runs, and its switches, see [switched]. Of threads
-// that ended the kernel keeps the I/O beside that of children, so each source goes by what it had seen of them, and one of the two was opened later.
+// that ended the kernel keeps the I/O beside the children's, so each source goes by what it had seen of them, and one of the two was opened later.
 func stripped(p sensor.Process) sensor.Process {
 	if p.Threads > 1 {
 		p.ReadBytes, p.WriteBytes = 0, 0

@@ -465,7 +465,7 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestReaderInNamespace reads from inside a pid namespace: only what is in it is reported, under
+// TestReaderInNamespace reads from inside a pid namespace: only its processes are reported, under
 // its numbers there.
 func TestReaderInNamespace(t *testing.T) {
 	openExits(t)

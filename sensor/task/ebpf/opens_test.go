@@ -59,7 +59,7 @@ func TestOpens(t *testing.T) {
 	}
 }
 
-// TestOpensFull opens more devices than there is room for: what is lost is counted.
+// TestOpensFull opens more devices than there is room for: lost opens are counted.
 func TestOpensFull(t *testing.T) {
 	s := openOpens(t)
 	var p sensor.Pass

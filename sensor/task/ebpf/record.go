@@ -30,7 +30,7 @@ const (
 	unstable
 	childIO
 	oomVictim
-	incomplete // The totals are a lower bound, so those of the last pass are the minimum; see row.follow.
+	incomplete // The totals are a lower bound, so the last pass gives the minimum; see row.follow.
 	partial
 	sharedSpace
 )

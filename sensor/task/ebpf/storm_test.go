@@ -7,7 +7,7 @@ import (
 	"reckon/sensor"
 )
 
-// TestStormOfEnds holds that what is reported of the dead is theirs, while the table of those
+// TestStormOfEnds holds that reports of the dead are theirs, while the table of those
 // between their end and the last of them is read as often as can be: the kernel gives
 // their memory to others at any moment of it.
 func TestStormOfEnds(t *testing.T) {

@@ -259,7 +259,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// Processes that take turns on file systems keep what is theirs, while it is read without pause.
+// Processes that take turns on file systems keep their own calls, while it is read without pause.
 func TestTogether(t *testing.T) {
 	s := open(t, Options{All: true})
 	one, first := tmpfs(t, "one")

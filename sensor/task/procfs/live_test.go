@@ -408,7 +408,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestDeniedIO tests what is reported of processes with I/O that may not be read.
+// TestDeniedIO tests reports of processes with I/O that may not be read.
 func TestDeniedIO(t *testing.T) {
 	s := open(t, Options{})
 	var p sensor.Pass

@@ -324,7 +324,7 @@ func TestSplit(t *testing.T) {
 func TestStartBeforeTheClockOfATimeNamespace(t *testing.T) {
 	for ticks, want := range map[uint64]uint64{
 		0: 0, 88231: 88231,
-		922337203684: 922337203684, 922337203685: 0, // 292 years of ticks, and what is below zero as an unsigned number
+		922337203684: 922337203684, 922337203685: 0, // 292 years of ticks, and a negative value as an unsigned number
 		1844674307210: 0,
 	} {
 		if got := startTicks(ticks); got != want {

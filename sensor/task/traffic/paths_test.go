@@ -26,7 +26,7 @@ func control(t *testing.T, c net.Conn, f func(fd int)) {
 	}
 }
 
-// TestSplice: what is spliced into a socket is counted like any call; what is spliced out of one only where a program could be
+// TestSplice: bytes spliced into a socket count like any call; bytes spliced out of one only where a program could be
 // attached to the function that does it, which Missing names otherwise.
 func TestSplice(t *testing.T) {
 	s := open(t, Options{})

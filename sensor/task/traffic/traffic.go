@@ -14,7 +14,7 @@
 //   - sendfile(2) and splice(2) into a socket are calls like others. What is spliced out of a TCP socket is
 //     counted only where fexit programs can be attached.
 //   - Reading without taking (MSG_PEEK) and error queues do not count, nor do raw sockets that get a
-//     copy of what is meant for others, nor what the machine forwards.
+//     copy of traffic meant for others, nor what the machine forwards.
 //   - Connections opened count when they are tried; those accepted when they are taken or first carry payload.
 //
 // Sources: net/socket.c, net/ipv4/af_inet.c, include/trace/events/sock.h and tcp.h of the kernel;

@@ -237,7 +237,7 @@ func datagramPair(t testing.TB, address string) (out, in net.Conn) {
 	return out, c.(net.Conn)
 }
 
-// TestNotTraffic holds what is no traffic of the network: sockets of the machine itself, and
+// TestNotTraffic holds that some calls are no traffic of the network: sockets of the machine itself, and
 // looking without taking.
 func TestNotTraffic(t *testing.T) {
 	s := open(t, Options{})

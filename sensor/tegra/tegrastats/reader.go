@@ -102,7 +102,7 @@ func (r *Reader) reopen() error {
 	var st unix.Stat_t
 	if err := unix.Stat(r.path, &st); err != nil {
 		if errors.Is(err, fs.ErrNotExist) && r.fd >= 0 {
-			return nil // The file was removed while open; what is still written to it can be read.
+			return nil // The file was removed while open; later lines can still be read.
 		}
 		return err
 	}

@@ -47,7 +47,7 @@ type tableRow struct {
 	ok                           bool
 }
 
-// runBenchmarks runs the benchmarks whose data is present.
+// runBenchmarks runs the benchmarks that find their data.
 func runBenchmarks(w io.Writer, dir string, folds bool) error {
 	var rows []tableRow
 	for _, part := range []func(io.Writer, string, bool) ([]tableRow, error){specRows, allFamilies, orinRows} {

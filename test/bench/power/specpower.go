@@ -80,7 +80,7 @@ func fitPriors(systems []system) (map[string]*powerfit.Prior, error) {
 type interpolator func(s system, known []int, u float64) (float64, error)
 
 // errorsBySystem returns, for each system, the mean absolute relative error of an interpolator over the loads of the system.
-// Each split has the indices of the known loads and those of the tested loads. With one tested load per split this is
+// Each split has the indices of the known loads and of the tested loads. With one tested load per split this is
 // leave-one-out validation. point is the largest error of a single load.
 func errorsBySystem(systems []system, splits [][2][]int, f interpolator) (mapes []float64, point float64, err error) {
 	for _, s := range systems {

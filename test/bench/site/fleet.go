@@ -28,7 +28,7 @@ type fleetOptions struct {
 // Fleet measures the cost of a server that receives the samples of a whole site. It measures `reckon serve`, and, if
 // they are installed, Prometheus and VictoriaMetrics with the same samples. Each simulated node pushes with its own
 // queue and connection, by remote write 2.0 to reckon and 1.0 to the others, because these releases support no later
-// version. At the same time each server answers queries in sequence. The reported CPU time is that of the server alone.
+// version. At the same time each server answers queries in sequence. The reported CPU time is the server's alone.
 //
 //	go run ./test/bench fleet                          # 1,000 nodes at 15 s, three minutes
 //	go run ./test/bench fleet -nodes 10000 -only reckon -export 60s -tick 60s -for 5m

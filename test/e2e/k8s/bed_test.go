@@ -47,7 +47,7 @@ type bed struct {
 // needs are the programs of the bed that a run of the tests starts.
 var needs = []string{"k8s-1.34/kubectl", "k8s-1.34/kube-apiserver", "k8s-1.34/kubelet", "node/containerd", "node/runc", "jobset/jobset-manager", "dns/dns"}
 
-// start brings the bed up, or skips with what is missing.
+// start brings the bed up, or skips and names the missing part.
 func start(t *testing.T) *bed {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -208,7 +208,7 @@ func (b *bed) load(first bool, image ...string) {
 	}
 }
 
-// until waits for a condition, which reports what is still missing.
+// until waits for a condition, which reports the missing part.
 func (b *bed) until(limit time.Duration, what string, missing func() string) time.Duration {
 	b.t.Helper()
 	began := time.Now()

@@ -44,7 +44,7 @@ const (
 	outOfMemory          // a process of a control group that is killed for lack of memory
 )
 
-// The pod's path is that of containerd with the systemd driver, as the kubelet names it.
+// The pod's path is the one of containerd with the systemd driver, as the kubelet names it.
 const (
 	podUID   = "0a3f2f9c-3a5f-4f0b-8f0e-c1f6b1d0a001"
 	pods     = "/kubepods.slice/kubepods-burstable.slice"

@@ -107,7 +107,7 @@ func mountAt(kind, at, data string) error {
 const cgroupRoot = "/sys/fs/cgroup"
 
 // mountGroups mounts the control groups in a layout: v1 with its hierarchies, v2, or hybrid as with systemd, which is an
-// empty v2 hierarchy beside those of v1.
+// empty v2 hierarchy beside the v1 ones.
 func mountGroups(layout string) error {
 	if layout == "v2" {
 		if err := mountAt("cgroup2", cgroupRoot, ""); err != nil {

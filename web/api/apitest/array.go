@@ -7,7 +7,7 @@ import (
 	"reckon/web/client"
 )
 
-// Array returns a backend with a job array of 30 started tasks (slurm/4), of which the third failed, a heterogeneous
+// Array returns a backend with a job array of 30 started tasks (slurm/4), the third failed, a heterogeneous
 // job (slurm/7), and a simple job (slurm/40).
 func Array(now time.Time) *Backend {
 	now = now.UTC().Truncate(time.Second)

@@ -246,7 +246,7 @@ func (s *server) published() {
 	}
 }
 
-// converted: what is stored of an old file is what runs.
+// converted: an old file is stored as it runs.
 func (s *server) converted() {
 	old := object(s.t, "{apiVersion: flux-framework.org/v1alpha1, kind: MetricSet, metadata: {name: old}, spec: {application: {image: ubuntu, command: sleep 10}, metrics: [{name: perf-sysstat, rate: 2}]}}")
 	if err := s.c.Create(s.t.Context(), old); err != nil {
@@ -308,7 +308,7 @@ func (s *server) runs() {
 	}
 }
 
-// restarted: another operator goes on with what is there, and makes nothing twice.
+// restarted: another operator continues with the objects that exist, and makes nothing twice.
 func (s *server) restarted() {
 	before := &jobset.JobSet{}
 	if err := s.c.Get(s.t.Context(), types.NamespacedName{Namespace: "default", Name: "demo"}, before); err != nil {

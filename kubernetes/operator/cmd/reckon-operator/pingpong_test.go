@@ -144,7 +144,7 @@ func pingPong(t *testing.T, from, to *core.Pod) (median, rate float64) {
 	return median, rate
 }
 
-// dns answers for the names of pods at the gateway of the nodes, whose kubelets name it as the cluster's.
+// dns answers for the names of pods at the gateway of the nodes; their kubelets name it as the cluster's.
 type dns struct {
 	mu        sync.Mutex
 	addresses map[string]net.IP
