@@ -277,7 +277,7 @@ func (p *Part) assessCores(note func(figureIndex, certainty)) {
 	if late := p.unseen; late > p.CPU()/lateTolerance && late > clockStep {
 		note(figCores, certaintyOfLack(sensor.LackLate, fromSeen))
 	}
-	if p.hasVagueEnd() && p.group.parts == 1 && p.place == "" {
+	if p.hasUncertainEnd() && p.group.parts == 1 && p.place == "" {
 		note(figMean, certaintyOfLack(sensor.LackEnd, fromSeen))
 	}
 }

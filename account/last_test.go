@@ -120,7 +120,7 @@ func TestGraces(t *testing.T) {
 			t.Errorf("%d ns after its end a container without a report of that is settled: %v", at-p.end, !want)
 		}
 	}
-	for after, want := range map[uint64]bool{emptyGrace - 1: false, emptyGrace: true} {
+	for after, want := range map[uint64]bool{maxEmptyTime - 1: false, maxEmptyTime: true} {
 		r := newRig(t, Config{})
 		q := &Part{cgroup: new(box), emptySince: 100 * second}
 		r.l.endIfEmpty(q, q.emptySince+after)

@@ -8,9 +8,9 @@ import (
 	"reckon/workload"
 )
 
-// emptyGrace is the time that a part with an existing control group may have no process before it
+// maxEmptyTime is the time that a part with an existing control group may have no process before it
 // counts as ended. It covers the pause between two job steps and the restart of a service.
-const emptyGrace = uint64(10 * time.Second)
+const maxEmptyTime = uint64(10 * time.Second)
 
 // rootOwner owns unowned work, and may delete all users' files.
 const rootOwner = "root"
@@ -79,9 +79,9 @@ func (l *Ledger) chargeUnclaimed(charged uint64, m *sensor.Machine) {
 	irq := counterIncrease(l.node.machine.IRQ+l.node.machine.SoftIRQ, m.IRQ+m.SoftIRQ)
 	late := l.table.line.held + counterIncrease(l.at.now, m.Boot)*uint64(max(m.Cores, 1))
 	l.judge.evidence.addTick(max(busy, 0), int64(charged), irq, late, counterIncrease(l.node.machine.Boot, m.Boot), m.Cores)
-	unread := l.unreadBusy(busy, m)
+	unread := l.busyAfterReading(busy, m)
 	rest := l.node.balance - int64(l.table.line.held) - unread // which is charged in the next tick
-	unpaid, slow := max(rest, 0), counterIncrease(l.at.now, m.Boot) > counterIncrease(l.node.machine.Boot, m.Boot)/slowReading
+	unpaid, slow := max(rest, 0), counterIncrease(l.at.now, m.Boot) > counterIncrease(l.node.machine.Boot, m.Boot)/slowReadingPart
 	if slow || l.node.slow {
 		// What was read late and charged to the ticks before hides in the balance what nobody was charged with in this one.
 		unpaid = max(unpaid, busy-int64(charged)-int64(l.table.line.held))
@@ -102,9 +102,9 @@ func (l *Ledger) chargeUnclaimed(charged uint64, m *sensor.Machine) {
 	l.parts.other.now.cpu += uint64(rest)
 }
 
-// unreadBusy returns the busy time that processes may have used between their own reading and the later reading of the
+// busyAfterReading returns the busy time that processes may have used between their own reading and the later reading of the
 // machine. If it were charged to other, it would be charged again to the processes in the next tick.
-func (l *Ledger) unreadBusy(busy int64, m *sensor.Machine) int64 {
+func (l *Ledger) busyAfterReading(busy int64, m *sensor.Machine) int64 {
 	span := counterIncrease(l.node.machine.Boot, m.Boot)
 	if busy <= 0 || span == 0 {
 		return 0
@@ -112,8 +112,8 @@ func (l *Ledger) unreadBusy(busy int64, m *sensor.Machine) int64 {
 	return int64(float64(busy) * min(1, float64(counterIncrease(l.at.now, m.Boot))/float64(span)))
 }
 
-// slowReading is the fraction of a tick, as 1/slowReading, above which reading the processes counts as slow.
-const slowReading = 20
+// slowReadingPart is the fraction of a tick, as 1/slowReadingPart, above which reading the processes counts as slow.
+const slowReadingPart = 20
 
 // busyTicks returns the busy time as counted by the kernel's modes.
 func busyTicks(m *sensor.Machine) uint64 {
@@ -160,7 +160,7 @@ func (l *Ledger) endIfEmpty(p *Part, boot uint64) {
 		p.emptySince, p.left = 0, boot&^1
 	case p.emptySince == 0:
 		p.emptySince = boot // a record of its exit may still come
-	case p.cgroup == nil || boot-p.emptySince >= emptyGrace:
+	case p.cgroup == nil || boot-p.emptySince >= maxEmptyTime:
 		p.finish(p.endTime(p.emptySince))
 	}
 }
@@ -174,9 +174,9 @@ func (p *Part) endTime(empty uint64) uint64 {
 	return empty
 }
 
-// hasVagueEnd reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
+// hasUncertainEnd reports whether the run time of a part may be more than a hundredth too long. If its last process has no exit
 // record, a part ends when it is first found empty.
-func (p *Part) hasVagueEnd() bool {
+func (p *Part) hasUncertainEnd() bool {
 	return p.end != 0 && p.left&1 == 0 && counterIncrease(max(p.left, p.start), p.end) > counterIncrease(p.start, p.end)/useTolerance
 }
 

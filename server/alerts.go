@@ -118,11 +118,11 @@ func (a alertTests) Test(ctx context.Context, by string) (client.AlertTest, erro
 	if err := a.service.Reachable(); err != nil {
 		return client.AlertTest{}, answer.Busy("see `reckon docs alerts`", err)
 	}
-	return a.Arrived(ctx, a.service.Test(time.Now(), by))
+	return a.Arrived(ctx, a.service.SendTest(time.Now(), by))
 }
 
 func (a alertTests) Arrived(ctx context.Context, id string) (client.AlertTest, error) {
-	list, ok := a.service.Arrived(ctx, id)
+	list, ok := a.service.TestDeliveries(ctx, id)
 	if !ok {
 		return client.AlertTest{}, answer.NotFound("tests are known for an hour, until the server stops",
 			fmt.Errorf("no test alert %q was sent", id))

@@ -183,7 +183,7 @@ func TestTestArrives(t *testing.T) {
 	h, b := newHook(t), newBench(t)
 	s, _ := b.start(Options{Rules: []string{"none"}, Config: h.config(t)})
 	last := func() Delivery {
-		list, ok := s.Arrived(t.Context(), Last)
+		list, ok := s.TestDeliveries(t.Context(), LastTest)
 		if !ok || len(list) != 1 || list[0].Receiver != "hook" || list[0].Integration != "webhook[0]" {
 			t.Fatalf("the receivers are %+v", list)
 		}
@@ -192,24 +192,24 @@ func TestTestArrives(t *testing.T) {
 	if d := last(); d.Arrived || d.Time != nil || d.Failed != 0 {
 		t.Errorf("before anything was sent: %+v", d)
 	}
-	id := s.Test(time.Now(), "root")
+	id := s.SendTest(time.Now(), "root")
 	h.wait(t, "firing ReckonTest")
 	until(t, func() bool {
-		list, ok := s.Arrived(t.Context(), id)
+		list, ok := s.TestDeliveries(t.Context(), id)
 		return ok && len(list) == 1 && list[0].Arrived && list[0].Receiver == "hook" && list[0].Integration == "webhook[0]" && list[0].Error == ""
 	})
 	if d := last(); !d.Arrived || d.Time == nil || d.Failed != 0 {
 		t.Errorf("after a notification: %+v", d)
 	}
-	if _, ok := s.Arrived(t.Context(), "other"); ok {
+	if _, ok := s.TestDeliveries(t.Context(), "other"); ok {
 		t.Error("a test that was never sent is known")
 	}
 	h.mu.Lock()
 	h.fail = true
 	h.mu.Unlock()
-	id = s.Test(time.Now(), "root")
+	id = s.SendTest(time.Now(), "root")
 	until(t, func() bool {
-		list, _ := s.Arrived(t.Context(), id)
+		list, _ := s.TestDeliveries(t.Context(), id)
 		return list[0].Error != ""
 	})
 	until(t, func() bool { return last().Failed > 1 && last().Error != "" && !last().Arrived })

@@ -34,7 +34,7 @@ func TestContactsOfOneHost(t *testing.T) {
 			t.Errorf("receiver %d is %q, want %q", i, r.Where, want[i])
 		}
 	}
-	list, _ := s.Arrived(t.Context(), s.Test(time.Now(), "root"))
+	list, _ := s.TestDeliveries(t.Context(), s.SendTest(time.Now(), "root"))
 	var got []string
 	for _, d := range list {
 		got = append(got, d.Receiver)
@@ -67,9 +67,9 @@ func TestContacts(t *testing.T) {
 	}
 	arrived := func(s *Service) {
 		t.Helper()
-		id := s.Test(time.Now(), "root")
+		id := s.SendTest(time.Now(), "root")
 		until(t, func() bool {
-			list, _ := s.Arrived(t.Context(), id)
+			list, _ := s.TestDeliveries(t.Context(), id)
 			for _, d := range list {
 				if d.Error != "" {
 					t.Fatalf("%s: %s", d.Integration, d.Error)

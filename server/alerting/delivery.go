@@ -305,9 +305,9 @@ func (w *trackedReceiver) markResult(group string, list []*alert.Alert, err erro
 	now, at := time.Now(), "/"+w.receiver+"/"+w.to.String()
 	d := Delivery{Arrived: err == nil, Time: &now}
 	if err != nil {
-		d.Error, d.Failed = err.Error(), m.tests[Last+at].Failed+1
+		d.Error, d.Failed = err.Error(), m.tests[LastTest+at].Failed+1
 	}
-	m.tests[Last+at] = d
+	m.tests[LastTest+at] = d
 	for _, a := range list {
 		if id, test := a.Labels[testLabel]; test && !a.Resolved() {
 			m.tests[string(id)+at] = d

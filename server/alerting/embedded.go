@@ -304,7 +304,7 @@ func (e *embeddedManager) check(_ context.Context, id string) []Delivery {
 	e.mu.RUnlock()
 	var out []Delivery
 	names := slices.Sorted(maps.Keys(counts))
-	if id != Last {
+	if id != LastTest {
 		names, _ = e.receiversFor(map[string]string{"alertname": testName, testLabel: id, "severity": "info"})
 	}
 	e.memory.mu.Lock()

@@ -84,11 +84,11 @@ func (s *Service) Follow(ctx context.Context, now time.Time) error {
 // Delivery is the progress of a test.
 type Delivery = wire.AlertDelivery
 
-// Last replaces the id of a test in requests for the latest notification of each receiver since the start.
-const Last = "last"
+// LastTest replaces the id of a test in requests for the latest notification of each receiver since the start.
+const LastTest = "last"
 
-// Test sends an alert that ends by itself through the whole pipeline. Arrived reports its progress.
-func (s *Service) Test(now time.Time, by string) (id string) {
+// SendTest sends an alert that ends by itself through the whole pipeline. Arrived reports its progress.
+func (s *Service) SendTest(now time.Time, by string) (id string) {
 	id = ulid.Make().String()
 	host, _ := os.Hostname()
 	s.mu.Lock()
@@ -108,12 +108,12 @@ func (s *Service) Test(now time.Time, by string) (id string) {
 	return id
 }
 
-// Arrived returns the deliveries of a test alert, including pending ones. It returns false if no test has this id.
-func (s *Service) Arrived(ctx context.Context, id string) ([]Delivery, bool) {
+// TestDeliveries returns the deliveries of a test alert, including pending ones. It returns false if no test has this id.
+func (s *Service) TestDeliveries(ctx context.Context, id string) ([]Delivery, bool) {
 	s.mu.Lock()
 	_, known := s.tests[id]
 	s.mu.Unlock()
-	if !known && (id != Last || s.inside == nil) {
+	if !known && (id != LastTest || s.inside == nil) {
 		return nil, false
 	}
 	out := []Delivery{}

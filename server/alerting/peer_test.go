@@ -92,9 +92,9 @@ func TestRealAlertmanagerOverRestarts(t *testing.T) {
 	mark := func(s *Service) { // what comes after everything that was sent before
 		t.Helper()
 		marks++
-		id := s.Test(time.Now(), "root")
+		id := s.SendTest(time.Now(), "root")
 		until(t, func() bool {
-			list, _ := s.Arrived(t.Context(), id)
+			list, _ := s.TestDeliveries(t.Context(), id)
 			return len(list) == 1 && list[0].Arrived && list[0].Receiver == "hook"
 		})
 		s.put(simple(fmt.Sprint("Mark", marks)))
@@ -115,8 +115,8 @@ func TestRealAlertmanagerOverRestarts(t *testing.T) {
 	mark(s)
 
 	p.kill()
-	id := s.Test(time.Now(), "root")
-	if list, _ := s.Arrived(t.Context(), id); len(list) != 1 || list[0].Error == "" {
+	id := s.SendTest(time.Now(), "root")
+	if list, _ := s.TestDeliveries(t.Context(), id); len(list) != 1 || list[0].Error == "" {
 		t.Errorf("an Alertmanager that is gone answers %+v", list)
 	}
 	p.start()

@@ -100,9 +100,9 @@ func TestReceivers(t *testing.T) {
 }
 
 func (r *receivers) try(t *testing.T, s *Service, silence func(string) int, by []string) {
-	id := s.Test(time.Now(), "root")
+	id := s.SendTest(time.Now(), "root")
 	until(t, func() bool {
-		list, _ := s.Arrived(t.Context(), id)
+		list, _ := s.TestDeliveries(t.Context(), id)
 		var have []string
 		for _, d := range list {
 			if d.Arrived {

@@ -99,7 +99,7 @@ func nodePrograms(e *measure.Env, o nodeOptions) (out []*measure.Process, err er
 				_ = os.RemoveAll(data) // data of the last run
 				return strings.Split(strings.ReplaceAll(strings.Join(p.args, "\x00"), "ADDR", addr), "\x00")
 			}}
-		if err := one.Here(); err != nil {
+		if err := one.CheckInstalled(); err != nil {
 			e.Printf("\nNot measured: %s (%v).\n", p.name, err)
 			continue
 		}

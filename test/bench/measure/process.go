@@ -22,8 +22,8 @@ type Process struct {
 	pid   int
 }
 
-// Here returns why the program is not installed, or nil if it is.
-func (p *Process) Here() error {
+// CheckInstalled returns why the program is not installed, or nil if it is.
+func (p *Process) CheckInstalled() error {
 	path, err := exec.LookPath(p.Path)
 	if err == nil {
 		p.Path = path

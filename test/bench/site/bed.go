@@ -63,7 +63,7 @@ func (o fleetOptions) listServers(e *measure.Env, dir string) (out []*benchServe
 		s.Process = measure.Process{Name: p.name, Path: p.path, Ready: p.ready, Args: func(addr string) []string {
 			return strings.Fields(strings.NewReplacer("ADDR", addr, "DATA", s.data).Replace(p.args))
 		}}
-		if err := s.Here(); err != nil {
+		if err := s.CheckInstalled(); err != nil {
 			e.Printf("\nLeft out: %s (%v).\n", p.name, err)
 			continue
 		}
