@@ -92,23 +92,32 @@ export const fine = (r: Range, nodes: number, by: By) =>
   by === "workload" || r.length <= 6 * 3600 || (r.length <= 2 * 86400 && nodes <= few);
 
 /**
- * The least number of samples in ten minutes, of the nodes that `sel` matches. Only windows count that a node reported in from
- * their beginning on, as the one in which it was started holds few samples however near they are. A node of less than twenty
- * minutes has no such window of ten minutes, so that those of two are counted for it.
+ * The number of samples in ten minutes of the nodes that `sel` matches, in the range of `wide` seconds up to `at`; 0 if unknown.
+ * Only windows count in which a node reported from the beginning: the window of its start has few samples, however near they
+ * are. Machines of less than twenty minutes have no such window of ten minutes, so windows of two minutes are counted for them.
  */
-export const samplesIn10m = (least: "min" | "max", wide: number, sel = "") => {
+export async function samplesIn10m(
+  least: "min" | "max",
+  wide: number,
+  at: number,
+  signal: AbortSignal,
+  sel = "",
+): Promise<number> {
   const m = "node_memory_MemTotal_bytes" + sel,
-    of = (minutes: number, range: string) =>
-      `quantile_over_time(0.05, (count_over_time(${m}[${minutes}m]) and ${m} offset ${minutes}m)[${range}])`;
-  return `${least}(${of(10, `${wide}s:10m`)}) or ${least}(5 * ${of(2, "20m:1m")})`;
-};
+    windows = async (minutes: number, range: string) => {
+      const q = `quantile_over_time(0.05, (count_over_time(${m}[${minutes}m]) and ${m} offset ${minutes}m)[${range}])`,
+        s = await promInstant(`${least}(${10 / minutes} * ${q})`, signal, at);
+      return Number(s[0]?.value?.[1]) || 0;
+    };
+  return (await windows(10, `${wide}s:10m`)) || windows(2, "20m:1m");
+}
 
 /** The length that rates are taken over: from the coarsest step in the range, so that what was sampled more slowly is not lost. */
 export async function rateOver(r: Range, signal: AbortSignal, sel = ""): Promise<number> {
   const wide = Math.ceil(Math.max(600, r.length) / 600) * 600;
-  const s = await promInstant(samplesIn10m("min", wide, sel), signal, r.to).catch(() => []);
+  const some = await samplesIn10m("min", wide, r.to, signal, sel).catch(() => 0);
   // Of an hour ago and more, what has no samples close by has few; just now it was started.
-  const n = Number(s[0]?.value?.[1]) || (r.to < Date.now() / 1000 - 3600 ? 1 : 0);
+  const n = some || (r.to < Date.now() / 1000 - 3600 ? 1 : 0);
   return Math.max(60, r.step, n > 0 ? Math.min(1800, Math.ceil(1500 / n / 15) * 15) : 0);
 }
 

@@ -601,12 +601,12 @@ function useRange(sel: string, w: Window): number {
   const a = useAsk(
     fine ? `interval ${sel} ${wide} ${Math.floor(w.to / 600)}` : null,
     false,
-    (_p, s) => promInstant(samplesIn10m("max", wide, `{${sel}}`), s, w.to),
+    (_p, s) => samplesIn10m("max", wide, w.to, s, `{${sel}}`),
     sel,
   );
   if (!fine) return w.step;
   if (!a.data && !a.error) return 0;
-  const n = Number(a.data?.[0]?.value?.[1]);
+  const n = a.data ?? 0;
   // Of an old time there may be one figure an hour.
   return Math.max(
     60,
