@@ -101,12 +101,12 @@ type reconciliation struct {
 	parents []*process // with grown child times, or with time owed
 	gap     bool       // the ledger was restored: exit records from the time between are missing
 	missed  missedExits
-	// CPU time in this tick of processes that no reading saw, that had no process group, and whose parent ended first. By short work.
-	orphans map[*Part]uint64
-	settled bool   // every exit is recorded in this tick: nothing is left to reconcile
-	told    bool   // the source reports child times
-	held    uint64 // by offspring, in this tick
-	elapsed uint64 // between the last two ticks
+	// CPU time in this tick of unseen processes without a process group that outlived their parents, by short work.
+	orphans  map[*Part]uint64
+	settled  bool   // every exit is recorded in this tick: nothing is left to reconcile
+	reported bool   // the source reports child times
+	held     uint64 // by offspring, in this tick
+	elapsed  uint64 // between the last two ticks
 
 	beforeLast uint64                // time of the pass before l.before
 	sights     map[int32]newChildren // by process without a child that was seen before
@@ -166,7 +166,7 @@ func (tab *table) recordParent(e *process, p *sensor.Process, isNew, first bool)
 		o.user, o.system = p.ChildUserNanos, p.ChildSystemNanos
 	}
 	if p.Have&sensor.FieldChildren != 0 {
-		tab.line.told, e.based = true, true
+		tab.line.reported, e.based = true, true
 	}
 	if o := e.children; o != nil {
 		o.recordWakeups(p, tab.tick)
@@ -354,7 +354,7 @@ func (tab *table) reconcile(elapsed, reading, capacity uint64) {
 	t.live = nil
 	if !t.settled {
 		tab.evidence.unsettled = true
-		tab.evidence.childless = tab.evidence.childless || !t.told
+		tab.evidence.childless = tab.evidence.childless || !t.reported
 	}
 	t.left, t.leaving = t.leaving, t.left[:0]
 	t.parents, t.gap = t.parents[:0], false

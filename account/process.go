@@ -82,7 +82,7 @@ func (tab *table) recordPass(pass *sensor.Pass, first bool) {
 		d.n = 0
 	}
 	tab.line.settled, tab.line.live = pass.Complete() && pass.Lost == 0 && !tab.line.gap, pass.Live
-	tab.line.told, tab.line.held, tab.line.newThreads = false, 0, 0
+	tab.line.reported, tab.line.held, tab.line.newThreads = false, 0, 0
 	tab.exact = pass.Joined
 	tab.countLivingChildren(pass)
 	// Parents end after their children, so the last records come first. A child that no reading saw

@@ -61,11 +61,11 @@ type partState struct {
 	End      uint64         `json:"end"`
 	Created  int64          `json:"created"`
 	Exported bool           `json:"exported"`
-	// Told means that its end was exported, and may have been sent.
-	Told    bool           `json:"told,omitempty"`
-	Most    unmeasuredPeak `json:"most,omitzero"`
-	Usage   [8]uint64      `json:"usage"`
-	Reduced bool           `json:"reduced,omitempty"` // the exports had the reduced series set
+	// EndExported means that its end was exported, and may have been sent.
+	EndExported bool           `json:"told,omitempty"`
+	Most        unmeasuredPeak `json:"most,omitzero"`
+	Usage       [8]uint64      `json:"usage"`
+	Reduced     bool           `json:"reduced,omitempty"` // the exports had the reduced series set
 	// Apart is the use of the part before the ledger began, and the use that it handed over.
 	Apart   *[2][8]uint64 `json:"apart,omitempty"`
 	Tasks   uint64        `json:"tasks"`
@@ -186,7 +186,7 @@ func (p *Part) state(commands map[string]uint64) partState {
 	clear(commands)
 	s := partState{
 		ID: string(p.id), Part: p.part, Owner: p.owner, Facts: p.facts.Facts,
-		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, Told: p.phase >= endedOnce,
+		Start: p.start, End: p.end, Created: p.created, Exported: p.phase >= exported, EndExported: p.phase >= endedOnce,
 		Usage: p.total.toArray(), Tasks: p.tasks, Unseen: p.unseen, Lost: p.lost | p.now.lacks, CgBase: p.cgBase, CgUsage: p.cg.UsageNanos,
 		Have: uint32(p.have), Started: p.started, Folded: p.folded, Peak: p.memory.peak, NeededPeak: p.memory.neededPeak,
 		OOMSeen:  p.oomSeen,
@@ -306,7 +306,7 @@ func (l *Ledger) restorePart(s *partState) *Part {
 	p.past = s.Past
 	p.start, p.end, p.created = s.Start, s.End, s.Created
 	switch {
-	case s.Told:
+	case s.EndExported:
 		p.phase = endedOnce
 	case s.Exported:
 		p.phase = exported

@@ -81,7 +81,7 @@ func (d *Data) readSeries(ctx context.Context, q wire.DataQuery) ([]dataset.Seri
 		return nil, err
 	}
 	defer store.Close() // nothing was written
-	told := d.Metadata()
+	described := d.Metadata()
 	var out []dataset.Series
 	seen, samples := map[string]bool{}, 0
 	for _, text := range q.Select {
@@ -102,7 +102,7 @@ func (d *Data) readSeries(ctx context.Context, q wire.DataQuery) ([]dataset.Seri
 				return nil, tooLargeError("the selectors find more than %d series", maxDataSeries)
 			}
 			it = one.Iterator(it)
-			s, err := readPoints(it, describeSeries(one.Labels(), told), maxDataSamples-samples)
+			s, err := readPoints(it, describeSeries(one.Labels(), described), maxDataSamples-samples)
 			if err != nil {
 				return nil, err
 			}
@@ -121,7 +121,7 @@ func (d *Data) readSeries(ctx context.Context, q wire.DataQuery) ([]dataset.Seri
 
 // describeSeries returns a series without its samples. It takes the type of the series from the metadata, or else from the
 // suffix of the name.
-func describeSeries(l labels.Labels, told map[string]metadata.Metadata) dataset.Series {
+func describeSeries(l labels.Labels, described map[string]metadata.Metadata) dataset.Series {
 	s := dataset.Series{Kind: metric.Gauge}
 	l.Range(func(l labels.Label) {
 		if l.Name == model.MetricNameLabel {
@@ -130,7 +130,7 @@ func describeSeries(l labels.Labels, told map[string]metadata.Metadata) dataset.
 			s.Labels = append(s.Labels, dataset.Label{Name: l.Name, Value: l.Value})
 		}
 	})
-	m, known := told[s.Name]
+	m, known := described[s.Name]
 	s.Unit, s.Help = metric.Unit(m.Unit), m.Help
 	switch {
 	case known && m.Type != "":

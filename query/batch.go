@@ -47,8 +47,8 @@ func batchMetrics() []string {
 // batchNode is a node as a batch system reported it.
 type batchNode struct {
 	wire.NodeBatch
-	told int64 // last report of the state, Unix ms
-	seen int64 // time of the last report of any kind, Unix ms
+	reportedAt int64 // last report of the state, Unix ms
+	seen       int64 // time of the last report of any kind, Unix ms
 
 	found bool // an agent reports the node as well
 }
@@ -114,10 +114,10 @@ func (v *Views) batchNodes(ctx context.Context, now time.Time) (map[nodeKey]*bat
 		b.seen = max(b.seen, t)
 		switch n.Metric {
 		case nodeState:
-			if t < b.told {
+			if t < b.reportedAt {
 				return nil
 			}
-			b.told = t
+			b.reportedAt = t
 			b.State, b.Reason, b.Open, b.Flags = n.Rest["state"], n.Rest["reason"], x > 0, nil
 			if flags := n.Rest["flags"]; flags != "" {
 				b.Flags = strings.Split(flags, ",")

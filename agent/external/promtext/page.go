@@ -49,12 +49,12 @@ type Figure struct {
 
 // Page reads successive versions of the same page.
 type Page struct {
-	rules   Rules
-	known   map[string]*pageSeries  // by the series as written
-	descs   map[string]*metric.Desc // by name and names of labels
-	told    map[string]metadata     // by name
-	figures []Figure
-	round   uint64
+	rules     Rules
+	known     map[string]*pageSeries  // by the series as written
+	descs     map[string]*metric.Desc // by name and names of labels
+	described map[string]metadata     // by name
+	figures   []Figure
+	round     uint64
 }
 
 type pageSeries struct {
@@ -73,7 +73,7 @@ func NewPage(r Rules) *Page {
 	if r.MaxSeries <= 0 {
 		r.MaxSeries = 1000
 	}
-	return &Page{rules: r, known: map[string]*pageSeries{}, descs: map[string]*metric.Desc{}, told: map[string]metadata{}}
+	return &Page{rules: r, known: map[string]*pageSeries{}, descs: map[string]*metric.Desc{}, described: map[string]metadata{}}
 }
 
 // Read parses a page in the text format. On an error, it returns no figures. The figures are valid until the next Read.
@@ -127,15 +127,15 @@ func (p *Page) dropMissing() {
 			}
 		}
 	}
-	if most := 2*p.rules.MaxSeries + 64; len(p.told) > most || len(p.descs) > most {
-		clear(p.told)
+	if most := 2*p.rules.MaxSeries + 64; len(p.described) > most || len(p.descs) > most {
+		clear(p.described)
 		clear(p.descs)
 		clear(p.known)
 	}
 }
 
 func (p *Page) recordMetadata(l *Line) {
-	was, known := p.told[string(l.Series)]
+	was, known := p.described[string(l.Series)]
 	now := was
 	if l.Kind == Type {
 		if string(l.Text) != was.kind {
@@ -145,7 +145,7 @@ func (p *Page) recordMetadata(l *Line) {
 		now.help = cleanHelp(l.Text)
 	}
 	if !known || now != was {
-		p.told[string(l.Series)] = now
+		p.described[string(l.Series)] = now
 	}
 }
 
@@ -237,7 +237,7 @@ func (p *Page) descFor(name string, labels []string) *metric.Desc {
 // kindAndHelp returns the kind and help text of a metric from the metadata of the page. For a part of a histogram or
 // summary, it uses the metadata of the whole. Without metadata, a name that ends like a counter's name is a counter.
 func (p *Page) kindAndHelp(name string) (metric.Kind, string) {
-	if t, ok := p.told[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
+	if t, ok := p.described[name]; ok && t.kind != "" && t.kind != "untyped" && t.kind != "unknown" {
 		if t.kind == "counter" {
 			return metric.Counter, t.help
 		}
@@ -245,11 +245,11 @@ func (p *Page) kindAndHelp(name string) (metric.Kind, string) {
 	}
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		base, ok := strings.CutSuffix(name, suffix)
-		if t := p.told[base]; ok && (t.kind == "histogram" || t.kind == "summary") {
+		if t := p.described[base]; ok && (t.kind == "histogram" || t.kind == "summary") {
 			return metric.Counter, t.help
 		}
 	}
-	help := p.told[name].help
+	help := p.described[name].help
 	if strings.HasSuffix(name, "_total") {
 		return metric.Counter, help
 	}

@@ -55,7 +55,7 @@ func runOnce(dir string) error {
 }
 
 // nfsServer is the kernel's own NFS server, started when it is first needed.
-var nfsServer = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start("/tmp/nfs-server") })
+var nfsServer = sync.OnceValues(func() (*nfstest.Server, error) { return nfstest.Start(os.TempDir() + "/nfs-server") })
 
 // mountRemote mounts a network file system with the file for the load. The agent should notice it.
 func mountRemote() (unmount func(), err error) {
